@@ -1,0 +1,168 @@
+"""Roots → a checked index database, put in place in one step.
+
+A build writes to a temporary file beside the target, checks it, and renames it over the target.
+Whatever goes wrong before the rename leaves the old index as it was.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog, check_sqlite
+from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.integrity import check_index
+from orchestr8_sqlite.library import Progress, read_library
+from orchestr8_sqlite.lookup import QUICK_MIN_SCORE, find
+from orchestr8_sqlite.model import Candidate, Diagnostic, Library, MatchRequest, Ranker, Severity
+from orchestr8_sqlite.tiers.shortcut import DEPTH
+from orchestr8_sqlite.writer import create_schema, write_library, write_quick_lookups
+
+QUICK_LOOKUPS = 20
+"""Keywords with a precomputed answer: those that most fragments hold. Source: shared/seeds/index-lookup.md."""
+
+MOST_USED_KEYWORDS = "SELECT text FROM keyword ORDER BY fragment_count DESC, text LIMIT :limit"
+
+FAST_WRITES = """
+PRAGMA page_size = 4096;
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+PRAGMA locking_mode = EXCLUSIVE;
+"""
+"""Safe here: the file is synced as a whole before it gets its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build did; `size` in bytes, `seconds` of wall time."""
+
+    target: Path
+    files: int
+    fragments: int
+    scenarios: int
+    keywords: int
+    prompts: int
+    rejected: int
+    ignored: int
+    diagnostics: tuple[Diagnostic, ...]
+    generation: str
+    size: int
+    seconds: float
+
+
+def build_index(
+    roots: Sequence[Path],
+    target: Path,
+    *,
+    category: str | None = None,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> BuildReport:
+    """Build the index of *roots* at *target* and return what was done.
+
+    Args:
+        category: For files of plain folders that do not say theirs.
+        strict: Refuse to build where the library has warnings or errors.
+        progress: Called with (files done, files in all) while reading.
+
+    Raises:
+        LibraryError: A root cannot be read.
+        BuildError: The target cannot be written or replaced, the library is refused, or a check failed.
+    """
+    started = time.perf_counter()
+    check_sqlite()
+    _check_target(target)
+    library = read_library(roots, category=category, progress=progress)
+    if strict:
+        _refuse_problems(library)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        meta = _write(temporary, library, {"category": category or ""})
+        size = temporary.stat().st_size
+        _put_in_place(temporary, target)
+    except (OSError, sqlite3.Error) as problem:
+        raise BuildError(f"The index {target} could not be written: {problem}.") from problem
+    finally:
+        temporary.unlink(missing_ok=True)
+    return BuildReport(
+        target=target,
+        files=len(library.fragments) + len(library.prompts) + len(library.rejected) + len(library.ignored),
+        fragments=len(library.fragments),
+        scenarios=int(meta["scenarios"]),
+        keywords=int(meta["keywords"]),
+        prompts=len(library.prompts),
+        rejected=len(library.rejected),
+        ignored=len(library.ignored),
+        diagnostics=library.diagnostics,
+        generation=meta["generation"],
+        size=size,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _check_target(target: Path) -> None:
+    """Raise BuildError where writing to *target* would lose something or cannot work."""
+    if not target.parent.is_dir():
+        raise BuildError(f"The folder {target.parent} does not exist; create it first.")
+    if target.is_dir():
+        raise BuildError(f"{target} is a folder; name a file.")
+    if not target.exists() or target.stat().st_size == 0:
+        return
+    with target.open("rb") as file:
+        header = file.read(100)
+    if not header.startswith(b"SQLite format 3\0") or int.from_bytes(header[68:72], "big") != APPLICATION_ID:
+        raise BuildError(f"{target} exists and is no orchestr8-sqlite index; name another file or remove it.")
+    for suffix in ("-wal", "-journal"):
+        if target.with_name(target.name + suffix).exists():
+            raise BuildError(
+                f"{target}{suffix} exists: another program is changing the index; close it and remove the file."
+            )
+
+
+def _refuse_problems(library: Library) -> None:
+    problems = [d for d in library.diagnostics if d.severity is not Severity.INFO]
+    if problems:
+        lines = "\n".join(f"{d.place}: {d.severity.value}: {d.message} [{d.code}]; {d.fix}" for d in problems)
+        raise BuildError(f"{lines}\nNot built: {len(problems)} problems, and strict mode allows none.")
+
+
+def _write(path: Path, library: Library, settings: dict[str, str]) -> dict[str, str]:
+    """Write and check the database at *path* and return its `meta` table."""
+    db = sqlite3.connect(path, isolation_level=None)
+    try:
+        db.executescript(FAST_WRITES)
+        create_schema(db)
+        db.execute("BEGIN")
+        write_library(db, library, settings)
+        catalog = Catalog(db, path, identity=(0, 0, 0))
+        for ranker in Ranker:
+            write_quick_lookups(db, ranker, _quick_answers(catalog, ranker))
+        db.execute("COMMIT")
+        check_index(catalog, library)
+        return dict(catalog.meta)
+    finally:
+        db.close()
+
+
+def _quick_answers(catalog: Catalog, ranker: Ranker) -> dict[str, tuple[Sequence[Candidate], int]]:
+    answers: dict[str, tuple[Sequence[Candidate], int]] = {}
+    for (keyword,) in catalog.db.execute(MOST_USED_KEYWORDS, {"limit": QUICK_LOOKUPS}).fetchall():
+        request = MatchRequest(keyword, max_results=DEPTH, min_score=QUICK_MIN_SCORE, ranker=ranker)
+        result = find(catalog, request, quick=False)
+        answers[" ".join(result.keywords)] = result.candidates, result.total
+    return answers
+
+
+def _put_in_place(temporary: Path, target: Path) -> None:
+    """Sync the finished file, rename it over *target*, and sync the folder that names it."""
+    with temporary.open("rb+") as file:
+        os.fsync(file.fileno())
+    temporary.replace(target)
+    if os.name == "posix":
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

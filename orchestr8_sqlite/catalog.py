@@ -1,0 +1,244 @@
+"""Opens an index read-only, checks that it is one, and fetches from it by name.
+
+The file is opened immutable: nothing is ever written beside it, and it is replaced as a whole,
+never changed. Whoever keeps a `Catalog` open asks `is_current` to notice a replaced file.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.model import PromptArgument
+
+APPLICATION_ID = 1_865_970_545
+SCHEMA_MAJOR = 1
+MINIMUM_SQLITE = (3, 37, 0)
+
+REBUILD = "build it again with: orchestr8-sqlite build ROOT -o INDEX"
+
+FRAGMENT_COLUMNS = """
+SELECT f.id, f.uri, f.category, f.name, f.title, f.description, f.token_estimate, f.size, s.mtime_ns
+  FROM fragment f JOIN source s ON s.id = f.source_id
+"""
+FRAGMENT_BY_PATH = FRAGMENT_COLUMNS + " WHERE f.path = :path"
+FRAGMENTS_OF_CATEGORY = (
+    FRAGMENT_COLUMNS + " WHERE f.category = :category AND f.uri > :after ORDER BY f.uri LIMIT :limit"
+)
+FRAGMENTS_AFTER = FRAGMENT_COLUMNS + " WHERE f.uri > :after ORDER BY f.uri LIMIT :limit"
+PATHS_LIKE = "SELECT path FROM fragment WHERE name = :name OR path LIKE :pattern ESCAPE '\\' ORDER BY path LIMIT :limit"
+ALL_PATHS = "SELECT path FROM fragment ORDER BY path LIMIT :limit"
+BODY = "SELECT body FROM fragment_body WHERE fragment_id = :id"
+CATEGORY_COUNTS = "SELECT category, count(*) FROM fragment GROUP BY category ORDER BY category"
+LISTS = """
+SELECT 'tag', fragment_id, tag, ordinal FROM tag WHERE fragment_id IN (SELECT value FROM json_each(:ids))
+UNION ALL
+SELECT 'capability', fragment_id, text, ordinal FROM capability
+ WHERE fragment_id IN (SELECT value FROM json_each(:ids))
+ ORDER BY 2, 4
+"""
+NEIGHBOURS = """
+SELECT t.uri FROM reference r JOIN fragment t ON t.id = r.target_id WHERE r.fragment_id = :id
+ UNION
+SELECT f.uri FROM reference r JOIN fragment f ON f.id = r.fragment_id WHERE r.target_id = :id
+ ORDER BY 1
+"""
+PROMPTS = (
+    "SELECT id, name, title, description, version, body FROM prompt WHERE name > :after ORDER BY name LIMIT :limit"
+)
+PROMPT = "SELECT id, name, title, description, version, body FROM prompt WHERE name = :name"
+PROMPT_ARGUMENTS = "SELECT name, description, required FROM prompt_argument WHERE prompt_id = :id ORDER BY ordinal"
+TAGS_BY_USE = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMIT :limit"
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentRow:
+    """What a listing needs to know of a fragment; `size` is in bytes, `mtime_ns` of its source file."""
+
+    id: int
+    uri: str
+    category: str
+    name: str
+    title: str
+    description: str
+    token_estimate: int
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRow:
+    """A prompt with its template text."""
+
+    id: int
+    name: str
+    title: str
+    description: str
+    version: str | None
+    body: str
+    arguments: tuple[PromptArgument, ...]
+
+
+class Catalog:
+    """One open index. Use it in one thread at a time; close it or use it as a context manager."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path, identity: tuple[int, int, int]) -> None:
+        self.db = db
+        self.path = path
+        self._identity = identity
+        self.meta: Mapping[str, str] = dict(db.execute("SELECT key, value FROM meta"))
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open the index at *path*.
+
+        Raises:
+            CatalogError: It is missing, no index of ours, damaged, or of another major schema version.
+        """
+        check_sqlite()
+        try:
+            identity = _identity(path)
+            db = _connect(path)
+        except FileNotFoundError:
+            raise CatalogError(f"There is no index at {path}; {REBUILD}.") from None
+        except (OSError, sqlite3.Error) as problem:
+            raise CatalogError(f"The index {path} cannot be opened: {problem}.") from None
+        try:
+            _check_header(db, path)
+            return cls(db, path, identity)
+        except sqlite3.Error as problem:
+            db.close()
+            raise CatalogError(f"{path} is no usable index ({problem}); {REBUILD}.") from None
+        except CatalogError:
+            db.close()
+            raise
+
+    @property
+    def generation(self) -> str:
+        """Return the digest of what the index was built from; a different content has a different one."""
+        return self.meta.get("generation", "")
+
+    def is_current(self) -> bool:
+        """Tell whether the file at the path is still the one that is open."""
+        try:
+            return _identity(self.path) == self._identity
+        except OSError:
+            return False
+
+    def forbid_all_but_reading(self) -> None:
+        """Let this connection run SELECT statements only: no ATTACH, no writes, no extensions, no settings."""
+        self.db.set_authorizer(_authorize_reading)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def fragment(self, path: str) -> FragmentRow | None:
+        """Return the fragment with the id *path* (`skills/retry`)."""
+        row = self.db.execute(FRAGMENT_BY_PATH, {"path": path}).fetchone()
+        return None if row is None else FragmentRow(*row)
+
+    def fragments(self, category: str | None = None, *, after: str = "", limit: int = 100) -> list[FragmentRow]:
+        """Return the fragments (of *category*) whose URI sorts after *after*, in that order."""
+        sql = FRAGMENTS_AFTER if category is None else FRAGMENTS_OF_CATEGORY
+        rows = self.db.execute(sql, {"category": category, "after": after, "limit": limit})
+        return [FragmentRow(*row) for row in rows]
+
+    def body(self, fragment_id: int) -> str:
+        """Return the Markdown text of a fragment."""
+        return str(self.db.execute(BODY, {"id": fragment_id}).fetchone()[0])
+
+    def lists(self, fragment_ids: Sequence[int]) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Return (tags, capabilities) of each fragment, in the author's order."""
+        found: dict[int, tuple[list[str], list[str]]] = {id_: ([], []) for id_ in fragment_ids}
+        for kind, id_, text, _ in self.db.execute(LISTS, {"ids": json.dumps(list(fragment_ids))}):
+            found[id_][kind == "capability"].append(text)
+        return {id_: (tuple(tags), tuple(capabilities)) for id_, (tags, capabilities) in found.items()}
+
+    def neighbours(self, fragment_id: int) -> list[str]:
+        """Return the URIs of the fragments that this one points to or that point to it, in URI order."""
+        return [row[0] for row in self.db.execute(NEIGHBOURS, {"id": fragment_id})]
+
+    def category_counts(self) -> dict[str, int]:
+        """Return how many fragments each category has, for those that have any."""
+        return dict(self.db.execute(CATEGORY_COUNTS))
+
+    def similar_paths(self, path: str, limit: int = 2000) -> list[str]:
+        """Return ids to suggest instead of the unknown *path*: same name first, else up to *limit* of all."""
+        name = path.rpartition("/")[2]
+        escaped = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        parameters = {"name": name, "pattern": f"%{escaped}%", "limit": limit}
+        rows = self.db.execute(PATHS_LIKE, parameters).fetchall()
+        return [row[0] for row in rows or self.db.execute(ALL_PATHS, {"limit": limit})]
+
+    def prompts(self, *, after: str = "", limit: int = 100) -> list[PromptRow]:
+        """Return the prompts whose name sorts after *after*, in that order."""
+        return self._prompts(self.db.execute(PROMPTS, {"after": after, "limit": limit}))
+
+    def prompt(self, name: str) -> PromptRow | None:
+        """Return the prompt *name*."""
+        found = self._prompts(self.db.execute(PROMPT, {"name": name}))
+        return found[0] if found else None
+
+    def frequent_tags(self, limit: int = 2000) -> list[str]:
+        """Return the tags, the most used first."""
+        return [row[0] for row in self.db.execute(TAGS_BY_USE, {"limit": limit})]
+
+    def _prompts(self, rows: Iterable[Sequence[Any]]) -> list[PromptRow]:
+        return [
+            PromptRow(id_, name, title, description, version, body, self._arguments(id_))
+            for id_, name, title, description, version, body in rows
+        ]
+
+    def _arguments(self, prompt_id: int) -> tuple[PromptArgument, ...]:
+        rows = self.db.execute(PROMPT_ARGUMENTS, {"id": prompt_id})
+        return tuple(PromptArgument(name, description, bool(required)) for name, description, required in rows)
+
+
+def check_sqlite() -> None:
+    """Raise CatalogError where Python's SQLite is too old or lacks FTS5."""
+    if sqlite3.sqlite_version_info < MINIMUM_SQLITE:
+        needed = ".".join(map(str, MINIMUM_SQLITE[:2]))
+        raise CatalogError(f"SQLite {sqlite3.sqlite_version} is too old: {needed} or newer with FTS5 is needed.")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open *path* immutable; a server closes it from another thread than the one that used it."""
+    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+
+
+def _authorize_reading(action: int, name: str | None, *_: object) -> int:
+    if action == sqlite3.SQLITE_FUNCTION:
+        return sqlite3.SQLITE_OK
+    reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)
+    data_version = action == sqlite3.SQLITE_PRAGMA and name == "data_version"  # FTS5 asks for it
+    return sqlite3.SQLITE_OK if action in reading or data_version else sqlite3.SQLITE_DENY
+
+
+def _identity(path: Path) -> tuple[int, int, int]:
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _check_header(db: sqlite3.Connection, path: Path) -> None:
+    application_id = db.execute("PRAGMA application_id").fetchone()[0]
+    if application_id != APPLICATION_ID:
+        raise CatalogError(f"{path} is a database, but no orchestr8-sqlite index; {REBUILD}.")
+    major = db.execute("PRAGMA user_version").fetchone()[0] // 10_000
+    if major != SCHEMA_MAJOR:
+        what = "newer" if major > SCHEMA_MAJOR else "older"
+        todo = "upgrade with: pip install -U orchestr8-sqlite" if major > SCHEMA_MAJOR else REBUILD
+        raise CatalogError(f"{path} has the {what} schema version {major}, this program reads {SCHEMA_MAJOR}; {todo}.")

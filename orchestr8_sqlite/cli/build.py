@@ -1,0 +1,129 @@
+"""`build` and `lint`: the commands that read a library."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestr8_sqlite.cli.options import Category, Json, Roots, print_json
+from orchestr8_sqlite.parameters import parse_category
+
+if TYPE_CHECKING:
+    from orchestr8_sqlite.library import Progress
+    from orchestr8_sqlite.model import Diagnostic
+
+EXAMPLES = 3
+"""Diagnostics of one kind that `build` prints before it only counts."""
+
+
+def build(
+    roots: Roots,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Index file to write.")] = Path("index.db"),
+    category: Category = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse a library with warnings or errors.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Build the index of one or more library folders.
+
+    Example: orchestr8-sqlite build resources -o index.db
+    """
+    from orchestr8_sqlite.builder import build_index
+
+    with _progress() as progress:
+        report = build_index(
+            roots, output, category=category and parse_category(category), strict=strict, progress=progress
+        )
+    if as_json:
+        names = ("files", "fragments", "scenarios", "keywords", "prompts", "rejected", "ignored", "generation", "size")
+        values = {name: getattr(report, name) for name in names}
+        diagnostics = [_as_dict(diagnostic) for diagnostic in report.diagnostics]
+        print_json({**values, "seconds": round(report.seconds, 3), "diagnostics": diagnostics})
+        return
+    _print_grouped(report.diagnostics, " ".join(map(str, roots)))
+    typer.echo(
+        f"{report.target}: {report.fragments:,} fragments, {report.scenarios:,} scenarios, "
+        f"{report.keywords:,} keywords, {report.prompts:,} prompts from {report.files:,} files"
+        + (f" ({report.rejected} left out)" if report.rejected else "")
+        + (f" ({report.ignored} outside the layout)" if report.ignored else "")
+    )
+    typer.echo(f"{_counts(report.diagnostics)}; {report.size / 1_048_576:.1f} MiB in {report.seconds:.1f} s")
+
+
+def lint(
+    roots: Roots,
+    category: Category = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings are problems too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Check library folders without building; exit code 1 where something would be left out.
+
+    Example: orchestr8-sqlite lint resources --strict
+    """
+    from orchestr8_sqlite.library import read_library
+    from orchestr8_sqlite.model import Severity
+
+    with _progress() as progress:
+        library = read_library(roots, category=category and parse_category(category), progress=progress)
+    if as_json:
+        print_json([_as_dict(diagnostic) for diagnostic in library.diagnostics])
+    else:
+        for diagnostic in library.diagnostics:
+            typer.echo(_line(diagnostic))
+        typer.echo(
+            f"{len(library.fragments):,} fragments, {len(library.prompts):,} prompts: {_counts(library.diagnostics)}"
+        )
+    bad = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
+    if any(diagnostic.severity in bad for diagnostic in library.diagnostics):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _progress() -> Iterator["Progress"]:
+    """Yield a progress callback: a bar on a terminal, a line every 1,000 files elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None if done % 1000 else typer.echo(f"read {done:,} of {total:,} files", err=True)
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("Reading", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _print_grouped(diagnostics: "Sequence[Diagnostic]", roots: str) -> None:
+    """Print the first diagnostics of each kind, how many more there are, and how to see all."""
+    codes = Counter((diagnostic.severity, diagnostic.code) for diagnostic in diagnostics)
+    for (severity, code), count in sorted(
+        codes.items(), key=lambda item: (item[0][0] != "error", -item[1], item[0][1])
+    ):
+        alike = [d for d in diagnostics if (d.severity, d.code) == (severity, code)]
+        for diagnostic in alike[:EXAMPLES]:
+            typer.echo(_line(diagnostic), err=True)
+        if count > EXAMPLES:
+            typer.echo(f"  … and {count - EXAMPLES:,} more [{code}]", err=True)
+    if any(count > EXAMPLES for count in codes.values()):
+        typer.echo(f"All of them: orchestr8-sqlite lint {roots}", err=True)
+
+
+def _line(diagnostic: "Diagnostic") -> str:
+    return (
+        f"{diagnostic.place}: {diagnostic.severity.value}: {diagnostic.message} [{diagnostic.code}]; {diagnostic.fix}"
+    )
+
+
+def _counts(diagnostics: "Sequence[Diagnostic]") -> str:
+    counts = Counter(diagnostic.severity.value for diagnostic in diagnostics)
+    return ", ".join(
+        f"{counts[severity]:,} {severity}{'' if counts[severity] == 1 else 's'}" for severity in ("error", "warning")
+    )
+
+
+def _as_dict(diagnostic: "Diagnostic") -> dict[str, object]:
+    from dataclasses import asdict
+
+    return asdict(diagnostic)

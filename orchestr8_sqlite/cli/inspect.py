@@ -1,0 +1,120 @@
+"""`sql`, `stats`, `path` and `export`: looking into an index."""
+
+import sqlite3
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
+from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.settings import read_settings
+
+TOTALS = """
+SELECT count(*), coalesce(sum(token_estimate), 0), coalesce(max(token_estimate), 0) FROM fragment
+"""
+CATEGORIES = """
+SELECT category, count(*) AS fragments, sum(token_estimate) AS tokens,
+       sum((SELECT count(*) FROM scenario s WHERE s.fragment_id = f.id)) AS scenarios
+  FROM fragment f GROUP BY category ORDER BY category
+"""
+SQL_HINT = (
+    "Views: fragment_detail, keyword_detail, score_evidence, reference_detail; "
+    'all tables: orchestr8-sqlite sql "SELECT name FROM sqlite_schema".'
+)
+DIAGNOSTICS = "SELECT severity, code, count(*) FROM diagnostic GROUP BY severity, code ORDER BY severity, 3 DESC, code"
+
+
+def sql(
+    statement: Annotated[str, typer.Argument(help="One SELECT statement.")],
+    db: Database = None,
+    as_json: Json = False,
+) -> None:
+    """Run one read-only SQL statement on the index.
+
+    Example: orchestr8-sqlite sql "SELECT uri, tags FROM fragment_detail WHERE category = 'skill'"
+    """
+    from orchestr8_sqlite.catalog import Catalog
+
+    with Catalog.open(read_settings(db).database) as catalog:
+        catalog.forbid_all_but_reading()
+        try:
+            cursor = catalog.db.execute(statement)
+            rows = cursor.fetchall()
+        except (sqlite3.Error, sqlite3.Warning) as problem:
+            raise RequestError(f"SQLite says: {problem}. {SQL_HINT}") from None
+    columns = [column[0] for column in cursor.description or ()]
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        print_rows(columns, rows)
+
+
+def stats(db: Database = None, as_json: Json = False) -> None:
+    """Show what an index holds.
+
+    Example: orchestr8-sqlite stats --db index.db
+    """
+    from orchestr8_sqlite.catalog import Catalog
+
+    path = read_settings(db).database
+    with Catalog.open(path) as catalog:
+        meta = dict(catalog.meta)
+        fragments, tokens, largest = catalog.db.execute(TOTALS).fetchone()
+        categories = catalog.db.execute(CATEGORIES).fetchall()
+        diagnostics = catalog.db.execute(DIAGNOSTICS).fetchall()
+    if as_json:
+        print_json(
+            {
+                "path": str(path),
+                "bytes": path.stat().st_size,
+                "meta": meta,
+                "tokens": tokens,
+                "largestFragmentTokens": largest,
+                "categories": [
+                    dict(zip(("category", "fragments", "tokens", "scenarios"), row, strict=True)) for row in categories
+                ],
+                "diagnostics": [dict(zip(("severity", "code", "count"), row, strict=True)) for row in diagnostics],
+            }
+        )
+        return
+    mebibytes = path.stat().st_size / 1_048_576
+    typer.echo(f"{path}: {mebibytes:.1f} MiB, schema {meta['schema_version']}, generation {meta['generation']}")
+    typer.echo(
+        f"{fragments:,} fragments (~{tokens:,} tokens, largest ~{largest:,}), {int(meta['scenarios']):,} scenarios, "
+        f"{int(meta['keywords']):,} keywords, {int(meta['prompts']):,} prompts"
+    )
+    print_rows(("category", "fragments", "tokens", "scenarios"), categories)
+    if diagnostics:
+        print_rows(("severity", "diagnostic", "count"), diagnostics)
+
+
+def path(db: Database = None) -> None:
+    """Print where the index lies, for other programs.
+
+    Example: sqlite3 "$(orchestr8-sqlite path)" .schema
+    """
+    from orchestr8_sqlite.catalog import Catalog
+
+    database = read_settings(db).database
+    Catalog.open(database).close()
+    typer.echo(str(database.absolute()))
+
+
+def export(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")] = Path("export"),
+    db: Database = None,
+    form: Annotated[str, typer.Option("--format", help="json")] = "json",
+) -> None:
+    """Write the index as the three JSON files of the original design.
+
+    Example: orchestr8-sqlite export --format json -o export
+    """
+    from orchestr8_sqlite.catalog import Catalog
+    from orchestr8_sqlite.export import export_json
+
+    if form != "json":
+        raise RequestError(f"--format must be json, not {form!r}.")
+    with Catalog.open(read_settings(db).database) as catalog:
+        for written in export_json(catalog, output):
+            typer.echo(str(written))

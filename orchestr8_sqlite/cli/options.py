@@ -1,0 +1,49 @@
+"""Options that several commands share, and how commands print."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Database = Annotated[
+    Path | None,
+    typer.Option("--db", help="Index file. Default: ORCHESTR8_DB, else the bundled index.", show_default=False),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Category = Annotated[str | None, typer.Option("--category", help="Category of plain files that do not say theirs.")]
+Roots = Annotated[list[Path], typer.Argument(metavar="ROOT...", help="Folders of Markdown files.", show_default=False)]
+
+
+def print_json(value: object) -> None:
+    """Print *value* as indented JSON."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_hex))
+
+
+def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows as a table on a terminal, tab-separated with a head line in a pipe."""
+    if not sys.stdout.isatty():
+        typer.echo("\t".join(columns))
+        for row in rows:
+            typer.echo("\t".join(_cell(value) for value in row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*(_cell(value).replace("[", r"\[") for value in row))
+    Console().print(table)
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else _hex(value) if isinstance(value, bytes) else str(value)
+    return text.replace("\t", " ").replace("\n", " ").replace("\r", " ")
+
+
+def _hex(value: object) -> str:
+    if isinstance(value, bytes):
+        return f"x'{value[:32].hex()}{'…' if len(value) > 32 else ''}'"
+    raise TypeError(f"no JSON for {type(value).__name__}")

@@ -1,0 +1,100 @@
+"""`search` and `load`: the very answers that the MCP server gives."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from orchestr8_sqlite.cli.options import Database, Json, print_json
+from orchestr8_sqlite.model import LookupResult, Tier
+from orchestr8_sqlite.parameters import make_request
+
+Many = Annotated[list[str] | None, typer.Option(show_default=False)]
+
+
+def search(
+    query: Annotated[list[str], typer.Argument(help="What you need, in a few words.", show_default=False)],
+    db: Database = None,
+    mode: Annotated[str, typer.Option(help="index | catalog | full")] = "catalog",
+    category: Annotated[
+        list[str] | None, typer.Option("--category", "-c", help="Only this category; repeatable.")
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="Only with this tag; repeatable.")] = None,
+    max_results: Annotated[
+        int | None, typer.Option(help="1 to 100.  [default: index 5, else 15]", show_default=False)
+    ] = None,
+    max_tokens: Annotated[int, typer.Option(help="Budget of the whole answer.")] = 3000,
+    min_score: Annotated[float, typer.Option(help="Leave out what scores less.")] = 10,
+    ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
+    as_json: Json = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL that answers, to paste into sqlite3.")] = False,
+) -> None:
+    """Find the fragments that fit a task.
+
+    Example: orchestr8-sqlite search "retry with exponential backoff" --mode index
+    """
+    from orchestr8_sqlite.render import to_json
+    from orchestr8_sqlite.service import Service
+    from orchestr8_sqlite.settings import read_settings
+
+    request = make_request(
+        {
+            "query": " ".join(query),
+            "mode": mode,
+            "categories": category,
+            "tags": tag,
+            "maxResults": max_results,
+            "maxTokens": max_tokens,
+            "minScore": min_score,
+            "ranker": ranker,
+        }
+    )
+    answer = Service(read_settings(db)).search(request)
+    assert answer.result is not None
+    if sql:
+        typer.echo(_paste(answer.result))
+    elif as_json:
+        print_json(to_json(answer.result))
+    else:
+        typer.echo(answer.text)
+
+
+def load(
+    uris: Annotated[list[str], typer.Argument(metavar="URI...", help="orchestr8://… of fragments, lists or searches.")],
+    db: Database = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Budget of the whole answer.", show_default=False)] = None,
+    related: Annotated[bool, typer.Option("--related", help="Name the fragments each one is linked with.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the text of one or more URIs.
+
+    Example: orchestr8-sqlite load orchestr8://skills/error-handling-resilience
+    """
+    from orchestr8_sqlite.service import Service
+    from orchestr8_sqlite.settings import read_settings
+
+    answer = Service(read_settings(db)).load(uris, max_tokens=max_tokens, related=related)
+    if as_json:
+        print_json({"uris": uris, "tokens": answer.tokens, "text": answer.text})
+    else:
+        typer.echo(answer.text)
+
+
+def _paste(result: LookupResult) -> str:
+    """Return the statement that answered with its parameters, as the sqlite3 shell reads it."""
+    statement = (
+        result.statements[-1]
+        if result.tier is not Tier.INDEX
+        else result.statements[-1 if len(result.statements) < 3 else 1]
+    )
+    return f"-- tier: {result.tier.value}\n{_parameters(statement.parameters)}\n{statement.sql.strip()};"
+
+
+def _parameters(parameters: Mapping[str, object]) -> str:
+    rows = ",\n".join(f"  (':{name}', {_literal(value)})" for name, value in parameters.items())
+    return f".parameter init\nINSERT OR REPLACE INTO temp.sqlite_parameters (key, value) VALUES\n{rows};"
+
+
+def _literal(value: object) -> str:
+    return json.dumps(value) if isinstance(value, int | float) else "'" + str(value).replace("'", "''") + "'"

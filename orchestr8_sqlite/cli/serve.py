@@ -1,0 +1,14 @@
+"""`serve`: the MCP server."""
+
+from orchestr8_sqlite.cli.options import Database
+
+
+def serve(db: Database = None) -> None:
+    """Serve the index to an AI coding assistant: MCP over standard input and output.
+
+    Example: claude mcp add orchestr8 -- orchestr8-sqlite serve --db index.db
+    """
+    from orchestr8_sqlite.server import run
+    from orchestr8_sqlite.settings import read_settings
+
+    run(read_settings(db))

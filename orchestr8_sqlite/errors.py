@@ -1,0 +1,41 @@
+"""The exceptions that callers may catch.
+
+    Orchestr8Error
+    ├── SettingsError        an environment variable or option holds no usable value
+    ├── LibraryError         a root cannot be read at all
+    ├── BuildError           a build was refused; the old index is untouched
+    ├── CatalogError         the index file is missing, foreign, too old or too new
+    └── RequestError         a URI or parameter is wrong; says what to send instead
+        └── UnknownResource  no fragment, category or prompt of that name
+
+Every message is one sentence for a person or a model: what, where, what to do.
+A message of `RequestError` may reach an MCP client, so it never holds a path of this machine.
+"""
+
+
+class Orchestr8Error(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class SettingsError(Orchestr8Error):
+    """An environment variable or an option holds a value that cannot be used."""
+
+
+class LibraryError(Orchestr8Error):
+    """A library root cannot be read at all."""
+
+
+class BuildError(Orchestr8Error):
+    """The build was refused or failed; whatever index was there before is untouched."""
+
+
+class CatalogError(Orchestr8Error):
+    """The index database cannot be opened or read."""
+
+
+class RequestError(Orchestr8Error):
+    """A URI or a parameter is not acceptable."""
+
+
+class UnknownResource(RequestError):
+    """Nothing in the index has that name."""

@@ -1,0 +1,47 @@
+"""Checks of a finished index before it is put in place: what it promises must hold in the file itself."""
+
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.lookup import QUICK_MIN_SCORE, find
+from orchestr8_sqlite.model import Library, MatchRequest, Ranker
+
+UNREACHABLE_SCENARIOS = """
+SELECT count(*) FROM scenario WHERE id NOT IN (SELECT scenario_id FROM posting)
+"""
+QUICK_QUERIES = "SELECT DISTINCT ranker, query FROM quick_lookup ORDER BY ranker, query"
+QUICK_RESULTS = 15
+
+
+def check_index(catalog: Catalog, library: Library) -> None:
+    """Raise BuildError where the index does not hold what *library* holds, or contradicts itself."""
+    db = catalog.db
+    for table, expected in (
+        ("fragment", len(library.fragments)),
+        ("fragment_body", len(library.fragments)),
+        ("fragment_text", len(library.fragments)),
+        ("prompt", len(library.prompts)),
+        ("scenario", sum(len(fragment.use_when) for fragment in library.fragments)),
+        ("diagnostic", len(library.diagnostics)),
+    ):
+        count = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names from the tuple above
+        _require(count == expected, f"{table} has {count} rows instead of {expected}")
+    verdict = db.execute("PRAGMA integrity_check").fetchone()[0]
+    _require(verdict == "ok", f"integrity_check says: {verdict}")
+    _require(not db.execute("PRAGMA foreign_key_check").fetchall(), "a foreign key points nowhere")
+    db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('integrity-check')")
+    unreachable = db.execute(UNREACHABLE_SCENARIOS).fetchone()[0]
+    _require(unreachable == 0, f"{unreachable} scenarios cannot be reached by any keyword")
+    _check_quick_lookups(catalog)
+
+
+def _check_quick_lookups(catalog: Catalog) -> None:
+    for ranker, query in catalog.db.execute(QUICK_QUERIES).fetchall():
+        request = MatchRequest(query, max_results=QUICK_RESULTS, min_score=QUICK_MIN_SCORE, ranker=Ranker(ranker))
+        quick, live = find(catalog, request), find(catalog, request, quick=False)
+        same = quick.candidates == live.candidates and quick.total == live.total
+        _require(same, f"the precomputed answer to {query!r} differs from the live one")
+
+
+def _require(holds: bool, problem: str) -> None:
+    if not holds:
+        raise BuildError(f"The finished index failed a check and was not put in place: {problem}. Please report this.")

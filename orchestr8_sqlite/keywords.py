@@ -1,0 +1,141 @@
+"""Text → keywords, the same way for fragments when an index is built and for queries afterwards.
+
+A text is normalised (NFKC), cut into words, and each word yields itself and its parts, all casefolded:
+
+    "Retry a Node.js call"   → retry, node.js, node, js, call
+    "third-party setUserId"  → third-party, third, party, setuserid, set, user, id
+    "C++ and CI/CD on K8s"   → c++, ci/cd, ci, cd, k8s
+    "TypeScript"             → typescript           (a known name is not taken apart)
+    "再試行"                  → 再試, 試行            (bigrams, as CJK text has no spaces)
+"""
+
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+PEER_STOP_WORDS = frozenset(
+    """a an the and or but in on at to for of with by from as is was are were be been being have has had do does did
+    will would should could may might can i you he she it we they this that these those""".split()
+)
+"""The 47 words that the original system leaves out."""
+
+STOP_WORDS = PEER_STOP_WORDS | frozenset(
+    """about after all also am any because before between both cannot done each either etc every get gets getting goes
+    got her here him his how if into its itself just let me more most my need needed needing needs no nor not now
+    off once one only other our out over own per please same shall so some such than their them then there through
+    too under until up us use used uses using very via want wants what when where whether which while who whom whose
+    why within without your yours don't doesn't didn't can't couldn't won't wouldn't isn't aren't wasn't it's i'm
+    i've we're let's that's what's there's you're""".split()
+)
+"""Plus the function words and asking words that carry no topic in real scenarios and requests."""
+
+TECHNOLOGY_NAMES = frozenset(
+    """airflow android angular ansible apache aws azure bash bigquery blazor bun cassandra celery circleci clickhouse
+    cloudflare cloudformation cloudwatch cockroachdb css cypress databricks datadog deno devops devsecops django
+    docker dynamodb elasticsearch electron elixir erlang express.js expressjs fastapi figma firebase flask flutter
+    github gitlab golang grafana graphql grpc hadoop haskell helm heroku html ios istio javascript jenkins jira json
+    jquery junit jupyter jwt kafka keras kotlin kubernetes langchain laravel linkedin linux llamaindex macos mariadb
+    matplotlib mlflow mongodb mypy mysql neo4j nestjs netlify next.js nextjs nginx node.js nodejs npm numpy nuxt
+    oauth openai openapi opensearch opentelemetry oracle pandas php playwright postgresql postgres powerpoint
+    powershell prisma prometheus pulumi pydantic pytest python pytorch rabbitmq rails react redis redux rest rust
+    rxjs salesforce scala scikit-learn selenium sentry shopify snowflake solidity sonarqube spark spring sql
+    sqlalchemy sqlite stripe supabase svelte swift swiftui tailwind tensorflow terraform toml typescript unity
+    vercel vite vue webassembly websocket websockets wordpress xml yaml youtube c++ c# f# .net ci/cd k8s go""".split()
+)
+"""Names kept in one piece where camel case would cut them, and read as tags from a bare heading."""
+
+MAX_KEYWORD_LENGTH = 64
+"""Characters; longer words are blobs and hashes, not something that anybody asks for."""
+
+MAX_PARTS = 4
+"""A word joined from more parts (a path, a URL) is kept in parts only."""
+
+CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+WORD = re.compile(
+    rf"""
+      (?P<cjk>[{CJK}]+)
+    | (?P<word>
+        \.?                                   # .net
+        [^\W_{CJK}]+                          # letters and digits
+        (?:[-./_'’&][^\W_{CJK}]+)*            # error-handling, node.js, ci/cd, snake_case, don't, r&d
+        (?:\+\+|\#(?!\w))?                    # c++, c#
+      )
+    """,
+    re.VERBOSE,
+)
+CONNECTOR = re.compile(r"[-./_'&]")
+POSSESSIVE = re.compile(r"'s$", re.IGNORECASE)
+HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z]+|[A-Z]+|[^A-Za-z]+")
+CJK_RUN = re.compile(f"[{CJK}]+")
+CAMEL_WORD = re.compile(r"(?<![A-Za-z])[A-Za-z][a-z]*[A-Z][A-Za-z]*")
+CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
+
+
+def extract_keywords(text: str) -> list[str]:
+    """Return the distinct keywords of *text* in the order they first appear."""
+    return list(dict.fromkeys(iterate_keywords(text)))
+
+
+def iterate_keywords(text: str) -> Iterator[str]:
+    """Yield every keyword of *text*, repeats included, in reading order."""
+    for match in WORD.finditer(unicodedata.normalize("NFKC", text)):
+        if match["cjk"]:
+            yield from _bigrams(match["cjk"])
+        else:
+            yield from _word_and_parts(match["word"])
+
+
+def index_text(text: str) -> str:
+    """Return *text* as it is given to the full-text index.
+
+    The index's own tokenizer cuts words at everything but letters, digits, `+` and `#`, and reads a
+    query word such as `node.js` as a phrase. What it cannot do is added here: CJK text in bigrams,
+    and the parts of camel-case words behind the word.
+    """
+    text = unicodedata.normalize("NFKC", text)
+    text = CAMEL_WORD.sub(lambda match: " ".join((match[0], *_camel_parts(match[0]))), text)
+    return text if text.isascii() else CJK_RUN.sub(lambda match: f" {' '.join(_bigrams(match[0]))} ", text)
+
+
+def _bigrams(run: str) -> Iterator[str]:
+    if len(run) == 1:
+        yield run
+    for first, second in itertools.pairwise(run):
+        yield first + second
+
+
+@lru_cache(maxsize=50_000)
+def _word_and_parts(word: str) -> tuple[str, ...]:
+    return tuple(_split_word(word))
+
+
+def _split_word(word: str) -> Iterator[str]:
+    word = word.replace("’", "'")
+    if word.casefold() in STOP_WORDS:
+        return
+    word = POSSESSIVE.sub("", word)
+    pieces = [piece for piece in CONNECTOR.split(word) if piece]
+    whole = word.casefold().replace("'", "")
+    if len(pieces) <= MAX_PARTS and _is_keyword(whole):
+        yield whole
+    if len(pieces) > 1 and all(piece.isdigit() for piece in pieces):
+        return
+    for piece in pieces:
+        for part in (piece.casefold(), *_camel_parts(piece)):
+            if part != whole and _is_keyword(part):
+                yield part
+
+
+@lru_cache(maxsize=50_000)
+def _camel_parts(word: str) -> tuple[str, ...]:
+    """Return the humps of a camel-case word, casefolded; none for a known name."""
+    folded = word.casefold()
+    if not CAMEL.search(word) or folded in TECHNOLOGY_NAMES or folded.removesuffix("s") in TECHNOLOGY_NAMES:
+        return ()
+    return tuple(hump.casefold() for hump in HUMP.findall(word))
+
+
+def _is_keyword(word: str) -> bool:
+    return 2 <= len(word) <= MAX_KEYWORD_LENGTH and word not in STOP_WORDS

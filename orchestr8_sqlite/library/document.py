@@ -1,0 +1,216 @@
+"""Bytes → text → front matter and body, with the line of every field.
+
+python-frontmatter tells where the front matter ends; PyYAML's composer keeps the lines.
+YAML that does not parse is repaired line by line where quoting a value is enough.
+"""
+
+import codecs
+import re
+from dataclasses import dataclass, field
+
+import yaml
+from frontmatter.default_handlers import YAMLHandler
+
+from orchestr8_sqlite.library.markdown import Body
+from orchestr8_sqlite.library.notes import Notes, shown
+
+try:
+    from yaml import CSafeLoader as SafeLoader
+except ImportError:  # pragma: no cover - depends on how PyYAML was built
+    from yaml import SafeLoader  # type: ignore[assignment]
+
+HANDLER = YAMLHandler()
+MAX_REPAIRS = 20
+ENTRY = re.compile(r"(?P<lead>\s*(?:- +)?(?:[\w.-]+: +|(?<=- )))(?P<value>\S.*?)\s*$")
+
+
+@dataclass(frozen=True)
+class Document:
+    """A Markdown file taken apart.
+
+    `fields` maps each front-matter key to its YAML node (with marks), `values` to its Python value.
+    `body_line` is the line of the file on which `body` starts.
+    """
+
+    body: Body
+    body_line: int
+    has_front_matter: bool
+    fields: dict[str, yaml.Node] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
+    yaml_text: str = ""
+
+    def line_of(self, name: str) -> int | None:
+        """Return the line of the file on which the field *name* stands."""
+        node = self.fields.get(name)
+        return None if node is None else node_line(node)
+
+
+def node_line(node: yaml.Node) -> int:
+    """Return the line of the file on which *node* begins; the opening `---` is line 1."""
+    return int(node.start_mark.line) + 1
+
+
+def decode(content: bytes, notes: Notes) -> str | None:
+    """Return the text of *content* with LF line ends, or None (and an error noted) for another encoding.
+
+    Read are UTF-8 with and without byte order mark and UTF-16 with one.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    else:
+        encoding = "utf-8-sig"
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError as problem:
+        line = content[: problem.start].count(b"\n") + 1
+        what = f"byte 0x{content[problem.start]:02x} is not {encoding.removesuffix('-sig').upper()}"
+        notes.error("encoding", what, "save the file as UTF-8", line=line)
+        return None
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        notes.error("encoding", "the file holds NUL characters, so it is no text", "save the file as UTF-8", line=line)
+        return None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def parse_document(text: str, notes: Notes) -> Document | None:
+    """Return *text* taken apart, or None (and an error noted) where its front matter cannot be read."""
+    start = len(text) - len(text.lstrip())
+    if not HANDLER.detect(text[start:]):
+        return _without_front_matter(text)
+    try:
+        front, body = HANDLER.split(text[start:])
+    except ValueError:
+        notes.warn(
+            "unclosed-front-matter",
+            "the file opens with --- but no second --- follows",
+            "close the front matter with a line ---",
+            line=text[:start].count("\n") + 1,
+        )
+        return _without_front_matter(text)
+    body_start = len(text) - len(body)
+    body_line = text[:body_start].count("\n") + 1 + _leading_lines(body)
+    front = "\n" * (text[: text.index(front, start)].count("\n")) + front if front else ""
+    return _with_front_matter(front, body.strip(), body_line, text, notes)
+
+
+def _with_front_matter(front: str, body: str, body_line: int, text: str, notes: Notes) -> Document | None:
+    parsed = _load_repairing(front, notes)
+    if parsed is None:
+        return None
+    node, values, front = parsed
+    if node is None:
+        return Document(Body(body), body_line, has_front_matter=True)
+    if not isinstance(node, yaml.MappingNode) or not isinstance(values, dict):
+        notes.warn(
+            "front-matter-no-mapping",
+            "what stands between the --- lines is no list of fields; read as part of the text",
+            "write 'name: value' lines between them, or use another rule than ---",
+            line=1,
+        )
+        return _without_front_matter(text)
+    return Document(Body(body), body_line, True, _fields(node, notes), {str(k): v for k, v in values.items()}, front)
+
+
+def _without_front_matter(text: str) -> Document:
+    return Document(Body(text.strip()), 1 + _leading_lines(text), has_front_matter=False)
+
+
+def _leading_lines(text: str) -> int:
+    return text[: len(text) - len(text.lstrip())].count("\n")
+
+
+def _fields(node: yaml.MappingNode, notes: Notes) -> dict[str, yaml.Node]:
+    fields: dict[str, yaml.Node] = {}
+    for key, value in node.value:
+        name = str(key.value)
+        if name in fields:
+            notes.warn(
+                "duplicate-field",
+                f"{name} is given twice; the last one counts",
+                "remove one",
+                line=node_line(key),
+                field=name,
+            )
+        fields[name] = value
+    return fields
+
+
+def _load_repairing(front: str, notes: Notes) -> tuple[yaml.Node | None, object, str] | None:
+    """Return (node, value, text) of the YAML text *front*, quoting values that keep it from parsing."""
+    repaired: set[int] = set()
+    repairs = Notes(notes.root, notes.path)
+    while True:
+        try:
+            node, value = _compose(front)
+        except (yaml.YAMLError, ValueError, RecursionError) as problem:
+            line = _problem_line(problem)
+            quoted = None if line is None or len(repaired) >= MAX_REPAIRS else _quote(front, line, repaired)
+            if quoted is None:
+                notes.error(
+                    "yaml",
+                    f"the front matter is not YAML: {_problem_text(problem)}",
+                    "correct the line; quote values that hold ': ', '#', '@' or brackets",
+                    line=None if line is None else line + 1,
+                )
+                return None
+            front, begin = quoted
+            found = front.split("\n")[begin].strip()
+            repairs.warn(
+                "yaml-repaired",
+                f"{_problem_text(problem)}; read as quoted text: {shown(found)}",
+                "put the value in quotes",
+                line=begin + 1,
+                field=found.partition(":")[0] if not found.startswith("- ") else None,
+            )
+            repaired.add(begin)
+        else:
+            notes.diagnostics.extend(repairs.diagnostics)
+            return node, value, front
+
+
+def _compose(front: str) -> tuple[yaml.Node | None, object]:
+    loader = SafeLoader(front)
+    try:
+        node = loader.get_single_node()
+        return node, None if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _problem_line(problem: Exception) -> int | None:
+    mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
+    return None if mark is None else int(mark.line)
+
+
+def _problem_text(problem: Exception) -> str:
+    return str(getattr(problem, "problem", None) or str(problem).partition("\n")[0] or type(problem).__name__)
+
+
+def _quote(front: str, line: int, repaired: set[int]) -> tuple[str, int] | None:
+    """Return *front* with the value on or above *line* in single quotes, and the line it begins on.
+
+    A value goes on over the lines below it that are blank or indented deeper than its key.
+    """
+    lines = front.expandtabs(2).split("\n")
+    start = min(line, len(lines) - 1)
+    while start >= 0 and (start in repaired or not ENTRY.match(lines[start])):
+        start -= 1
+    entry = ENTRY.match(lines[start]) if start >= 0 else None
+    if entry is None:
+        return None
+    depth = _indent(lines[start])
+    end = start + 1
+    while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > depth):
+        end += 1
+    value = "\n".join([entry["value"], *lines[start + 1 : end]])
+    tail = value[len(value.rstrip()) :]
+    value = value.rstrip()
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+        value = value[1:-1]
+    quoted = entry["lead"] + "'" + value.replace("'", "''") + "'" + tail
+    return "\n".join([*lines[:start], *quoted.split("\n"), *lines[end:]]), start
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

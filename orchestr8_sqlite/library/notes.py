@@ -1,0 +1,37 @@
+"""Diagnostics while reading one file: the place is known once, each problem is noted in a line."""
+
+from dataclasses import dataclass, field
+
+from orchestr8_sqlite.model import Diagnostic, Severity
+
+
+@dataclass
+class Notes:
+    """Collects the diagnostics of one file (or, with an empty path, of a whole root)."""
+
+    root: str
+    path: str
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def error(self, code: str, message: str, fix: str, *, line: int | None = None, field: str | None = None) -> None:
+        """Note a problem that leaves something out of the index."""
+        self._add(Severity.ERROR, code, message, fix, line, field)
+
+    def warn(self, code: str, message: str, fix: str, *, line: int | None = None, field: str | None = None) -> None:
+        """Note a problem that was repaired, or that a reader of the library will stumble over."""
+        self._add(Severity.WARNING, code, message, fix, line, field)
+
+    def inform(self, code: str, message: str, fix: str, *, line: int | None = None, field: str | None = None) -> None:
+        """Note something worth knowing that is no fault."""
+        self._add(Severity.INFO, code, message, fix, line, field)
+
+    def _add(
+        self, severity: Severity, code: str, message: str, fix: str, line: int | None, field_name: str | None
+    ) -> None:
+        self.diagnostics.append(Diagnostic(severity, code, self.root, self.path, line, field_name, message, fix))
+
+
+def shown(value: str, limit: int = 80) -> str:
+    """Return *value* quoted for a message, on one line and cut to *limit* characters."""
+    text = " ".join(value.split())
+    return repr(text if len(text) <= limit else text[: limit - 1] + "…")

@@ -1,0 +1,184 @@
+"""Reads whole roots: walk, decode, parse, then what only the library as a whole can tell."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from orchestr8_sqlite.errors import LibraryError
+from orchestr8_sqlite.library.document import decode, parse_document
+from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.records import read_fragment, read_prompt
+from orchestr8_sqlite.library.references import resolve_references
+from orchestr8_sqlite.library.walk import Found, Kind, find_files
+from orchestr8_sqlite.model import Diagnostic, Fragment, Library, Prompt, SkillFile, SourceFile
+
+R = TypeVar("R", Fragment, Prompt)
+Progress = Callable[[int, int], None]
+"""Called with (files done, files in all) while a library is read."""
+
+
+@dataclass
+class _Reading:
+    """What has been read so far, over all roots."""
+
+    fragments: dict[str, Fragment] = field(default_factory=dict)
+    prompts: dict[str, Prompt] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    rejected: list[SourceFile] = field(default_factory=list)
+    ignored: list[SourceFile] = field(default_factory=list)
+
+
+def read_library(roots: Sequence[Path], *, category: str | None = None, progress: Progress | None = None) -> Library:
+    """Return everything in *roots*; where two roots hold the same fragment the first one wins.
+
+    Args:
+        roots: Folders; each is recognised by what it contains.
+        category: For files of plain folders that do not say theirs.
+        progress: Called after each file.
+
+    Raises:
+        LibraryError: A root is missing, is no folder, or holds no Markdown at all.
+    """
+    labels = _labels(roots)
+    found = []
+    reading = _Reading()
+    for root, label in zip(roots, labels, strict=True):
+        notes = Notes(label, "")
+        files = find_files(root, notes)
+        if not any(file.kind is not Kind.SKILL_FILE for file in files):
+            raise LibraryError(f"{root} holds no Markdown files; give the folder of a library.")
+        found.append((root, label, files))
+        reading.diagnostics += notes.diagnostics
+    total = sum(len(files) for _, _, files in found)
+    done = 0
+    for root, label, files in found:
+        bundled = _bundled_files(root, label, files)
+        for file in files:
+            if file.kind is not Kind.SKILL_FILE:
+                _read_file(root, label, file, bundled.get(file.skill or "", ()), category, reading)
+            done += 1
+            if progress:
+                progress(done, total)
+    fragments, dangling = resolve_references(reading.fragments.values())
+    return Library(
+        fragments=tuple(sorted(fragments, key=lambda fragment: fragment.id)),
+        prompts=tuple(sorted(reading.prompts.values(), key=lambda prompt: prompt.name)),
+        diagnostics=tuple(sorted([*reading.diagnostics, *dangling, *_shared_ids(fragments)], key=_place)),
+        rejected=tuple(reading.rejected),
+        ignored=tuple(reading.ignored),
+    )
+
+
+def _labels(roots: Sequence[Path]) -> list[str]:
+    """Return a name for each root: its folder's, numbered where two are the same."""
+    labels: list[str] = []
+    for root in roots:
+        if not root.is_dir():
+            raise LibraryError(f"{root} is no folder; give the folder of a library.")
+        name = root.resolve().name or "root"
+        taken = sum(label == name or label.startswith(f"{name}~") for label in labels)
+        labels.append(f"{name}~{taken + 1}" if taken else name)
+    return labels
+
+
+def _read_file(
+    root: Path, label: str, file: Found, bundled: Iterable[SkillFile], category: str | None, reading: _Reading
+) -> None:
+    notes = Notes(label, file.path)
+    source, content = _read_source(root, label, file.path, notes)
+    if file.kind is Kind.OUTSIDE:
+        notes.inform(
+            "outside-layout",
+            "lies in no category, prompt or skill folder; not indexed",
+            "move it into a category folder, or give its folder as a root of its own",
+        )
+        reading.ignored.append(source)
+    elif not (content is not None and _take(file, source, content, bundled, category, notes, reading)):
+        reading.rejected.append(source)
+    reading.diagnostics += notes.diagnostics
+
+
+def _take(
+    file: Found,
+    source: SourceFile,
+    content: bytes,
+    bundled: Iterable[SkillFile],
+    category: str | None,
+    notes: Notes,
+    reading: _Reading,
+) -> bool:
+    """Add the record in *content* to *reading*; False (and an error noted) where there is none."""
+    text = decode(content, notes)
+    document = None if text is None else parse_document(text, notes)
+    if document is None:
+        return False
+    if file.kind is Kind.PROMPT:
+        prompt = read_prompt(file, document, source, notes)
+        return _add(reading.prompts, prompt.name, prompt, notes)
+    skill_files = []
+    if file.kind is Kind.SKILL:
+        skill_files = [SkillFile("SKILL.md", content, source.sha256, source), *bundled]
+    fragment = read_fragment(file, document, source, skill_files, notes, fallback_category=category)
+    return fragment is not None and _add(reading.fragments, fragment.id, fragment, notes)
+
+
+def _add(records: dict[str, R], name: str, record: R, notes: Notes) -> bool:
+    first = records.setdefault(name, record)
+    if first is record:
+        return True
+    notes.error(
+        "collision",
+        f"{name} is already taken by {first.source.root}/{first.source.path}; this file is left out",
+        "rename one of them",
+    )
+    return False
+
+
+def _read_source(root: Path, label: str, path: str, notes: Notes) -> tuple[SourceFile, bytes | None]:
+    try:
+        content = (root / path).read_bytes()
+        status = (root / path).stat()
+    except OSError as problem:
+        notes.error("unreadable", f"cannot be read: {problem.strerror}", "make it readable or remove it")
+        return SourceFile(label, path, 0, 0, ""), None
+    digest = hashlib.sha256(content).hexdigest()
+    return SourceFile(label, path, status.st_mtime_ns, len(content), digest), content
+
+
+def _bundled_files(root: Path, label: str, files: Iterable[Found]) -> dict[str, list[SkillFile]]:
+    """Return the files beside each SKILL.md, by skill folder, sorted by path."""
+    bundled: dict[str, list[SkillFile]] = defaultdict(list)
+    for file in files:
+        if file.kind is Kind.SKILL_FILE:
+            source, content = _read_source(root, label, file.path, Notes(label, file.path))
+            below = file.path.removeprefix(f"{file.skill}/") if file.skill else file.path
+            bundled[file.skill or ""].append(SkillFile(below, content or b"", source.sha256, source))
+    return bundled
+
+
+def _shared_ids(fragments: Iterable[Fragment]) -> list[Diagnostic]:
+    """Return a warning for each id that a front matter shares with another file's."""
+    owners: dict[str, list[Fragment]] = defaultdict(list)
+    for fragment in fragments:
+        written = fragment.metadata.get("id")
+        if isinstance(written, str):
+            owners[written].append(fragment)
+    diagnostics: list[Diagnostic] = []
+    for written, sharing in owners.items():
+        for fragment in sharing[1:]:
+            notes = Notes(fragment.source.root, fragment.source.path)
+            notes.warn(
+                "duplicate-id",
+                f"id {written!r} is also that of {sharing[0].id}",
+                "give each file its own id",
+                field="id",
+            )
+            diagnostics += notes.diagnostics
+    return diagnostics
+
+
+def _place(diagnostic: Diagnostic) -> tuple[str, str, int, str, str]:
+    return diagnostic.root, diagnostic.path, diagnostic.line or 0, diagnostic.code, diagnostic.message

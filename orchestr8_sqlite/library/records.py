@@ -1,0 +1,218 @@
+"""One decoded document → a `Fragment` or a `Prompt`, its metadata repaired or found in the body."""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+
+from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.keywords import extract_keywords
+from orchestr8_sqlite.library.document import Document
+from orchestr8_sqlite.library.fields import json_values, read_list, read_maps, read_number, read_text
+from orchestr8_sqlite.library.markdown import first_heading, first_paragraph, heading_tags, section_bullets, sentences
+from orchestr8_sqlite.library.notes import Notes, shown
+from orchestr8_sqlite.library.references import RELATED_FIELDS, find_references
+from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind, plain_id
+from orchestr8_sqlite.model import CATEGORY_FOLDERS, Fragment, Prompt, PromptArgument, SkillFile, SourceFile
+from orchestr8_sqlite.parameters import fold_tag, parse_category
+from orchestr8_sqlite.tokens import estimate_tokens
+
+TOKEN_FACTOR = 2.0
+"""An author's estimate that is off by more than this factor is reported."""
+
+SKILL_NAME = re.compile(r"(?!.*--)[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
+SHOWN_KEYS = frozenset({"title", "description", "tags", "capabilities", "useWhen"})
+"""Fields that have columns or tables of their own; all others are kept as JSON."""
+
+PLACEHOLDER = re.compile(r"\$ARGUMENTS\b")
+
+
+def read_fragment(
+    found: Found,
+    document: Document,
+    source: SourceFile,
+    skill_files: Sequence[SkillFile],
+    notes: Notes,
+    *,
+    fallback_category: str | None,
+) -> Fragment | None:
+    """Return the fragment in *document*, or None (and an error noted) for a skill that must not be loaded."""
+    category = _category(found, document, notes, fallback_category)
+    fragment_id = (
+        found.id if found.category and found.id.startswith(CATEGORY_FOLDERS[category]) else plain_id(found, category)
+    )
+    name = fragment_id.rpartition("/")[2]
+    described = read_text(document, "description", notes)
+    if found.kind is Kind.SKILL and not _check_skill(document, described, found, notes):
+        return None
+    _check_id(document, name, notes)
+    if not document.body.text:
+        notes.warn("empty-body", "there is no text below the front matter", "write the text or remove the file", line=1)
+    title = read_text(document, "title", notes) or first_heading(document.body) or _words(name)
+    description = described or first_paragraph(document.body) or ""
+    tags = read_list(document, "tags", notes) or heading_tags(first_heading(document.body) or title, document.body)
+    use_when = _reachable(read_list(document, "useWhen", notes), document, notes) or section_bullets(
+        document.body, "when to use", "use when"
+    )
+    related = [(item, document.line_of(key) or 1) for key in RELATED_FIELDS for item in read_list(document, key, notes)]
+    author_tokens = read_number(document, "estimatedTokens", notes)
+    token_estimate = estimate_tokens(document.body.text)
+    _check_tokens(document, author_tokens, token_estimate, notes)
+    return Fragment(
+        id=fragment_id,
+        category=category,
+        name=name,
+        title=title,
+        description=description,
+        version=read_text(document, "version", notes),
+        tags=tuple(dict.fromkeys(fold_tag(tag) for tag in tags if fold_tag(tag))),
+        capabilities=read_list(document, "capabilities", notes)
+        or section_bullets(document.body, "capabilities", "core capabilities"),
+        use_when=use_when or sentences(description),
+        author_tokens=author_tokens,
+        token_estimate=token_estimate,
+        metadata=json_values(document, SHOWN_KEYS),
+        body=document.body.text,
+        references=find_references(fragment_id, found.path, document, related),
+        source=source,
+        skill_files=tuple(skill_files),
+    )
+
+
+def read_prompt(found: Found, document: Document, source: SourceFile, notes: Notes) -> Prompt:
+    """Return the prompt in *document*."""
+    stem = found.path.rpartition("/")[2].removesuffix(".md")
+    name = read_text(document, "name", notes) or stem
+    folders = found.path.split("/")[1:-1]
+    category = "workflow"
+    if folders and folders[0] in CATEGORY_FOLDERS.values():
+        category = parse_category(folders[0])
+    return Prompt(
+        name=name,
+        title=read_text(document, "title", notes) or first_heading(document.body) or _words(name),
+        description=read_text(document, "description", notes) or first_paragraph(document.body) or "",
+        version=read_text(document, "version", notes),
+        category=category,
+        arguments=tuple(_arguments(document, notes)),
+        metadata=json_values(document, SHOWN_KEYS | {"arguments", "name"}),
+        body=document.body.text,
+        token_estimate=estimate_tokens(document.body.text),
+        source=source,
+    )
+
+
+def _category(found: Found, document: Document, notes: Notes, fallback: str | None) -> str:
+    """Return the category: the folder's, else the front matter's, else the caller's, else what the keys suggest."""
+    written = read_text(document, "category", notes)
+    named = None
+    if written is not None:
+        with suppress(RequestError):
+            named = parse_category(written)
+    in_layout = found.category is not None and found.id.startswith(f"{CATEGORY_FOLDERS[found.category]}/")
+    if found.category is not None and in_layout:
+        if written is not None and written != found.category:
+            notes.warn(
+                "category-mismatch",
+                f"category is {shown(written)}, the folder says {found.category!r}; the folder counts",
+                "make them agree",
+                line=document.line_of("category"),
+                field="category",
+            )
+        return found.category
+    if written is not None and named is None:
+        notes.inform(
+            "unknown-category",
+            f"{shown(written)} is no category of this index; kept in the metadata",
+            f"use one of {', '.join(CATEGORY_FOLDERS)}",
+            line=document.line_of("category"),
+            field="category",
+        )
+    return named or fallback or found.category or _suggested_category(document)
+
+
+def _suggested_category(document: Document) -> str:
+    """Return `agent` for the keys of a subagent file, `skill` for those of a skill, else `guide`."""
+    keys = document.fields.keys()
+    if "name" in keys and keys & {"tools", "model"}:
+        return "agent"
+    return "skill" if {"name", "description"} <= keys else "guide"
+
+
+def _check_skill(document: Document, description: str | None, found: Found, notes: Notes) -> bool:
+    """Note what the Agent Skills format forbids; False where the skill must be skipped."""
+    if description is None:
+        notes.error(
+            "skill-description",
+            f"a {SKILL_FILE} without description cannot be offered; the skill is left out",
+            "say in 'description' what it does and when to use it",
+            line=document.line_of("description") or 1,
+            field="description",
+        )
+        return False
+    name = read_text(document, "name", notes)
+    folder = (found.skill or "").rpartition("/")[2]
+    if name is None or not SKILL_NAME.fullmatch(name) or (folder and name != folder):
+        notes.warn(
+            "skill-name",
+            f"name {shown(name or '')} must be lower-case letters, digits, single hyphens, and equal {folder!r}",
+            "rename one of them",
+            line=document.line_of("name") or 1,
+            field="name",
+        )
+    return True
+
+
+def _reachable(scenarios: Sequence[str], document: Document, notes: Notes) -> tuple[str, ...]:
+    """Return the scenarios that hold a keyword; the others could never be found."""
+    for text in scenarios:
+        if not extract_keywords(text):
+            notes.warn(
+                "unreachable-scenario",
+                f"{shown(text)} holds no word to search for; left out",
+                "name the need in words",
+                line=document.line_of("useWhen"),
+                field="useWhen",
+            )
+    return tuple(text for text in scenarios if extract_keywords(text))
+
+
+def _check_id(document: Document, name: str, notes: Notes) -> None:
+    written = read_text(document, "id", notes)
+    if written is not None and written.rpartition("/")[2] != name:
+        notes.warn(
+            "id-mismatch",
+            f"id is {shown(written)}, the file is named {name!r}; the file name counts",
+            "make them agree",
+            line=document.line_of("id"),
+            field="id",
+        )
+
+
+def _check_tokens(document: Document, author: int | None, estimate: int, notes: Notes) -> None:
+    if author is not None and not 1 / TOKEN_FACTOR <= (author or 1) / max(estimate, 1) <= TOKEN_FACTOR:
+        notes.warn(
+            "token-estimate",
+            f"estimatedTokens is {author:,}, the text has about {estimate:,}",
+            f"write {round(estimate, -1):,} or remove the field".replace(",", ""),
+            line=document.line_of("estimatedTokens"),
+            field="estimatedTokens",
+        )
+
+
+def _arguments(document: Document, notes: Notes) -> list[PromptArgument]:
+    arguments: dict[str, PromptArgument] = {}
+    for line, fields in read_maps(document, "arguments", notes):
+        name = fields.get("name", "").strip()
+        if not name or name in arguments:
+            what = f"argument {name!r} is given twice" if name else "an argument has no name"
+            notes.warn("argument", f"{what}; left out", "give each a name of its own", line=line, field="arguments")
+            continue
+        required = fields.get("required", "false").strip().casefold() in ("true", "yes", "on")
+        arguments[name] = PromptArgument(name, " ".join(fields.get("description", "").split()), required)
+    if not arguments and PLACEHOLDER.search(document.body.text):
+        hint = read_text(document, "argument-hint", notes) or "What the command should work on"
+        return [PromptArgument("arguments", hint, required=False)]
+    return list(arguments.values())
+
+
+def _words(name: str) -> str:
+    return name.replace("-", " ").replace("_", " ").strip().capitalize() or name

@@ -1,0 +1,103 @@
+"""Which tier answers a request.
+
+1  a precomputed answer, for requests without filters
+2  the keyword index; enough where two fragments match
+3  fuzzy matching over everything else, with typos repaired for the default ranker
+"""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.keywords import extract_keywords
+from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker, Statement, Tier
+from orchestr8_sqlite.tiers.found import Found
+from orchestr8_sqlite.tiers.fuzzy import match_fuzzy, repair_typos
+from orchestr8_sqlite.tiers.postings import document_frequencies, match_keywords
+from orchestr8_sqlite.tiers.shortcut import match_quick
+
+ENOUGH = 2
+"""Fragments that tier 2 must find; with fewer, tier 3 is asked. Source: shared/seeds/index-lookup.md."""
+
+QUICK_MIN_SCORE = 10.0
+"""The score bound that precomputed answers were made with: the default of a request."""
+
+NEAREST_TAGS = 5
+
+
+def find(catalog: Catalog, request: MatchRequest, *, quick: bool = True) -> LookupResult:
+    """Return the answer to *request*: candidates best first, and how they were found.
+
+    Args:
+        quick: Whether precomputed answers may be used; the build that makes them says no.
+    """
+    keywords = tuple(extract_keywords(request.query))
+    statements: list[Statement] = []
+
+    def result(tier: Tier, found: Found, words: tuple[str, ...] = ()) -> LookupResult:
+        return _result(catalog, request, keywords, tier, found, statements, words)
+
+    if quick and not request.categories and not request.tags and request.min_score == QUICK_MIN_SCORE:
+        found = match_quick(catalog.db, request, keywords)
+        statements.append(found.statement)
+        if found.candidates:
+            return result(Tier.QUICK, found)
+    frequencies = document_frequencies(catalog.db, keywords)
+    indexed = match_keywords(catalog.db, request, keywords, frequencies)
+    statements.append(indexed.statement)
+    unknown = tuple(word for word in keywords if not frequencies[word])
+    if indexed.total >= ENOUGH:
+        return result(Tier.INDEX, indexed, unknown)
+    fuzzy = match_fuzzy(catalog.db, request, _repaired(catalog, request, keywords, unknown))
+    statements.append(fuzzy.statement)
+    if fuzzy.total < indexed.total:
+        return result(Tier.INDEX, indexed, unknown)
+    return result(Tier.FUZZY, fuzzy, unknown)
+
+
+def _repaired(catalog: Catalog, request: MatchRequest, keywords: Sequence[str], unknown: Sequence[str]) -> list[str]:
+    """Return the keywords with typos replaced, where at least half of the request is then understood.
+
+    A repaired word counts half: one lucky neighbour must not make sense of a nonsense request.
+    """
+    if request.ranker is Ranker.CLASSIC or not unknown:
+        return list(keywords)
+    repairs = repair_typos(catalog.db, unknown)
+    understood = len(keywords) - len(unknown) + len(repairs) / 2
+    if understood < len(keywords) / 2:
+        return list(keywords)
+    return list(dict.fromkeys(repairs.get(word, word) for word in keywords))
+
+
+def _result(
+    catalog: Catalog,
+    request: MatchRequest,
+    keywords: tuple[str, ...],
+    tier: Tier,
+    found: Found,
+    statements: Sequence[Statement],
+    uncovered: tuple[str, ...],
+) -> LookupResult:
+    lists = catalog.lists([candidate.fragment_id for candidate in found.candidates])
+    candidates = tuple(
+        replace(candidate, tags=lists[candidate.fragment_id][0], capabilities=lists[candidate.fragment_id][1])
+        for candidate in found.candidates
+    )
+    return LookupResult(
+        request=request,
+        keywords=keywords,
+        tier=tier,
+        candidates=candidates,
+        total=found.total,
+        uncovered=uncovered,
+        nearest_tags=() if candidates else _nearest_tags(catalog, keywords),
+        statements=tuple(statements),
+    )
+
+
+def _nearest_tags(catalog: Catalog, keywords: Sequence[str]) -> tuple[str, ...]:
+    """Return known tags that look like the keywords, the nearest of each keyword first."""
+    tags = catalog.frequent_tags()
+    nearest = [tag for keyword in keywords[:NEAREST_TAGS] for tag in difflib.get_close_matches(keyword, tags, n=2)]
+    return tuple(dict.fromkeys(nearest))[:NEAREST_TAGS]

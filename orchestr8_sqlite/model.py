@@ -1,0 +1,226 @@
+"""The records that flow from Markdown files to the database, and from the database to an answer.
+
+All are frozen: a stage makes new records, it never edits those of the stage before.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+SCHEME = "orchestr8"
+
+CATEGORY_FOLDERS = {
+    "agent": "agents",
+    "skill": "skills",
+    "example": "examples",
+    "pattern": "patterns",
+    "guide": "guides",
+    "workflow": "workflows",
+    "best-practice": "best-practices",
+}
+"""Category → folder name, which is also the first segment of a URI."""
+
+CATEGORIES = {folder: category for category, folder in CATEGORY_FOLDERS.items()}
+
+
+class Severity(StrEnum):
+    """How bad a diagnostic is: `error` left something out, `warning` was repaired, `info` is worth knowing."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Mode(StrEnum):
+    """How much an answer says about each match."""
+
+    INDEX = "index"
+    CATALOG = "catalog"
+    FULL = "full"
+
+
+class Ranker(StrEnum):
+    """Which rules order the matches."""
+
+    DEFAULT = "default"
+    CLASSIC = "classic"
+
+
+class Tier(StrEnum):
+    """Which stage of the lookup produced an answer."""
+
+    QUICK = "quick"
+    INDEX = "index"
+    FUZZY = "fuzzy"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One problem of a library: what, where, and how to fix it."""
+
+    severity: Severity
+    code: str
+    root: str
+    path: str
+    line: int | None
+    field: str | None
+    message: str
+    fix: str
+
+    @property
+    def place(self) -> str:
+        """Return `root/path:line`, as editors and terminals make it clickable."""
+        where = f"{self.root}/{self.path}" if self.path else self.root
+        return where if self.line is None else f"{where}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file below a root, as it was when the library was read."""
+
+    root: str
+    path: str
+    mtime_ns: int
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A pointer from one fragment to another document; `target` is a fragment id such as `skills/retry`."""
+
+    target: str
+    kind: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class SkillFile:
+    """A file bundled with an Agent Skill, `path` relative to the skill's folder."""
+
+    path: str
+    content: bytes
+    sha256: str
+    source: SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """One Markdown document with its metadata, ready to be indexed.
+
+    `id` is the URI without scheme (`skills/error-handling`), `body` the text that is served.
+    """
+
+    id: str
+    category: str
+    name: str
+    title: str
+    description: str
+    version: str | None
+    tags: tuple[str, ...]
+    capabilities: tuple[str, ...]
+    use_when: tuple[str, ...]
+    author_tokens: int | None
+    token_estimate: int
+    metadata: Mapping[str, object]
+    body: str
+    references: tuple[Reference, ...]
+    source: SourceFile
+    skill_files: tuple[SkillFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PromptArgument:
+    """One argument that a prompt asks its user for."""
+
+    name: str
+    description: str
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A template that a client offers to its user, often as a slash command."""
+
+    name: str
+    title: str
+    description: str
+    version: str | None
+    category: str
+    arguments: tuple[PromptArgument, ...]
+    metadata: Mapping[str, object]
+    body: str
+    token_estimate: int
+    source: SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Everything that was read from one or more roots; `rejected` and `ignored` files are in the diagnostics."""
+
+    fragments: tuple[Fragment, ...]
+    prompts: tuple[Prompt, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    rejected: tuple[SourceFile, ...]
+    ignored: tuple[SourceFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchRequest:
+    """A validated question; `parameters.make_request` is the only place that makes one from outside input."""
+
+    query: str
+    mode: Mode = Mode.CATALOG
+    categories: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    max_results: int = 15
+    max_tokens: int = 3000
+    min_score: float = 10.0
+    ranker: Ranker = Ranker.DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One fragment that answers a request, with the evidence that matched best."""
+
+    fragment_id: int
+    uri: str
+    category: str
+    name: str
+    title: str
+    token_estimate: int
+    score: float
+    scenario: str | None
+    tags: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Return the URI without its scheme, as people and files name a document."""
+        return self.uri.removeprefix(f"{SCHEME}://")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One SQL statement with its parameters, as it was run."""
+
+    sql: str
+    parameters: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class LookupResult:
+    """The answer to a request before it becomes text: candidates best first, and how they were found.
+
+    `total` counts the fragments that match under the request's filters, listed or not.
+    `uncovered` holds the query's keywords that the index does not know; `nearest_tags` what it knows instead.
+    """
+
+    request: MatchRequest
+    keywords: tuple[str, ...]
+    tier: Tier
+    candidates: tuple[Candidate, ...]
+    total: int
+    uncovered: tuple[str, ...] = ()
+    nearest_tags: tuple[str, ...] = ()
+    statements: tuple[Statement, ...] = field(default=(), repr=False)

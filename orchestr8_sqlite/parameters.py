@@ -1,0 +1,130 @@
+"""Raw parameters from a URI, a tool call or a command line → a validated `MatchRequest`.
+
+Names and rules are the same at every door; a mistake is answered with what to send instead.
+"""
+
+import difflib
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS, MatchRequest, Mode, Ranker
+
+E = TypeVar("E", Mode, Ranker)
+
+MAX_QUERY_LENGTH = 1000
+DEFAULT_RESULTS = {Mode.INDEX: 5, Mode.CATALOG: 15, Mode.FULL: 15}
+PARAMETERS = ("query", "mode", "categories", "tags", "maxResults", "maxTokens", "minScore", "ranker")
+
+
+def make_request(raw: Mapping[str, object], *, category: str | None = None) -> MatchRequest:
+    """Return the request that *raw* describes, defaults filled in.
+
+    Args:
+        raw: Parameters by their public names (`maxResults`); values may be text, numbers or lists.
+        category: A category given outside the parameters, as in `orchestr8://agents/match`.
+
+    Raises:
+        RequestError: A parameter is unknown, missing or out of bounds.
+    """
+    for name in raw:
+        if name not in PARAMETERS:
+            raise RequestError(f"Unknown parameter {name!r}. {_suggestion(name, PARAMETERS)}")
+    mode = _choice("mode", raw.get("mode"), Mode, Mode.CATALOG)
+    categories = [parse_category(name) for name in _items("categories", raw.get("categories"))]
+    if category is not None:
+        categories = [name for name in categories or [category] if name == category]
+        if not categories:
+            raise RequestError(
+                f"'categories' excludes the category of the URI ({CATEGORY_FOLDERS[category]}); leave one of them out."
+            )
+    return MatchRequest(
+        query=_query(raw.get("query")),
+        mode=mode,
+        categories=tuple(dict.fromkeys(categories)),
+        tags=tuple(dict.fromkeys(fold_tag(tag) for tag in _items("tags", raw.get("tags")))),
+        max_results=int(_number("maxResults", raw.get("maxResults"), DEFAULT_RESULTS[mode], 1, 100, whole=True)),
+        max_tokens=int(_number("maxTokens", raw.get("maxTokens"), 3000, 1, 200_000, whole=True)),
+        min_score=_number("minScore", raw.get("minScore"), 10, 0, 1_000_000),
+        ranker=_choice("ranker", raw.get("ranker"), Ranker, Ranker.DEFAULT),
+    )
+
+
+def parse_category(name: str) -> str:
+    """Return the category that *name* means: `Agents`, `agent` and `AGENT` are all `agent`.
+
+    Raises:
+        RequestError: There is no such category; the sentence lists those that exist.
+    """
+    folded = name.strip().casefold().replace("_", "-").replace(" ", "-")
+    category = CATEGORIES.get(folded, folded)
+    if category not in CATEGORY_FOLDERS:
+        raise RequestError(f"Unknown category {_shown(name)}. {_suggestion(folded, CATEGORIES)}")
+    return category
+
+
+def fold_tag(tag: str) -> str:
+    """Return *tag* as it is stored and compared: NFKC, casefolded, single spaces."""
+    return " ".join(unicodedata.normalize("NFKC", tag).casefold().split())
+
+
+def _query(value: object) -> str:
+    if value is None:
+        raise RequestError("The parameter 'query' is missing: say in a few words what you need.")
+    if not isinstance(value, str):
+        raise RequestError(f"'query' must be text, not {type(value).__name__}.")
+    query = " ".join(value.replace("\0", " ").split())
+    if not query:
+        raise RequestError("The parameter 'query' is empty: say in a few words what you need.")
+    if len(query) > MAX_QUERY_LENGTH:
+        raise RequestError(
+            f"'query' has {len(query):,} characters, at most {MAX_QUERY_LENGTH:,} are read; shorten it to what matters."
+        )
+    return query
+
+
+def _choice(name: str, value: object, kind: type[E], default: E) -> E:
+    if value is None:
+        return default
+    names = [member.value for member in kind]
+    if value not in names:
+        raise RequestError(f"'{name}' must be one of {', '.join(names)}, not {_shown(value)}.")
+    return kind(value)
+
+
+def _items(name: str, value: object) -> list[str]:
+    if value is None:
+        return []
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+        raise RequestError(f"'{name}' must be a comma-separated text or a list of texts.")
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _number(name: str, value: object, default: float, low: int, high: int, *, whole: bool = False) -> float:
+    if value is None:
+        return default
+    kind = "a whole number" if whole else "a number"
+    problem = RequestError(f"'{name}' must be {kind} from {low:,} to {high:,}, not {_shown(value)}.")
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise problem
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise problem from None
+    if not low <= number <= high or (whole and number != int(number)):
+        raise problem
+    return number
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    names = {choice.casefold(): choice for choice in known}
+    nearest = difflib.get_close_matches(name.casefold(), names, n=1)
+    hint = f"Did you mean {names[nearest[0]]!r}? " if nearest else ""
+    return f"{hint}Known: {', '.join(names.values())}."
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…'"

@@ -1,0 +1,49 @@
+"""Fills a prompt's template with the values its user gave.
+
+    $ARGUMENTS          the first argument
+    ${name} · {{name}}  the argument *name*
+
+All placeholders are replaced in one pass: a value is never searched for placeholders again. Inside an
+`orchestr8://…` URI a value is percent-encoded. An argument that was not given leaves nothing behind;
+a name that the prompt does not declare is no placeholder and stays as it is (`${HOME}` in a script).
+"""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote_plus
+
+from orchestr8_sqlite.catalog import PromptRow
+from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.model import SCHEME
+
+PLACEHOLDER = re.compile(r"\$ARGUMENTS\b|\$\{(?P<dollar>[\w.-]+)\}|\{\{\s*(?P<braces>[\w.-]+)\s*\}\}")
+URI = re.compile(rf"{SCHEME}://(?:\{{\{{[^}}]*\}}\}}|[^\s\"'`<>)\]])*")
+
+
+def fill_prompt(prompt: PromptRow, values: Mapping[str, str]) -> str:
+    """Return the text of *prompt* with *values* put in.
+
+    Raises:
+        RequestError: A required argument is missing or empty, or a value has no argument.
+    """
+    known = {argument.name for argument in prompt.arguments}
+    for argument in prompt.arguments:
+        if argument.required and not values.get(argument.name, "").strip():
+            what = f" ({argument.description})" if argument.description else ""
+            raise RequestError(f"The prompt {prompt.name!r} needs the argument {argument.name!r}{what}.")
+    for name in values:
+        if name not in known:
+            listed = ", ".join(sorted(known)) or "none"
+            raise RequestError(f"The prompt {prompt.name!r} has no argument {name!r}; its arguments: {listed}.")
+    uris = [match.span() for match in URI.finditer(prompt.body)]
+    first = values.get(prompt.arguments[0].name, "") if prompt.arguments else ""
+
+    def value_of(match: re.Match[str]) -> str:
+        name = match["dollar"] or match["braces"]
+        if name is not None and name not in known:
+            return match[0]
+        value = first if name is None else values.get(name, "")
+        inside = any(start <= match.start() < end for start, end in uris)
+        return quote_plus(value) if inside else value
+
+    return PLACEHOLDER.sub(value_of, prompt.body)

@@ -1,0 +1,223 @@
+-- The index database of orchestr8-sqlite, schema version 1.0.
+--
+-- Made for people too: `sqlite3 index.db .schema` shows these comments, and the views at the end
+-- answer the common questions. Works on SQLite >= 3.37 with FTS5. The file is written once and
+-- replaced as a whole; it is never changed in place.
+--
+-- Version history
+--   1.0  first schema
+
+PRAGMA application_id = 1865970545;  -- "o8sq" in ASCII
+PRAGMA user_version = 10000;          -- major * 10000 + minor * 100 + patch
+
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY,  -- schema_version, built_by, generation, totals, build settings
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE source (
+    id       INTEGER PRIMARY KEY,
+    root     TEXT NOT NULL,     -- name of the root folder the file was read from
+    path     TEXT NOT NULL,     -- relative to the root, with /
+    outcome  TEXT NOT NULL CHECK (outcome IN ('fragment', 'prompt', 'skill_file', 'rejected', 'ignored')),
+    mtime_ns INTEGER NOT NULL,  -- modification time, nanoseconds since 1970
+    size     INTEGER NOT NULL,  -- bytes
+    sha256   TEXT NOT NULL,     -- of the bytes; empty where the file could not be read
+    UNIQUE (root, path)
+) STRICT;
+
+CREATE TABLE fragment (
+    id             INTEGER PRIMARY KEY,
+    uri            TEXT NOT NULL UNIQUE,  -- orchestr8://skills/retry, percent-escaped where the name needs it
+    category       TEXT NOT NULL CHECK (category IN
+                   ('agent', 'skill', 'example', 'pattern', 'guide', 'workflow', 'best-practice')),
+    name           TEXT NOT NULL,         -- last part of the id
+    path           TEXT NOT NULL UNIQUE,  -- the id: URI without scheme, not escaped (skills/retry)
+    title          TEXT NOT NULL,
+    description    TEXT NOT NULL,         -- may be empty
+    version        TEXT,
+    size           INTEGER NOT NULL,      -- bytes of the body as it is served
+    token_estimate INTEGER NOT NULL,      -- tokens of the same
+    author_tokens  INTEGER,               -- estimatedTokens of the front matter
+    metadata       TEXT NOT NULL CHECK (json_valid(metadata)),  -- other front-matter fields
+    source_id      INTEGER NOT NULL REFERENCES source (id)
+) STRICT;
+CREATE INDEX fragment_by_category ON fragment (category, uri);
+
+CREATE TABLE fragment_body (
+    fragment_id INTEGER PRIMARY KEY REFERENCES fragment (id),
+    body        TEXT NOT NULL  -- Markdown without front matter, \n line ends
+) STRICT;
+
+CREATE TABLE tag (
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),
+    tag         TEXT NOT NULL,     -- NFKC, casefolded
+    ordinal     INTEGER NOT NULL,  -- 0 for the first
+    PRIMARY KEY (fragment_id, tag)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX tag_by_tag ON tag (tag);
+
+CREATE TABLE capability (
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),
+    ordinal     INTEGER NOT NULL,
+    text        TEXT NOT NULL,
+    PRIMARY KEY (fragment_id, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE scenario (
+    id          INTEGER PRIMARY KEY,
+    scenario_id TEXT NOT NULL UNIQUE,  -- scenario- and hex digits of SHA-256 of "<path>:<text>"
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),
+    ordinal     INTEGER NOT NULL,
+    text        TEXT NOT NULL,         -- one useWhen line
+    UNIQUE (fragment_id, ordinal)
+) STRICT;
+
+CREATE TABLE keyword (
+    id             INTEGER PRIMARY KEY,
+    text           TEXT NOT NULL UNIQUE,
+    scenario_count INTEGER NOT NULL,  -- scenarios that hold it
+    fragment_count INTEGER NOT NULL   -- fragments with it in a tag, capability or scenario
+) STRICT;
+
+CREATE TABLE keyword_suffix (
+    suffix     TEXT NOT NULL,     -- every ending of a keyword: a range search here finds "contains"
+    keyword_id INTEGER NOT NULL REFERENCES keyword (id),
+    PRIMARY KEY (suffix, keyword_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE posting (
+    keyword_id  INTEGER NOT NULL REFERENCES keyword (id),
+    scenario_id INTEGER NOT NULL REFERENCES scenario (id),
+    PRIMARY KEY (keyword_id, scenario_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE field_posting (
+    keyword_id  INTEGER NOT NULL REFERENCES keyword (id),
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),
+    fields      INTEGER NOT NULL,  -- 1 tag + 2 capability + 4 scenario
+    PRIMARY KEY (keyword_id, fragment_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE quick_lookup (
+    ranker      TEXT NOT NULL CHECK (ranker IN ('default', 'classic')),
+    query       TEXT NOT NULL,     -- normalised: keywords separated by spaces
+    rank        INTEGER NOT NULL,  -- 1 for the best
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),
+    score       REAL NOT NULL,
+    scenario_id INTEGER REFERENCES scenario (id),  -- the best scenario
+    total       INTEGER NOT NULL,  -- fragments that match, listed here or not
+    PRIMARY KEY (ranker, query, rank)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE reference (
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),
+    ordinal     INTEGER NOT NULL,
+    target      TEXT NOT NULL,     -- what it points to, as an id
+    target_id   INTEGER REFERENCES fragment (id),  -- NULL where the library has no such fragment
+    kind        TEXT NOT NULL CHECK (kind IN ('uri', 'related', 'link', 'fragment', 'code')),
+    line        INTEGER NOT NULL,  -- in the source file
+    PRIMARY KEY (fragment_id, ordinal)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX reference_by_target ON reference (target_id);
+
+CREATE TABLE prompt (
+    id             INTEGER PRIMARY KEY,
+    name           TEXT NOT NULL UNIQUE,
+    title          TEXT NOT NULL,
+    description    TEXT NOT NULL,
+    version        TEXT,
+    category       TEXT NOT NULL,
+    body           TEXT NOT NULL,     -- with its placeholders
+    token_estimate INTEGER NOT NULL,
+    metadata       TEXT NOT NULL CHECK (json_valid(metadata)),
+    source_id      INTEGER NOT NULL REFERENCES source (id)
+) STRICT;
+
+CREATE TABLE prompt_argument (
+    prompt_id   INTEGER NOT NULL REFERENCES prompt (id),
+    ordinal     INTEGER NOT NULL,
+    name        TEXT NOT NULL,
+    description TEXT NOT NULL,
+    required    INTEGER NOT NULL CHECK (required IN (0, 1)),
+    PRIMARY KEY (prompt_id, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE skill_file (
+    id          INTEGER PRIMARY KEY,
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),
+    path        TEXT NOT NULL,     -- relative to the skill's folder; SKILL.md itself is one
+    size        INTEGER NOT NULL,  -- bytes
+    sha256      TEXT NOT NULL,
+    content     BLOB NOT NULL,     -- the raw bytes
+    source_id   INTEGER NOT NULL REFERENCES source (id),
+    UNIQUE (fragment_id, path)
+) STRICT;
+
+CREATE TABLE diagnostic (
+    id       INTEGER PRIMARY KEY,
+    severity TEXT NOT NULL CHECK (severity IN ('error', 'warning', 'info')),
+    code     TEXT NOT NULL,
+    root     TEXT NOT NULL,
+    path     TEXT NOT NULL,  -- empty for a whole root
+    line     INTEGER,
+    field    TEXT,
+    message  TEXT NOT NULL,  -- what was found
+    fix      TEXT NOT NULL   -- what to do
+) STRICT;
+
+-- Full text of each fragment, stemmed; rowid = fragment.id, stores no copy of the text.
+-- Query it with quoted words: SELECT rowid FROM fragment_text WHERE fragment_text MATCH '"retry" OR "c++"'.
+CREATE VIRTUAL TABLE fragment_text USING fts5 (
+    name, title, tags, capabilities, scenarios, description, body,
+    content = '', tokenize = "porter unicode61 remove_diacritics 2 tokenchars '+#'"
+);
+
+-- A fragment with its lists.
+CREATE VIEW fragment_detail AS
+SELECT f.uri, f.category, f.title, f.description,
+       (SELECT group_concat(tag, ', ') FROM (SELECT tag FROM tag WHERE fragment_id = f.id ORDER BY ordinal)) AS tags,
+       (SELECT group_concat(text, '; ')
+          FROM (SELECT text FROM capability WHERE fragment_id = f.id ORDER BY ordinal)) AS capabilities,
+       (SELECT group_concat(text, '; ')
+          FROM (SELECT text FROM scenario WHERE fragment_id = f.id ORDER BY ordinal)) AS scenarios,
+       f.token_estimate, f.author_tokens, s.root || '/' || s.path AS source, s.sha256
+  FROM fragment f JOIN source s ON s.id = f.source_id;
+
+-- A keyword with each scenario that holds it and the fragment the scenario belongs to.
+CREATE VIEW keyword_detail AS
+SELECT k.text AS keyword, k.scenario_count, k.fragment_count, s.text AS scenario, f.uri
+  FROM keyword k
+  JOIN posting p ON p.keyword_id = k.id
+  JOIN scenario s ON s.id = p.scenario_id
+  JOIN fragment f ON f.id = s.fragment_id;
+
+-- The points that a query keyword of the vocabulary earns in a scenario by the classic rules:
+-- SELECT uri, scenario, sum(points) FROM score_evidence WHERE keyword IN ('retry', 'backoff')
+-- GROUP BY uri, scenario HAVING max(points) = 20 ORDER BY 3 DESC, 1;
+CREATE VIEW score_evidence AS
+SELECT k.text AS keyword, 'exact' AS how, k.text AS matched, 20 AS points, s.text AS scenario, f.uri
+  FROM keyword k
+  JOIN posting p ON p.keyword_id = k.id
+  JOIN scenario s ON s.id = p.scenario_id
+  JOIN fragment f ON f.id = s.fragment_id
+UNION ALL
+SELECT k.text, 'partial', min(other.text), 10, s.text, f.uri
+  FROM keyword k
+  JOIN keyword other ON other.id <> k.id
+   AND (other.id IN (SELECT keyword_id FROM keyword_suffix
+                      WHERE suffix >= k.text AND suffix < k.text || char(1114111))
+        OR k.id IN (SELECT keyword_id FROM keyword_suffix
+                     WHERE suffix >= other.text AND suffix < other.text || char(1114111)))
+  JOIN posting p ON p.keyword_id = other.id
+  JOIN scenario s ON s.id = p.scenario_id
+  JOIN fragment f ON f.id = s.fragment_id
+ WHERE NOT EXISTS (SELECT 1 FROM posting WHERE keyword_id = k.id AND scenario_id = s.id)
+ GROUP BY k.id, s.id;
+
+-- Which fragment points to which; to_uri is NULL where the target does not exist.
+CREATE VIEW reference_detail AS
+SELECT f.uri AS from_uri, t.uri AS to_uri, r.target, r.kind, r.line
+  FROM reference r
+  JOIN fragment f ON f.id = r.fragment_id
+  LEFT JOIN fragment t ON t.id = r.target_id;

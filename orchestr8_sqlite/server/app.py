@@ -1,0 +1,223 @@
+"""The protocol's requests → calls of `Service` → the protocol's results and errors."""
+
+import base64
+import binascii
+import json
+import logging
+from asyncio import get_running_loop
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, TypeVar
+
+import mcp_types as types
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+from orchestr8_sqlite import __version__
+from orchestr8_sqlite.catalog import FragmentRow, PromptRow
+from orchestr8_sqlite.errors import CatalogError, Orchestr8Error, RequestError, UnknownResource
+from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME
+from orchestr8_sqlite.render import one_line
+from orchestr8_sqlite.server.tools import TOOLS, call_tool
+from orchestr8_sqlite.service import Answer, Service
+
+logger = logging.getLogger(__name__)
+
+NAME = "orchestr8"
+MARKDOWN = "text/markdown"
+PAGE_SIZE = 100
+RESOURCE_NOT_FOUND = -32002
+"""What revisions before 2026-07-28 answer for an unknown resource; since then it is invalid params."""
+
+MATCH_PARAMETERS = "{?query,mode,categories,tags,maxResults,maxTokens,minScore}"
+R = TypeVar("R")
+Context = Any
+
+
+def make_server(service: Service, executor: Executor) -> Server[dict[str, Any]]:
+    """Return the server over *service*; blocking work runs in *executor*."""
+    handlers = _Handlers(service, executor)
+    return Server(
+        NAME,
+        version=__version__,
+        title="Orchestr8 library",
+        description="Finds the right skill, agent, pattern or example for a task, just in time",
+        instructions=_instructions(service),
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
+    )
+
+
+def _instructions(service: Service) -> str:
+    """Return what a client tells its model about this server: what is here, and the two steps to use it."""
+    try:
+        counts = service.catalog.category_counts()
+    except CatalogError as problem:
+        logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
+        return "The library's index cannot be read at the moment."
+    here = ", ".join(f"{count} {CATEGORY_FOLDERS[category]}" for category, count in counts.items())
+    return (
+        f"A library of {here}. Before work in an area, call `search` with the task in a few words, then `load` "
+        "the one or two URIs that fit. `search` says when nothing fits; then go on without."
+    )
+
+
+class _Handlers:
+    """One method a request; every error leaves as the protocol's own, without paths or tracebacks."""
+
+    def __init__(self, service: Service, executor: Executor) -> None:
+        self._service = service
+        self._executor = executor
+
+    async def _run(self, context: Context, work: Callable[[], R]) -> R:
+        try:
+            return await get_running_loop().run_in_executor(self._executor, work)
+        except MCPError:
+            raise
+        except UnknownResource as problem:
+            handshake = context.method == "resources/read" and context.protocol_version < "2026"
+            raise MCPError(RESOURCE_NOT_FOUND if handshake else types.INVALID_PARAMS, str(problem)) from None
+        except RequestError as problem:
+            raise MCPError(types.INVALID_PARAMS, str(problem)) from None
+        except Orchestr8Error as problem:
+            logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
+            raise MCPError(types.INTERNAL_ERROR, "The library's index cannot be read; see the server's log.") from None
+        except Exception:
+            logger.exception("internal error in %s", context.method)
+            raise MCPError(types.INTERNAL_ERROR, "Internal error; see the server's log.") from None
+
+    async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        """Return all tools on one page."""
+        return types.ListToolsResult(tools=list(TOOLS.values()))
+
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        """Return the result of a tool."""
+        if params.name not in TOOLS:
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name!r}; there are {', '.join(TOOLS)}.")
+        return await self._run(context, lambda: call_tool(self._service, params.name, params.arguments or {}))
+
+    async def list_resources(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """Return a page of resources: the registry and the categories, then every fragment by URI."""
+
+        def page() -> types.ListResourcesResult:
+            after = self._after(params)
+            rows = self._service.catalog.fragments(after=after or "", limit=PAGE_SIZE + 1)
+            resources = [_resource(row) for row in rows[:PAGE_SIZE]]
+            if after is None:
+                resources = [*self._lists(), *resources]
+            return types.ListResourcesResult(resources=resources, next_cursor=self._cursor([row.uri for row in rows]))
+
+        return await self._run(context, page)
+
+    async def list_templates(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """Return the URI templates: search over all, search in each category, and one fragment."""
+
+        def templates() -> types.ListResourceTemplatesResult:
+            return types.ListResourceTemplatesResult(resource_templates=self._templates())
+
+        return await self._run(context, templates)
+
+    async def read_resource(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """Return the text behind a URI."""
+        answer: Answer = await self._run(context, lambda: self._service.read(params.uri))
+        contents = types.TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=answer.text)
+        return types.ReadResourceResult(contents=[contents])
+
+    async def list_prompts(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        """Return a page of prompts by name."""
+
+        def page() -> types.ListPromptsResult:
+            rows = self._service.catalog.prompts(after=self._after(params) or "", limit=PAGE_SIZE + 1)
+            prompts = [_prompt(row) for row in rows[:PAGE_SIZE]]
+            return types.ListPromptsResult(prompts=prompts, next_cursor=self._cursor([row.name for row in rows]))
+
+        return await self._run(context, page)
+
+    async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        """Return a prompt with its arguments put in."""
+        row, text = await self._run(context, lambda: self._service.prompt(params.name, params.arguments or {}))
+        message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+        return types.GetPromptResult(description=row.description or row.title, messages=[message])
+
+    def _lists(self) -> list[types.Resource]:
+        counts = self._service.catalog.category_counts()
+        lists = [("registry", "Registry", "Categories, counts, and how to ask")]
+        lists += [
+            (
+                CATEGORY_FOLDERS[category],
+                CATEGORY_FOLDERS[category].capitalize(),
+                f"The {count} fragments of this category",
+            )
+            for category, count in counts.items()
+        ]
+        return [
+            types.Resource(uri=f"{SCHEME}://{name}", name=name, title=title, description=text, mime_type=MARKDOWN)
+            for name, title, text in lists
+        ]
+
+    def _templates(self) -> list[types.ResourceTemplate]:
+        folders = [CATEGORY_FOLDERS[category] for category in self._service.catalog.category_counts()]
+        templates = [(f"{SCHEME}://match{MATCH_PARAMETERS}", "match", "Search the whole library")]
+        templates += [
+            (f"{SCHEME}://{name}/match{MATCH_PARAMETERS}", f"{name}-match", f"Search the {name}") for name in folders
+        ]
+        templates.append((f"{SCHEME}://{{category}}/{{+name}}", "fragment", "One fragment"))
+        return [
+            types.ResourceTemplate(uri_template=uri, name=name, description=text, mime_type=MARKDOWN)
+            for uri, name, text in templates
+        ]
+
+    def _cursor(self, keys: list[str]) -> str | None:
+        """Return the cursor of the page behind *keys*, one more than a page where there is one."""
+        if len(keys) <= PAGE_SIZE:
+            return None
+        state = json.dumps([self._service.catalog.generation, keys[PAGE_SIZE - 1]])
+        return base64.urlsafe_b64encode(state.encode()).decode()
+
+    def _after(self, params: types.PaginatedRequestParams | None) -> str | None:
+        """Return the key that the cursor in *params* stands behind; None for the first page."""
+        if params is None or params.cursor is None:
+            return None
+        try:
+            generation, key = json.loads(base64.urlsafe_b64decode(params.cursor.encode()))
+        except (binascii.Error, ValueError, TypeError):
+            raise RequestError("The cursor is not one of this server; list again without it.") from None
+        if generation != self._service.catalog.generation or not isinstance(key, str):
+            raise RequestError("The library has changed since that cursor was given; list again without it.")
+        return key
+
+
+def _resource(row: FragmentRow) -> types.Resource:
+    return types.Resource(
+        uri=row.uri,
+        name=row.uri.removeprefix(f"{SCHEME}://"),
+        title=row.title,
+        description=one_line(row.description, 200) or None,
+        mime_type=MARKDOWN,
+        size=row.size,
+    )
+
+
+def _prompt(row: PromptRow) -> types.Prompt:
+    return types.Prompt(
+        name=row.name,
+        title=row.title,
+        description=row.description or None,
+        arguments=[
+            types.PromptArgument(name=a.name, description=a.description or None, required=a.required)
+            for a in row.arguments
+        ],
+    )

@@ -1,0 +1,1 @@
+"""The three tiers: precomputed answers, the keyword index, and fuzzy matching. One module each."""

@@ -1,0 +1,65 @@
+"""An estimate of how many tokens a language model reads in a text, without a tokenizer.
+
+Counting runs of letters, punctuation and digits follows what byte-pair tokenizers do to prose,
+code and URIs. Mean absolute error against o200k_base on 2,906 real Markdown files (2,294 skills,
+413 fragments, 199 tool descriptions), five-fold cross-validated: 2.7 %; 99 of 100 files are
+estimated at 0.91 of their true count or more. Four characters a token, for comparison: 12.8 %.
+`tests/test_tokens.py` measures it again.
+"""
+
+import math
+import re
+import string
+from collections import Counter
+
+WIDE = "\u2e80-\u9fff\uac00-\ud7af"
+WIDE_CHARACTER = re.compile(rf"[{WIDE}]")
+NON_ASCII = re.compile(r"[^\x00-\x7f]")
+OTHER_NON_ASCII = re.compile(rf"[^\x00-\x7f{WIDE}]")
+CAMEL_HUMP = re.compile(r"[a-z][A-Z]")
+
+HEADROOM = 1.1
+"""Budgets are kept on `estimate * HEADROOM`: it covers the underestimate of 99 texts of 100."""
+
+
+def _keep(kept: str) -> dict[int, str]:
+    """Return a translation of ASCII that turns everything but *kept* into spaces."""
+    return {code: chr(code) if chr(code) in kept else " " for code in range(128)}
+
+
+RUN_WEIGHTS = (
+    (_keep(string.ascii_letters), 0.99, 8, 0.33),
+    (_keep(string.punctuation), 0.92, 4, 0.54),
+    (_keep(string.digits), 1.82, 3, 1.46),
+)
+"""For each kind of run: what it consists of, tokens a run, and tokens for every so many characters more."""
+
+
+def estimate_tokens(text: str) -> int:
+    """Return about how many o200k tokens *text* has, rounded up; 0 for the empty text.
+
+    Source: weights by least squares on relative error over the files named in the module docstring.
+    """
+    tokens = 0.93 * text.count("\n") - 1.56 * text.count("\n\n") + 0.62 * len(CAMEL_HUMP.findall(text))
+    if not text.isascii():
+        tokens += 0.39 * len(OTHER_NON_ASCII.findall(text)) + 0.72 * len(WIDE_CHARACTER.findall(text))
+        text = NON_ASCII.sub(_ascii_like, text)
+    for table, per_run, step, per_step in RUN_WEIGHTS:
+        for length, runs in Counter(map(len, text.translate(table).split())).items():
+            tokens += runs * (per_run + per_step * ((length - 1) // step))
+    return max(math.ceil(tokens), 1 if text else 0)
+
+
+def _ascii_like(match: re.Match[str]) -> str:
+    """Return an ASCII character of the same kind; CJK, counted by the character, becomes a space."""
+    character = match[0]
+    if WIDE_CHARACTER.match(character) or character.isspace():
+        return " "
+    if character.isalpha():
+        return "x"
+    return "0" if character.isdigit() else "!"
+
+
+def fits(text: str, max_tokens: int) -> bool:
+    """Tell whether *text* keeps a promise of *max_tokens*, with headroom for the estimate's error."""
+    return estimate_tokens(text) * HEADROOM <= max_tokens

@@ -1,0 +1,106 @@
+"""URI text ⇄ what it asks for.
+
+    orchestr8://skills/retry                     Read("skills/retry")
+    orchestr8://match?query=retry                Match(MatchRequest("retry"))
+    orchestr8://agents/match?query=typescript    Match(MatchRequest("typescript", categories=("agent",)))
+    orchestr8://agents                           Listing("agent")
+    orchestr8:// · orchestr8://registry          Listing(None)
+
+Accepted as the same: a leading `@` or `@<server>:`, `_fragments/` segments, singular and plural
+category names in any case. Percent escapes are decoded exactly once, `+` is a space in queries only.
+"""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, unquote, unquote_plus
+
+from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS, SCHEME, MatchRequest
+from orchestr8_sqlite.parameters import make_request, parse_category
+
+ACCEPTED = re.compile(rf"(?:@(?:[\w.-]+:)?)?{SCHEME}:(?://)?(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+MAX_URI_LENGTH = 16_384
+PATH_SAFE = "/-._~!$'()*+,;=:@"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One fragment, by its id such as `skills/retry`."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A search."""
+
+    request: MatchRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is in a category, or (for None) which categories there are."""
+
+    category: str | None
+
+
+def parse_uri(text: str) -> Read | Match | Listing:
+    """Return what the URI *text* asks for.
+
+    Raises:
+        RequestError: It is no orchestr8 URI, or a part of it is not acceptable.
+    """
+    if len(text) > MAX_URI_LENGTH:
+        raise RequestError(f"The URI has {len(text):,} characters, at most {MAX_URI_LENGTH:,} are read.")
+    accepted = ACCEPTED.fullmatch(text.strip())
+    if accepted is None:
+        raise RequestError(f"Not an {SCHEME} URI: send {SCHEME}://<category>/<name> or {SCHEME}://match?query=….")
+    path, question, query = accepted["rest"].partition("#")[0].partition("?")
+    segments = _segments(path)
+    if segments and segments[-1].casefold() == "match" and len(segments) <= 2:
+        category = parse_category(segments[0]) if len(segments) == 2 else None
+        return Match(make_request(_query_parameters(query), category=category))
+    if question:
+        raise RequestError(f"Only match URIs take parameters: {SCHEME}://match?query=….")
+    if not segments or [segment.casefold() for segment in segments] == ["registry"]:
+        return Listing(None)
+    folder = CATEGORY_FOLDERS[parse_category(segments[0])]
+    if len(segments) == 1:
+        return Listing(CATEGORIES[folder])
+    return Read("/".join([folder, *segments[1:]]))
+
+
+def fragment_uri(fragment_id: str) -> str:
+    """Return the advertised URI of the fragment *fragment_id*, an RFC 3986 URI for any file name."""
+    return f"{SCHEME}://{quote(fragment_id, safe=PATH_SAFE)}"
+
+
+def _segments(path: str) -> list[str]:
+    segments = [_decode(raw) for raw in path.strip("/").split("/")] if path.strip("/") else []
+    for segment in segments:
+        if segment in ("", ".", "..") or any(character in segment for character in "/\\\0"):
+            raise RequestError("A URI path must not hold empty, '.' or '..' segments, back slashes or NUL.")
+    return [segment for segment in segments if segment != "_fragments"]
+
+
+def _query_parameters(query: str) -> dict[str, object]:
+    parameters: dict[str, object] = {}
+    for pair in query.split("&"):
+        if not pair:
+            continue
+        name, _, value = pair.partition("=")
+        name = _decode(name, plus=True)
+        if name in parameters:
+            raise RequestError(f"The parameter {name!r} is given twice.")
+        parameters[name] = _decode(value, plus=True)
+    return parameters
+
+
+def _decode(raw: str, *, plus: bool = False) -> str:
+    if BAD_ESCAPE.search(raw):
+        raise RequestError("A '%' in a URI must be followed by two hex digits; write %25 for the sign itself.")
+    try:
+        return (unquote_plus if plus else unquote)(raw, errors="strict")
+    except UnicodeDecodeError:
+        raise RequestError("The percent escapes of the URI are not UTF-8.") from None

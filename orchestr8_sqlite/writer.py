@@ -1,0 +1,302 @@
+"""Records → rows of a new database. The only module that writes an index."""
+
+import hashlib
+import itertools
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
+
+import sqlite_utils
+
+from orchestr8_sqlite import __version__
+from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.keywords import extract_keywords, index_text
+from orchestr8_sqlite.model import Candidate, Fragment, Library, Ranker, SourceFile
+from orchestr8_sqlite.uris import fragment_uri
+
+SCHEMA_VERSION = "1.0.0"
+TAG_FIELD, CAPABILITY_FIELD, SCENARIO_FIELD = 1, 2, 4
+SCENARIO_DIGITS = 12
+INSERT_QUICK = """
+INSERT INTO quick_lookup
+VALUES (?, ?, ?, ?, ?, (SELECT id FROM scenario WHERE fragment_id = ? AND text = ?), ?)
+"""
+
+
+def create_schema(connection: sqlite3.Connection) -> None:
+    """Create the empty tables and views in a new database."""
+    connection.executescript(files("orchestr8_sqlite").joinpath("schema.sql").read_text(encoding="utf-8"))
+
+
+def write_library(connection: sqlite3.Connection, library: Library, settings: Mapping[str, str]) -> None:
+    """Write all rows of *library* but the quick lookups, which need the finished index to be asked.
+
+    Args:
+        settings: Build settings for the `meta` table.
+
+    Raises:
+        BuildError: Two scenarios could not be told apart by their hash.
+    """
+    db = sqlite_utils.Database(connection, execute_plugins=False)
+    sources = _write_sources(db, library)
+    _write_fragments(db, library.fragments, sources)
+    _write_skill_files(db, library.fragments, sources)
+    _write_prompts(db, library, sources)
+    _write_keywords(connection, library.fragments, _write_scenarios(db, library.fragments))
+    _write_references(db, library.fragments)
+    _write_full_text(connection, library.fragments)
+    db.table("diagnostic").insert_all(
+        {
+            "severity": d.severity.value,
+            "code": d.code,
+            "root": d.root,
+            "path": d.path,
+            "line": d.line,
+            "field": d.field,
+            "message": d.message,
+            "fix": d.fix,
+        }
+        for d in library.diagnostics
+    )
+    _write_meta(db, library, settings)
+
+
+def write_quick_lookups(
+    connection: sqlite3.Connection, ranker: Ranker, answers: Mapping[str, tuple[Sequence[Candidate], int]]
+) -> None:
+    """Write finished answers: for each query its candidates, best first, and how many fragments match in all."""
+    rows = [
+        (ranker.value, query, rank, c.fragment_id, c.score, c.fragment_id, c.scenario, total)
+        for query, (candidates, total) in sorted(answers.items())
+        for rank, c in enumerate(candidates, start=1)
+    ]
+    connection.executemany(INSERT_QUICK, rows)
+
+
+def scenario_ids(texts: Iterable[tuple[str, str]]) -> list[str]:
+    """Return an id for each (fragment id, scenario text): `scenario-` and 12 hex digits of SHA-256.
+
+    Where two texts share the first 12 digits, both get as many more as tell them apart.
+
+    Source: shared/seeds/index-lookup.md, "Hash Generation".
+    """
+    digests = [hashlib.sha256(f"{fragment_id}:{text}".encode()).hexdigest() for fragment_id, text in texts]
+    ordered = sorted(set(digests))
+    if len(ordered) < len(digests):
+        raise BuildError("Two scenarios of one fragment have the same text and could not be told apart.")
+    digits = dict.fromkeys(ordered, SCENARIO_DIGITS)
+    for first, second in itertools.pairwise(ordered):
+        shared = next(i for i in range(64) if first[i] != second[i])
+        for digest in (first, second):
+            digits[digest] = max(digits[digest], shared + 1)
+    return [f"scenario-{digest[: digits[digest]]}" for digest in digests]
+
+
+def _write_sources(db: sqlite_utils.Database, library: Library) -> dict[tuple[str, str], int]:
+    def outcomes() -> Iterator[tuple[SourceFile, str]]:
+        for fragment in library.fragments:
+            yield fragment.source, "fragment"
+            for file in fragment.skill_files:
+                if file.source != fragment.source:
+                    yield file.source, "skill_file"
+        yield from ((prompt.source, "prompt") for prompt in library.prompts)
+        yield from ((source, "rejected") for source in library.rejected)
+        yield from ((source, "ignored") for source in library.ignored)
+
+    ordered = sorted(outcomes(), key=lambda item: (item[0].root, item[0].path))
+    db.table("source").insert_all(
+        {
+            "id": number,
+            "root": source.root,
+            "path": source.path,
+            "outcome": outcome,
+            "mtime_ns": source.mtime_ns,
+            "size": source.size,
+            "sha256": source.sha256,
+        }
+        for number, (source, outcome) in enumerate(ordered, start=1)
+    )
+    return {(source.root, source.path): number for number, (source, _) in enumerate(ordered, start=1)}
+
+
+def _write_fragments(
+    db: sqlite_utils.Database, fragments: Sequence[Fragment], sources: Mapping[tuple[str, str], int]
+) -> None:
+    db.table("fragment").insert_all(
+        {
+            "id": number,
+            "uri": fragment_uri(f.id),
+            "category": f.category,
+            "name": f.name,
+            "path": f.id,
+            "title": f.title,
+            "description": f.description,
+            "version": f.version,
+            "size": len(f.body.encode()),
+            "token_estimate": f.token_estimate,
+            "author_tokens": f.author_tokens,
+            "metadata": _json(f.metadata),
+            "source_id": sources[f.source.root, f.source.path],
+        }
+        for number, f in enumerate(fragments, start=1)
+    )
+    numbered = list(enumerate(fragments, start=1))
+    db.table("fragment_body").insert_all({"fragment_id": n, "body": f.body} for n, f in numbered)
+    db.table("tag").insert_all(
+        {"fragment_id": n, "tag": tag, "ordinal": i} for n, f in numbered for i, tag in enumerate(f.tags)
+    )
+    db.table("capability").insert_all(
+        {"fragment_id": n, "ordinal": i, "text": text} for n, f in numbered for i, text in enumerate(f.capabilities)
+    )
+
+
+def _write_skill_files(
+    db: sqlite_utils.Database, fragments: Sequence[Fragment], sources: Mapping[tuple[str, str], int]
+) -> None:
+    db.table("skill_file").insert_all(
+        {
+            "fragment_id": number,
+            "path": file.path,
+            "size": len(file.content),
+            "sha256": file.sha256,
+            "content": file.content,
+            "source_id": sources[file.source.root, file.source.path],
+        }
+        for number, fragment in enumerate(fragments, start=1)
+        for file in fragment.skill_files
+    )
+
+
+def _write_prompts(db: sqlite_utils.Database, library: Library, sources: Mapping[tuple[str, str], int]) -> None:
+    numbered = list(enumerate(library.prompts, start=1))
+    db.table("prompt").insert_all(
+        {
+            "id": n,
+            "name": p.name,
+            "title": p.title,
+            "description": p.description,
+            "version": p.version,
+            "category": p.category,
+            "body": p.body,
+            "token_estimate": p.token_estimate,
+            "metadata": _json(p.metadata),
+            "source_id": sources[p.source.root, p.source.path],
+        }
+        for n, p in numbered
+    )
+    db.table("prompt_argument").insert_all(
+        {"prompt_id": n, "ordinal": i, "name": a.name, "description": a.description, "required": int(a.required)}
+        for n, p in numbered
+        for i, a in enumerate(p.arguments)
+    )
+
+
+def _write_scenarios(db: sqlite_utils.Database, fragments: Sequence[Fragment]) -> list[tuple[int, int, str]]:
+    """Write the scenarios and return (scenario row, fragment row, text) of each."""
+    owned = [(number, f.id, i, text) for number, f in enumerate(fragments, 1) for i, text in enumerate(f.use_when)]
+    hashes = scenario_ids((fragment_id, text) for _, fragment_id, _, text in owned)
+    db.table("scenario").insert_all(
+        {"id": row, "scenario_id": scenario_id, "fragment_id": number, "ordinal": ordinal, "text": text}
+        for row, (scenario_id, (number, _, ordinal, text)) in enumerate(zip(hashes, owned, strict=True), start=1)
+    )
+    return [(row, number, text) for row, (number, _, _, text) in enumerate(owned, start=1)]
+
+
+def _write_keywords(
+    connection: sqlite3.Connection, fragments: Sequence[Fragment], scenarios: Iterable[tuple[int, int, str]]
+) -> None:
+    postings: dict[str, list[int]] = defaultdict(list)
+    fields: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for row, fragment_row, text in scenarios:
+        for keyword in extract_keywords(text):
+            postings[keyword].append(row)
+            fields[keyword][fragment_row] |= SCENARIO_FIELD
+    for fragment_row, fragment in enumerate(fragments, start=1):
+        for field, texts in ((TAG_FIELD, fragment.tags), (CAPABILITY_FIELD, fragment.capabilities)):
+            for keyword in extract_keywords("\n".join(texts)):
+                fields[keyword][fragment_row] |= field
+    vocabulary = list(enumerate(sorted(fields), start=1))
+    connection.executemany(
+        "INSERT INTO keyword VALUES (?, ?, ?, ?)",
+        ((n, text, len(postings.get(text, ())), len(fields[text])) for n, text in vocabulary),
+    )
+    connection.executemany(
+        "INSERT INTO keyword_suffix VALUES (?, ?)",
+        sorted((suffix, n) for n, text in vocabulary for suffix in set(_suffixes(text))),
+    )
+    connection.executemany(
+        "INSERT INTO posting VALUES (?, ?)", ((n, row) for n, text in vocabulary for row in postings.get(text, ()))
+    )
+    connection.executemany(
+        "INSERT INTO field_posting VALUES (?, ?, ?)",
+        ((n, row, mask) for n, text in vocabulary for row, mask in sorted(fields[text].items())),
+    )
+
+
+def _suffixes(keyword: str) -> Iterator[str]:
+    """Yield the endings that a query keyword can be found by: two characters at least, one for CJK."""
+    for start in range(len(keyword)):
+        suffix = keyword[start:]
+        if len(suffix) > 1 or not suffix.isascii():
+            yield suffix
+
+
+def _write_references(db: sqlite_utils.Database, fragments: Sequence[Fragment]) -> None:
+    numbers = {fragment.id: number for number, fragment in enumerate(fragments, start=1)}
+    db.table("reference").insert_all(
+        {
+            "fragment_id": number,
+            "ordinal": ordinal,
+            "target": reference.target,
+            "target_id": numbers.get(reference.target),
+            "kind": reference.kind,
+            "line": reference.line,
+        }
+        for number, fragment in enumerate(fragments, start=1)
+        for ordinal, reference in enumerate(fragment.references)
+    )
+
+
+def _write_full_text(connection: sqlite3.Connection, fragments: Sequence[Fragment]) -> None:
+    connection.executemany(
+        "INSERT INTO fragment_text (rowid, name, title, tags, capabilities, scenarios, description, body)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (
+                number,
+                index_text(f.name),
+                index_text(f.title),
+                index_text("\n".join(f.tags)),
+                index_text("\n".join(f.capabilities)),
+                index_text("\n".join(f.use_when)),
+                index_text(f.description),
+                index_text(f.body),
+            )
+            for number, f in enumerate(fragments, start=1)
+        ),
+    )
+    connection.execute("INSERT INTO fragment_text (fragment_text) VALUES ('optimize')")
+
+
+def _write_meta(db: sqlite_utils.Database, library: Library, settings: Mapping[str, str]) -> None:
+    generation = hashlib.sha256()
+    for row in db.execute("SELECT root, path, sha256 FROM source ORDER BY root, path"):
+        generation.update("\0".join(row).encode() + b"\n")
+    values = {
+        "schema_version": SCHEMA_VERSION,
+        "built_by": f"orchestr8-sqlite {__version__}",
+        "sqlite_version": sqlite3.sqlite_version,
+        "fragments": len(library.fragments),
+        "prompts": len(library.prompts),
+        **{f"{name}s": db.table(name).count for name in ("scenario", "keyword", "diagnostic")},
+        **settings,
+    }
+    generation.update(_json(values).encode())
+    values["generation"] = generation.hexdigest()[:16]
+    db.table("meta").insert_all({"key": key, "value": str(value)} for key, value in sorted(values.items()))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=dict)

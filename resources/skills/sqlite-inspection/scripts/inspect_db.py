@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Print what an unknown SQLite file holds, without changing its content.
+
+Standard library only, Python 3.11+. A file in WAL mode may get -wal and -shm
+companions, even read-only: work on a copy, or use --immutable on an idle copy.
+
+    python3 inspect_db.py FILE [--check quick|full] [--no-counts] [--immutable] [--json]
+
+Exit codes: 0 ok, 1 the integrity check found damage, 2 the file cannot be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+import struct
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+MAGIC = b"SQLite format 3\x00"
+ENCODINGS = {1: "utf-8", 2: "utf-16le", 3: "utf-16be"}
+
+
+def read_header(path: Path) -> dict:
+    """Facts from the first 100 bytes and the companion files; opens no database."""
+    size = path.stat().st_size
+    with path.open("rb") as handle:
+        head = handle.read(100)
+    if size == 0:
+        return {"file_bytes": 0, "empty": True}
+    if len(head) < 100 or head[:16] != MAGIC:
+        raise ValueError("no SQLite header: encrypted, truncated or another format")
+    page_size = struct.unpack(">H", head[16:18])[0]
+    page_size = 65536 if page_size == 1 else page_size
+    facts = {
+        "file_bytes": size,
+        "page_size": page_size,
+        "partial_page": size % page_size != 0,
+        "encoding": ENCODINGS.get(struct.unpack(">I", head[56:60])[0], "unset"),
+        "user_version": struct.unpack(">i", head[60:64])[0],
+        "application_id": struct.unpack(">I", head[68:72])[0],
+    }
+    for suffix in ("-wal", "-shm", "-journal"):
+        companion = path.with_name(path.name + suffix)
+        if companion.exists():
+            facts[suffix] = companion.stat().st_size
+    return facts
+
+
+def connect(path: Path, immutable: bool) -> sqlite3.Connection:
+    uri = f"file:{quote(str(path.resolve()))}?mode=ro"
+    if immutable:
+        uri += "&immutable=1"
+    connection = sqlite3.connect(uri, uri=True, timeout=5)
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("BEGIN")  # one snapshot for every query below
+    return connection
+
+
+def name(identifier: str) -> str:
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def sizes(connection: sqlite3.Connection) -> dict[str, int]:
+    """Bytes for each table and index; empty if dbstat is not compiled in."""
+    try:
+        rows = connection.execute(
+            "SELECT name, sum(pgsize) FROM dbstat WHERE aggregate = TRUE GROUP BY name"
+        ).fetchall()
+    except sqlite3.DatabaseError:
+        return {}
+    return dict(rows)
+
+
+def inspect(path: Path, check: str, counts: bool, immutable: bool) -> dict:
+    report: dict = {"path": str(path), "library": sqlite3.sqlite_version}
+    report["header"] = read_header(path)
+    report["tables"], report["indexes"] = [], []
+    if report["header"].get("empty"):
+        return report
+    if sqlite3.sqlite_version_info < (3, 37):
+        raise sqlite3.NotSupportedError("PRAGMA table_list needs SQLite 3.37 or newer")
+    connection = connect(path, immutable)
+    try:
+        for pragma in ("page_size", "page_count", "freelist_count", "journal_mode",
+                       "auto_vacuum", "schema_version"):
+            report[pragma] = connection.execute(f"PRAGMA {pragma}").fetchone()[0]
+        bytes_of = sizes(connection)
+        report["dbstat"] = bool(bytes_of)
+        # type is table, view, shadow (owned by a virtual table) or virtual
+        listed = connection.execute("PRAGMA main.table_list").fetchall()
+        sql_of = dict(connection.execute("SELECT name, sql FROM sqlite_schema"))
+        for _, table, kind, columns, without_rowid, strict in sorted(listed, key=lambda r: r[1]):
+            if table in ("sqlite_schema", "sqlite_master"):
+                continue
+            entry = {"name": table, "type": kind, "columns": columns,
+                     "without_rowid": bool(without_rowid), "strict": bool(strict),
+                     "bytes": bytes_of.get(table)}
+            if kind == "virtual":
+                entry["using"] = (sql_of.get(table) or "").split("(")[0].split()[-1]
+            if counts and kind in ("table", "virtual"):
+                try:
+                    query = f"SELECT count(*) FROM main.{name(table)}"
+                    entry["rows"] = connection.execute(query).fetchone()[0]
+                except sqlite3.DatabaseError as error:
+                    entry["rows_error"] = str(error)
+            report["tables"].append(entry)
+        for entry in report["tables"]:
+            if entry["type"] in ("view", "virtual"):
+                continue
+            query = f"PRAGMA main.index_list({name(entry['name'])})"
+            for _, index, unique, origin, partial in connection.execute(query).fetchall():
+                if origin == "pk" and entry["without_rowid"]:
+                    continue  # the table itself
+                query = f"PRAGMA main.index_info({name(index)})"
+                cols = [r[2] or "<expression>" for r in connection.execute(query)]
+                report["indexes"].append(
+                    {"name": index, "table": entry["name"], "columns": cols,
+                     "unique": bool(unique), "origin": origin, "partial": bool(partial),
+                     "bytes": bytes_of.get(index)})
+        if check != "none":
+            pragma = "quick_check" if check == "quick" else "integrity_check"
+            report["check"] = []
+            report["foreign_key_violations"] = None
+            try:
+                rows = connection.execute(f"PRAGMA {pragma}(20)")
+                report["check"] += [row[0] for row in rows]
+                broken = connection.execute("PRAGMA foreign_key_check").fetchmany(1000)
+                report["foreign_key_violations"] = len(broken)
+            except sqlite3.DatabaseError as error:
+                report["check"].append(str(error))
+    finally:
+        connection.close()
+    return report
+
+
+def show(report: dict) -> None:
+    head = report["header"]
+    print(f"file        {report['path']}  {head['file_bytes']} bytes")
+    if head.get("empty"):
+        print("empty file: a valid database without tables")
+        return
+    print(f"pages       {report['page_count']} x {report['page_size']} bytes, "
+          f"{report['freelist_count']} free; encoding {head['encoding']}")
+    print(f"journal     {report['journal_mode']}  user_version {head['user_version']}  "
+          f"application_id {head['application_id']:#x}  library {report['library']}")
+    for suffix in ("-wal", "-shm", "-journal"):
+        if suffix in head:
+            print(f"companion   {suffix} {head[suffix]} bytes")
+    if head["partial_page"]:
+        print("note        size is not a whole number of pages: the file is truncated")
+    if not report["dbstat"]:
+        print("note        dbstat not compiled in: no sizes per table")
+    print(f"\n{'table':<32} {'type':<8} {'rows':>10} {'bytes':>12}  notes")
+    for t in report["tables"]:
+        notes = [t["using"]] if "using" in t else []
+        notes += [key for key in ("strict", "without_rowid") if t[key]]
+        if "rows_error" in t:
+            notes.append(t["rows_error"])
+        rows = "-" if t.get("rows") is None else t["rows"]
+        size = "-" if t["bytes"] is None else t["bytes"]
+        print(f"{t['name']:<32} {t['type']:<8} {rows:>10} {size:>12}  {', '.join(notes)}")
+    print(f"\n{'index':<40} {'bytes':>12}  on")
+    for i in report["indexes"]:
+        flags = " unique" * i["unique"] + " partial" * i["partial"]
+        size = "-" if i["bytes"] is None else i["bytes"]
+        print(f"{i['name']:<40} {size:>12}  {i['table']}({', '.join(i['columns'])}){flags}")
+    if "check" in report:
+        print(f"\ncheck       {'; '.join(report['check'])}")
+        if report["foreign_key_violations"] is not None:
+            print(f"foreign keys {report['foreign_key_violations']} violations (stops at 1000)")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Inspect a SQLite file without changing its content.")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--check", choices=("none", "quick", "full"), default="none",
+                        help="quick skips comparing indexes with tables (default: none)")
+    parser.add_argument("--no-counts", action="store_true",
+                        help="skip count(*), which reads every table or its smallest index")
+    parser.add_argument("--immutable", action="store_true",
+                        help="ignore -wal and locks; only for a copy that nobody writes")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    try:
+        report = inspect(args.file, args.check, not args.no_counts, args.immutable)
+    except (OSError, ValueError, sqlite3.Error) as error:
+        print(f"cannot inspect {args.file}: {error}", file=sys.stderr)
+        return 2
+    if args.json:
+        print(json.dumps(report, indent=2))
+    else:
+        show(report)
+    return 1 if report.get("check", ["ok"]) != ["ok"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

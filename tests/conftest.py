@@ -1,0 +1,44 @@
+"""Fixtures that many test modules use."""
+
+import itertools
+import sqlite3
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from support import MakeCatalog, MakeLibrary, write_files
+
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.model import Fragment, Library
+from orchestr8_sqlite.writer import create_schema, write_library
+
+
+@pytest.fixture
+def make_library(tmp_path: Path) -> MakeLibrary:
+    """Return a function that writes a library below the test's folder."""
+    numbers = itertools.count(1)
+
+    def make(files: Mapping[str, str | bytes]) -> Path:
+        return write_files(tmp_path / f"library{next(numbers)}", files)
+
+    return make
+
+
+@pytest.fixture
+def make_catalog(tmp_path: Path) -> Iterator[MakeCatalog]:
+    """Return a function that writes fragment records to an index and opens it."""
+    opened: list[Catalog] = []
+
+    def make(*fragments: Fragment) -> Catalog:
+        path = tmp_path / f"made{len(opened)}.db"
+        connection = sqlite3.connect(path, isolation_level=None)
+        create_schema(connection)
+        ordered = tuple(sorted(fragments, key=lambda fragment: fragment.id))
+        write_library(connection, Library(ordered, (), (), (), ()), {})
+        connection.close()
+        opened.append(Catalog.open(path))
+        return opened[-1]
+
+    yield make
+    for catalog in opened:
+        catalog.close()

@@ -1,0 +1,92 @@
+"""Builders that tests share: records, libraries on disk, and open indexes."""
+
+import hashlib
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from orchestr8_sqlite.builder import build_index
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.model import CATEGORY_FOLDERS, Fragment, SourceFile
+from orchestr8_sqlite.tokens import estimate_tokens
+
+SHARED = Path(os.environ.get("ORCHESTR8_SHARED", Path(__file__).parents[2] / "shared"))
+"""Corpora and judged queries that are no part of the project; tests that want them skip where they are missing."""
+
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared corpora are not beside this checkout")
+needs_sqlite_shell = pytest.mark.skipif(shutil.which("sqlite3") is None, reason="there is no sqlite3 shell here")
+
+MakeCatalog = Callable[..., Catalog]
+"""`make_catalog(*fragments)` returns the open index of these fragments."""
+
+MakeLibrary = Callable[[Mapping[str, str | bytes]], Path]
+"""`make_library({"agents/a.md": "text"})` writes the files and returns the root folder."""
+
+
+def make_fragment(
+    name: str,
+    *use_when: str,
+    category: str = "skill",
+    title: str | None = None,
+    description: str = "",
+    tags: tuple[str, ...] = (),
+    capabilities: tuple[str, ...] = (),
+    body: str = "",
+    token_estimate: int | None = None,
+) -> Fragment:
+    """Return a fragment record as the library reader would make it."""
+    fragment_id = f"{CATEGORY_FOLDERS[category]}/{name}"
+    path = f"{fragment_id}.md"
+    source = SourceFile(
+        "library", path, 1_700_000_000_000_000_000, len(body), hashlib.sha256(path.encode()).hexdigest()
+    )
+    return Fragment(
+        id=fragment_id,
+        category=category,
+        name=name.rpartition("/")[2],
+        title=title if title is not None else name,
+        description=description,
+        version=None,
+        tags=tags,
+        capabilities=capabilities,
+        use_when=use_when,
+        author_tokens=None,
+        token_estimate=estimate_tokens(body) if token_estimate is None else token_estimate,
+        metadata={},
+        body=body,
+        references=(),
+        source=source,
+    )
+
+
+def write_files(root: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write *files* (path → content) below *root* and return it."""
+    for path, content in files.items():
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return root
+
+
+def rows(path: Path, sql: str) -> list[tuple[object, ...]]:
+    """Return the rows of *sql* on the database at *path*."""
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(sql).fetchall()
+    finally:
+        connection.close()
+
+
+def build(root: Path, target: Path, *, strict: bool = False) -> Path:
+    """Build the index of *root* at *target* and return its path."""
+    build_index([root], target, strict=strict)
+    return target
+
+
+def markdown(front_matter: str, body: str = "# Title\n\nText.\n") -> str:
+    """Return a document with that front matter (without the --- lines) and body."""
+    return f"---\n{front_matter.strip()}\n---\n\n{body}"
