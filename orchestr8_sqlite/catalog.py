@@ -131,6 +131,7 @@ class Catalog:
 
     def forbid_all_but_reading(self) -> None:
         """Let this connection run SELECT statements only: no ATTACH, no writes, no extensions, no settings."""
+        self.db.execute("SELECT rowid FROM fragment_text LIMIT 0")  # connects the virtual table while that is allowed
         self.db.set_authorizer(_authorize_reading)
 
     def close(self) -> None:

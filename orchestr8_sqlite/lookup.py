@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker, Statement, Tier
+from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker, Tier
 from orchestr8_sqlite.tiers.found import Found
 from orchestr8_sqlite.tiers.fuzzy import match_fuzzy, repair_typos
 from orchestr8_sqlite.tiers.postings import document_frequencies, match_keywords
@@ -33,24 +33,20 @@ def find(catalog: Catalog, request: MatchRequest, *, quick: bool = True) -> Look
         quick: Whether precomputed answers may be used; the build that makes them says no.
     """
     keywords = tuple(extract_keywords(request.query))
-    statements: list[Statement] = []
 
-    def result(tier: Tier, found: Found, words: tuple[str, ...] = ()) -> LookupResult:
-        return _result(catalog, request, keywords, tier, found, statements, words)
+    def result(tier: Tier, found: Found, unknown: tuple[str, ...] = ()) -> LookupResult:
+        return _result(catalog, request, keywords, tier, found, unknown)
 
     if quick and not request.categories and not request.tags and request.min_score == QUICK_MIN_SCORE:
         found = match_quick(catalog.db, request, keywords)
-        statements.append(found.statement)
         if found.candidates:
             return result(Tier.QUICK, found)
     frequencies = document_frequencies(catalog.db, keywords)
     indexed = match_keywords(catalog.db, request, keywords, frequencies)
-    statements.append(indexed.statement)
     unknown = tuple(word for word in keywords if not frequencies[word])
     if indexed.total >= ENOUGH:
         return result(Tier.INDEX, indexed, unknown)
     fuzzy = match_fuzzy(catalog.db, request, _repaired(catalog, request, keywords, unknown))
-    statements.append(fuzzy.statement)
     if fuzzy.total < indexed.total:
         return result(Tier.INDEX, indexed, unknown)
     return result(Tier.FUZZY, fuzzy, unknown)
@@ -76,7 +72,6 @@ def _result(
     keywords: tuple[str, ...],
     tier: Tier,
     found: Found,
-    statements: Sequence[Statement],
     uncovered: tuple[str, ...],
 ) -> LookupResult:
     lists = catalog.lists([candidate.fragment_id for candidate in found.candidates])
@@ -92,7 +87,7 @@ def _result(
         total=found.total,
         uncovered=uncovered,
         nearest_tags=() if candidates else _nearest_tags(catalog, keywords),
-        statements=tuple(statements),
+        statement=found.statement,
     )
 
 

@@ -212,7 +212,8 @@ class Statement:
 class LookupResult:
     """The answer to a request before it becomes text: candidates best first, and how they were found.
 
-    `total` counts the fragments that match under the request's filters, listed or not.
+    `total` counts the fragments that match under the request's filters, listed or not. `statement` is the
+    one that found the candidates.
     `uncovered` holds the query's keywords that the index does not know; `nearest_tags` what it knows instead.
     """
 
@@ -223,4 +224,4 @@ class LookupResult:
     total: int
     uncovered: tuple[str, ...] = ()
     nearest_tags: tuple[str, ...] = ()
-    statements: tuple[Statement, ...] = field(default=(), repr=False)
+    statement: Statement | None = field(default=None, repr=False)

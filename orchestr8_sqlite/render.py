@@ -71,30 +71,27 @@ def one_line(text: str, length: int = ITEM_LENGTH) -> str:
 
 
 def _index_head(result: LookupResult, shown: Sequence[Candidate]) -> str:
-    """Return the head of an index answer."""
-    tokens = sum(candidate.token_estimate for candidate in shown)
-    query = one_line(result.request.query, QUERY_LENGTH)
-    return f"# Resource Matches: {query}\n{_found(result, shown)} ({tokens:,} tokens)"
+    return f"# Resource Matches: {_found(result, shown)}, with ~tokens"
 
 
 def _found(result: LookupResult, shown: Sequence[Candidate]) -> str:
-    return f"{len(shown)} of {result.total:,} matches, best first"
+    return f"{len(shown)} of {result.total}, best first"
 
 
 def _index_entry(number: int, candidate: Candidate, _: LookupResult) -> str:
-    return f"{number}. {candidate.uri} (~{candidate.token_estimate:,} tokens)"
+    return f"{number}. {candidate.uri} ~{candidate.token_estimate}"
 
 
 def _catalog_head(result: LookupResult, shown: Sequence[Candidate]) -> str:
     head = f"# Resource Catalog: {one_line(result.request.query, QUERY_LENGTH)}\n{_found(result, shown)}"
-    return head + "; each: URI, score, ~tokens, tags, what it gives, when to use"
+    return head + "; each: URI, score, ~tokens, tags, what it gives, when to use it"
 
 
 def _catalog_entry(number: int, candidate: Candidate, result: LookupResult) -> str:
     """Return four short lines: what it is, its tags, a capability and the scenario that matched best."""
     wanted = set(result.keywords)
     tags = sorted(candidate.tags, key=lambda tag: not wanted & {tag, *tag.split("-")})[:CATALOG_TAGS]
-    lines = [f"{number}. {candidate.uri} · {_points(candidate.score)} · ~{candidate.token_estimate:,}"]
+    lines = [f"{number}. {candidate.uri} · {_points(candidate.score)} · ~{candidate.token_estimate}"]
     if tags:
         lines.append("tags: " + ", ".join(one_line(tag, 30) for tag in tags))
     if candidate.capabilities:
@@ -198,7 +195,7 @@ def _full_head(candidate: Candidate) -> str:
 
 
 def _left_out(candidate: Candidate) -> str:
-    return f"[left out: ~{candidate.token_estimate:,} tokens; load {candidate.uri}]"
+    return f"[left out: ~{candidate.token_estimate} tokens; load {candidate.uri}]"
 
 
 def _full_entry(candidate: Candidate, result: LookupResult, read_body: ReadBody, share: float) -> str:
@@ -208,7 +205,7 @@ def _full_entry(candidate: Candidate, result: LookupResult, read_body: ReadBody,
         return _left_out(candidate)
 
     def note(sections: int, tokens: int) -> str:
-        return f"[cut: {sections} sections, ~{tokens:,} tokens left out; whole text: load {candidate.uri}]"
+        return f"[cut: {sections} sections, ~{tokens} tokens left out; whole text: load {candidate.uri}]"
 
     return f"{head}\n{cut_to_budget(read_body(candidate.fragment_id), result.keywords, room, note)}"
 

@@ -196,7 +196,7 @@ class Service:
         used = sum(map(estimate_tokens, lines))
         for row in self.catalog.fragments(category, limit=PAGE):
             name = row.uri.removeprefix(f"{SCHEME}://{folder}/")
-            line = f"- {name} (~{row.token_estimate:,}): {one_line(row.title, 60)}"
+            line = f"- {name} (~{row.token_estimate}): {one_line(row.title, 60)}"
             used += estimate_tokens(line) + 1
             if used > LIST_TOKENS:
                 break
@@ -209,6 +209,6 @@ class Service:
 
 def _cut(uri: str, text: str, share: float) -> str:
     def note(sections: int, tokens: int) -> str:
-        return f"[cut: {sections} sections, ~{tokens:,} tokens left out; whole text: load {uri}]"
+        return f"[cut: {sections} sections, ~{tokens} tokens left out; whole text: load {uri}]"
 
     return cut_to_budget(text, (), share, note)

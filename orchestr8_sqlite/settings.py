@@ -8,7 +8,6 @@ CACHE_SIZE     finished answers kept in memory (default 200)
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -27,7 +26,6 @@ class Settings:
     cache_size: int
 
 
-@cache
 def environment() -> Mapping[str, str]:
     """Return the environment, completed (never overridden) by `.env` where there is one."""
     dotenv_file = Path(".env")
@@ -53,6 +51,19 @@ def read_settings(database: Path | None = None) -> Settings:
         raise SettingsError(f"CACHE_SIZE must be a whole number from 1 to 100,000, not {size!r}.")
     named = values.get("ORCHESTR8_DB")
     return Settings(database or (Path(named) if named else bundled_index()), level, int(size))
+
+
+def latest_file_time() -> int | None:
+    """Return the bound of recorded file times in nanoseconds, None for no bound.
+
+    Source: reproducible-builds.org, the SOURCE_DATE_EPOCH specification.
+    """
+    seconds = environment().get("SOURCE_DATE_EPOCH")
+    if seconds is None:
+        return None
+    if not (seconds.isascii() and seconds.isdigit()):
+        raise SettingsError(f"SOURCE_DATE_EPOCH must be whole seconds since 1970, not {seconds!r}.")
+    return int(seconds) * 1_000_000_000
 
 
 def bundled_index() -> Path:

@@ -32,6 +32,7 @@ def make_catalog(tmp_path: Path) -> Iterator[MakeCatalog]:
     def make(*fragments: Fragment) -> Catalog:
         path = tmp_path / f"made{len(opened)}.db"
         connection = sqlite3.connect(path, isolation_level=None)
+        connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
         create_schema(connection)
         ordered = tuple(sorted(fragments, key=lambda fragment: fragment.id))
         write_library(connection, Library(ordered, (), (), (), ()), {})

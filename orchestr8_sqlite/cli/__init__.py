@@ -6,7 +6,7 @@ Exit codes: 0 done, 1 a problem was found, 2 the command was called wrongly.
 import sys
 
 from orchestr8_sqlite.cli.app import app
-from orchestr8_sqlite.errors import Orchestr8Error, RequestError, SettingsError
+from orchestr8_sqlite.errors import Orchestr8Error, RequestError
 
 
 def main() -> None:
@@ -18,4 +18,4 @@ def main() -> None:
         sys.exit(0)
     except Orchestr8Error as problem:
         sys.stderr.write(f"{problem}\n")
-        sys.exit(2 if isinstance(problem, RequestError | SettingsError) else 1)
+        sys.exit(2 if isinstance(problem, RequestError) else 1)

@@ -83,12 +83,10 @@ def load(
 
 def _paste(result: LookupResult) -> str:
     """Return the statement that answered with its parameters, as the sqlite3 shell reads it."""
-    statement = (
-        result.statements[-1]
-        if result.tier is not Tier.INDEX
-        else result.statements[-1 if len(result.statements) < 3 else 1]
-    )
-    return f"-- tier: {result.tier.value}\n{_parameters(statement.parameters)}\n{statement.sql.strip()};"
+    assert result.statement is not None
+    note = "; the rows are weighed in Python" if result.tier is Tier.FUZZY else ""
+    head = f"-- tier: {result.tier.value}{note}"
+    return f"{head}\n{_parameters(result.statement.parameters)}\n{result.statement.sql.strip()};"
 
 
 def _parameters(parameters: Mapping[str, object]) -> str:

@@ -14,6 +14,7 @@ from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.references import resolve_references
 from orchestr8_sqlite.library.walk import Found, Kind, find_files
 from orchestr8_sqlite.model import Diagnostic, Fragment, Library, Prompt, SkillFile, SourceFile
+from orchestr8_sqlite.settings import latest_file_time
 
 R = TypeVar("R", Fragment, Prompt)
 Progress = Callable[[int, int], None]
@@ -145,7 +146,9 @@ def _read_source(root: Path, label: str, path: str, notes: Notes) -> tuple[Sourc
         notes.error("unreadable", f"cannot be read: {problem.strerror}", "make it readable or remove it")
         return SourceFile(label, path, 0, 0, ""), None
     digest = hashlib.sha256(content).hexdigest()
-    return SourceFile(label, path, status.st_mtime_ns, len(content), digest), content
+    latest = latest_file_time()
+    mtime_ns = status.st_mtime_ns if latest is None else min(status.st_mtime_ns, latest)
+    return SourceFile(label, path, mtime_ns, len(content), digest), content
 
 
 def _bundled_files(root: Path, label: str, files: Iterable[Found]) -> dict[str, list[SkillFile]]:

@@ -85,8 +85,7 @@ def inspect(path: Path, check: str, counts: bool, immutable: bool) -> dict:
         raise sqlite3.NotSupportedError("PRAGMA table_list needs SQLite 3.37 or newer")
     connection = connect(path, immutable)
     try:
-        for pragma in ("page_size", "page_count", "freelist_count", "journal_mode",
-                       "auto_vacuum", "schema_version"):
+        for pragma in ("page_size", "page_count", "freelist_count", "journal_mode", "auto_vacuum", "schema_version"):
             report[pragma] = connection.execute(f"PRAGMA {pragma}").fetchone()[0]
         bytes_of = sizes(connection)
         report["dbstat"] = bool(bytes_of)
@@ -96,9 +95,14 @@ def inspect(path: Path, check: str, counts: bool, immutable: bool) -> dict:
         for _, table, kind, columns, without_rowid, strict in sorted(listed, key=lambda r: r[1]):
             if table in ("sqlite_schema", "sqlite_master"):
                 continue
-            entry = {"name": table, "type": kind, "columns": columns,
-                     "without_rowid": bool(without_rowid), "strict": bool(strict),
-                     "bytes": bytes_of.get(table)}
+            entry = {
+                "name": table,
+                "type": kind,
+                "columns": columns,
+                "without_rowid": bool(without_rowid),
+                "strict": bool(strict),
+                "bytes": bytes_of.get(table),
+            }
             if kind == "virtual":
                 entry["using"] = (sql_of.get(table) or "").split("(")[0].split()[-1]
             if counts and kind in ("table", "virtual"):
@@ -118,9 +122,16 @@ def inspect(path: Path, check: str, counts: bool, immutable: bool) -> dict:
                 query = f"PRAGMA main.index_info({name(index)})"
                 cols = [r[2] or "<expression>" for r in connection.execute(query)]
                 report["indexes"].append(
-                    {"name": index, "table": entry["name"], "columns": cols,
-                     "unique": bool(unique), "origin": origin, "partial": bool(partial),
-                     "bytes": bytes_of.get(index)})
+                    {
+                        "name": index,
+                        "table": entry["name"],
+                        "columns": cols,
+                        "unique": bool(unique),
+                        "origin": origin,
+                        "partial": bool(partial),
+                        "bytes": bytes_of.get(index),
+                    }
+                )
         if check != "none":
             pragma = "quick_check" if check == "quick" else "integrity_check"
             report["check"] = []
@@ -143,10 +154,14 @@ def show(report: dict) -> None:
     if head.get("empty"):
         print("empty file: a valid database without tables")
         return
-    print(f"pages       {report['page_count']} x {report['page_size']} bytes, "
-          f"{report['freelist_count']} free; encoding {head['encoding']}")
-    print(f"journal     {report['journal_mode']}  user_version {head['user_version']}  "
-          f"application_id {head['application_id']:#x}  library {report['library']}")
+    print(
+        f"pages       {report['page_count']} x {report['page_size']} bytes, "
+        f"{report['freelist_count']} free; encoding {head['encoding']}"
+    )
+    print(
+        f"journal     {report['journal_mode']}  user_version {head['user_version']}  "
+        f"application_id {head['application_id']:#x}  library {report['library']}"
+    )
     for suffix in ("-wal", "-shm", "-journal"):
         if suffix in head:
             print(f"companion   {suffix} {head[suffix]} bytes")
@@ -177,12 +192,18 @@ def show(report: dict) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Inspect a SQLite file without changing its content.")
     parser.add_argument("file", type=Path)
-    parser.add_argument("--check", choices=("none", "quick", "full"), default="none",
-                        help="quick skips comparing indexes with tables (default: none)")
-    parser.add_argument("--no-counts", action="store_true",
-                        help="skip count(*), which reads every table or its smallest index")
-    parser.add_argument("--immutable", action="store_true",
-                        help="ignore -wal and locks; only for a copy that nobody writes")
+    parser.add_argument(
+        "--check",
+        choices=("none", "quick", "full"),
+        default="none",
+        help="quick skips comparing indexes with tables (default: none)",
+    )
+    parser.add_argument(
+        "--no-counts", action="store_true", help="skip count(*), which reads every table or its smallest index"
+    )
+    parser.add_argument(
+        "--immutable", action="store_true", help="ignore -wal and locks; only for a copy that nobody writes"
+    )
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     try:

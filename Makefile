@@ -1,0 +1,72 @@
+# Everything a newcomer or CI needs; `make` alone lists it.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
+  command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+QUERY ?= retry a flaky API call with exponential backoff
+
+.PHONY: help run test test-fast check format docs bench wheel lock clean
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/run.stamp ## Set up, build the index of resources/, answer one search, say how to connect a client
+	$(BIN)/orchestr8-sqlite build resources -o index.db
+	@echo
+	$(BIN)/orchestr8-sqlite search "$(QUERY)" --db index.db --mode index
+	@echo
+	@echo "Connect Claude Code:    claude mcp add orchestr8 -- $(CURDIR)/$(BIN)/orchestr8-sqlite serve --db $(CURDIR)/index.db"
+	@echo "Connect other clients:  command $(CURDIR)/$(BIN)/orchestr8-sqlite, arguments: serve --db $(CURDIR)/index.db"
+	@echo "Look inside:            sqlite3 index.db \"SELECT uri, tags FROM fragment_detail\""
+
+test: $(VENV)/dev.stamp ## Set up and run all tests
+	$(BIN)/python -m pytest
+
+test-fast: $(VENV)/dev.stamp ## Run the tests without the slow ones
+	$(BIN)/python -m pytest -m "not slow"
+
+check: $(VENV)/dev.stamp ## Format, lint, types, import contract, shipped library, docs output
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/orchestr8-sqlite lint resources --strict
+	$(BIN)/python tests/docs_output.py --check
+
+format: $(VENV)/dev.stamp ## Format the code and apply safe fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/dev.stamp ## Write the output of the commands in README.md anew
+	$(BIN)/python tests/docs_output.py
+
+bench: $(VENV)/dev.stamp ## Measure start-up against its floors
+	$(BIN)/python bench/startup.py
+
+wheel: $(VENV)/dev.stamp ## Build the wheel with the bundled index into dist/
+	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir dist
+
+lock: ## Renew the lock files; needs uv
+	uv pip compile pyproject.toml --group build $(LOCK) -o requirements.txt
+	uv pip compile pyproject.toml --group build --group dev $(LOCK) -o requirements-dev.txt
+LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
+
+clean: ## Remove everything that the other targets made
+	rm -rf $(VENV) dist export index.db orchestr8_sqlite/bundled.db .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it with: make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: $(VENV)/bin/python requirements.txt pyproject.toml
+	$(PIP) install --require-hashes -r requirements.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.txt
+	$(PIP) install --require-hashes -r requirements-dev.txt
+	@touch $@

@@ -1,0 +1,98 @@
+"""Random small libraries and queries for property tests, and their indexes in memory."""
+
+import random
+import re
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from hypothesis import strategies as st
+from support import make_fragment
+
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.model import Fragment, Library
+from orchestr8_sqlite.writer import create_schema, write_library
+
+WORDS = """retry retrying entry api apis rapid time timeout timeouts cache caching log logic login db mongodb ci circuit
+    go goal golang error error-handling handling c++ node.js node ci/cd 再試行 試行 Müller setUserId user""".split()
+"""Words that hold each other, in whole or in parts, and the spellings that are hard on a tokenizer."""
+
+TAGS = ("api", "retry", "node", "error-handling", "golang")
+NAMES = ("a", "b c", "b!c", "deep/one", "deep/Two", "ü", "z")
+"""Names whose order as ids is not their order as URIs: a space sorts before `!`, its escape %20 behind."""
+
+STORED = ("fragment", "tag", "capability", "scenario", "keyword", "keyword_suffix", "posting", "field_posting")
+
+
+def open_in_memory(fragments: Sequence[Fragment]) -> Catalog:
+    """Return the index of *fragments*, which the caller closes."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    create_schema(connection)
+    ordered = tuple(sorted(fragments, key=lambda fragment: fragment.id))
+    write_library(connection, Library(ordered, (), (), (), ()), {})
+    return Catalog(connection, Path(":memory:"), identity=(0, 0, 0))
+
+
+def queries() -> st.SearchStrategy[str]:
+    """Return requests, some of them with words that no library holds."""
+    return st.lists(st.sampled_from([*WORDS, "zzyzx", "tries"]), min_size=1, max_size=4, unique=True).map(" ".join)
+
+
+def some(choice: random.Random, words: Sequence[str], most: int) -> list[str]:
+    """Return none to *most* of *words*, in any order."""
+    return choice.sample(words, choice.randint(0, most))
+
+
+def make_body(choice: random.Random) -> str:
+    """Return Markdown with none to six sections of up to some hundred tokens."""
+    sections = []
+    for _ in range(choice.randint(0, 6)):
+        words = " ".join(choice.sample(WORDS, 4))
+        sections.append(f"{choice.choice(['#', '##', '###'])} {words}\n\n" + f"{words}. " * choice.randint(0, 60))
+    return "\n\n".join(sections)
+
+
+def make_any_fragment(choice: random.Random) -> Fragment:
+    """Return a fragment with anything in every field."""
+    return make_fragment(
+        choice.choice(NAMES),
+        *{" ".join(choice.sample(WORDS, choice.randint(1, 5))): None for _ in range(choice.randint(0, 3))},
+        category=choice.choice(["agent", "skill", "skill", "example"]),
+        title=" ".join(choice.sample(WORDS, 2)),
+        description=" ".join(some(choice, WORDS, 4)),
+        tags=tuple(some(choice, TAGS, 3)),
+        capabilities=tuple(some(choice, WORDS, 3)),
+        body=make_body(choice),
+        token_estimate=choice.choice([None, 999, 1000]),
+    )
+
+
+POOL = [make_any_fragment(random.Random(number)) for number in range(300)]
+"""Made once: drawing each field of each fragment would take most of a property test's time."""
+
+
+def libraries(*, most: int = 9) -> st.SearchStrategy[list[Fragment]]:
+    """Return one to *most* fragments."""
+    return st.lists(st.sampled_from(POOL), min_size=1, max_size=most, unique_by=lambda fragment: fragment.id)
+
+
+def filters() -> st.SearchStrategy[dict[str, object]]:
+    """Return options of a request: categories, tags, limit and score bound."""
+    return st.fixed_dictionaries(
+        {
+            "categories": st.sampled_from([(), (), ("skill",), ("agent", "skill"), ("guide",)]),
+            "tags": st.sampled_from([(), (), ("api",), ("api", "retry")]),
+            "max_results": st.sampled_from([1, 2, 100]),
+            "min_score": st.sampled_from([0.0, 10.0, 25.0, 40.0]),
+        }
+    )
+
+
+def full_scans(db: sqlite3.Connection, sql: str, parameters: dict[str, object]) -> list[str]:
+    """Return the steps of the query plan of *sql* that read a whole stored table."""
+    names = {*STORED}
+    for table, alias in re.findall(r"(?:FROM|JOIN)\s+(\w+)\s+(?!JOIN|ON|WHERE|ORDER|GROUP)(\w+)", sql):
+        if table in STORED:
+            names.add(alias)
+    steps = [str(row[3]) for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]
+    return [step for step in steps if step.startswith("SCAN ") and step.split()[1] in names]

@@ -1,0 +1,180 @@
+"""Builds: same input, same bytes; the old index survives whatever goes wrong; nothing foreign is overwritten."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+from support import MakeLibrary, build, markdown, rows
+
+from orchestr8_sqlite import builder, integrity
+from orchestr8_sqlite.builder import build_index
+from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog
+from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
+from orchestr8_sqlite.library import read_library
+
+ONE = {"skills/retry.md": markdown("useWhen:\n  - Retrying a flaky call")}
+TWO = {**ONE, "agents/api.md": markdown("useWhen:\n  - Designing a REST API")}
+
+
+def test_two_builds_of_one_library_are_the_same_bytes(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library(TWO)
+    first = build(root, tmp_path / "first.db")
+    (tmp_path / "elsewhere").mkdir()
+    second = build(root, tmp_path / "elsewhere" / "second.db")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_source_date_epoch_makes_checkouts_with_other_file_times_equal(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    root = make_library(ONE)
+    first = build(root, tmp_path / "first.db").read_bytes()
+    os.utime(root / "skills/retry.md", (1_800_000_000, 1_800_000_000))
+    assert build(root, tmp_path / "second.db").read_bytes() == first
+
+
+def test_report_counts_what_the_database_holds(make_library: MakeLibrary, tmp_path: Path) -> None:
+    target = tmp_path / "index.db"
+    report = build_index([make_library({**TWO, "skills/bad.md": b"\xff\xfe\xff"})], target)
+    assert (report.files, report.fragments, report.rejected, report.scenarios) == (3, 2, 1, 2)
+    assert rows(target, "SELECT outcome, count(*) FROM source GROUP BY 1") == [("fragment", 2), ("rejected", 1)]
+    assert report.size == target.stat().st_size
+
+
+def test_failed_check_leaves_the_old_index_and_no_leftovers(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = build(make_library(ONE), tmp_path / "index.db")
+    before = target.read_bytes()
+
+    def find_a_fault(*_: object) -> None:
+        raise BuildError("a check failed")
+
+    monkeypatch.setattr(builder, "check_index", find_a_fault)
+    with pytest.raises(BuildError, match="a check failed"):
+        build(make_library(TWO), target)
+    assert target.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["index.db"]
+
+
+def test_failed_write_leaves_the_old_index(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = build(make_library(ONE), tmp_path / "index.db")
+    before = target.read_bytes()
+
+    def run_out_of_space(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(builder, "write_library", run_out_of_space)
+    with pytest.raises(BuildError, match="disk is full"):
+        build(make_library(TWO), target)
+    assert target.read_bytes() == before
+
+
+def test_open_reader_keeps_its_index_while_a_new_one_takes_the_place(make_library: MakeLibrary, tmp_path: Path) -> None:
+    target = build(make_library(ONE), tmp_path / "index.db")
+    with Catalog.open(target) as reader:
+        build(make_library(TWO), target)
+        assert len(reader.fragments()) == 1
+        assert not reader.is_current()
+    with Catalog.open(target) as fresh:
+        assert len(fresh.fragments()) == 2
+
+
+@pytest.mark.parametrize("content", [b"my notes", b"SQLite format 3\0" + bytes(200)])
+def test_file_that_is_no_index_is_never_overwritten(make_library: MakeLibrary, tmp_path: Path, content: bytes) -> None:
+    target = tmp_path / "notes.md"
+    target.write_bytes(content)
+    with pytest.raises(BuildError, match=r"is no orchestr8-sqlite index; name another file"):
+        build(make_library(ONE), target)
+    assert target.read_bytes() == content
+
+
+def test_write_ahead_log_beside_the_target_is_refused(make_library: MakeLibrary, tmp_path: Path) -> None:
+    target = build(make_library(ONE), tmp_path / "index.db")
+    (tmp_path / "index.db-wal").write_bytes(b"old pages")
+    with pytest.raises(BuildError, match="-wal exists"):
+        build(make_library(TWO), target)
+
+
+def test_finished_index_is_in_no_write_ahead_mode(make_library: MakeLibrary, tmp_path: Path) -> None:
+    header = build(make_library(ONE), tmp_path / "index.db").read_bytes()[:100]
+    assert header[18:20] == b"\x01\x01"
+    assert int.from_bytes(header[68:72], "big") == APPLICATION_ID
+
+
+def test_strict_build_lists_the_problems_and_writes_nothing(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library({"skills/retry.md": markdown("useWhen:\n  - Retrying\ntags:")})
+    with pytest.raises(BuildError, match=r"skills/retry\.md:4: warning: tags is empty \[null-list\]"):
+        build(root, tmp_path / "index.db", strict=True)
+    assert not (tmp_path / "index.db").exists()
+
+
+def test_missing_output_folder_is_said(make_library: MakeLibrary, tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match="create it first"):
+        build(make_library(ONE), tmp_path / "nowhere" / "index.db")
+
+
+def test_root_without_markdown_is_said(make_library: MakeLibrary, tmp_path: Path) -> None:
+    with pytest.raises(LibraryError, match="holds no Markdown files"):
+        build(make_library({"notes.txt": "x"}), tmp_path / "index.db")
+
+
+def test_index_with_a_lost_scenario_fails_the_check(make_library: MakeLibrary, tmp_path: Path) -> None:
+    target = build(make_library(ONE), tmp_path / "index.db")
+    connection = sqlite3.connect(target, isolation_level=None)
+    connection.execute("DELETE FROM posting")
+    library = read_library([make_library(ONE)])
+    with pytest.raises(BuildError, match="1 scenarios cannot be reached"):
+        integrity.check_index(Catalog(connection, target, (0, 0, 0)), library)
+    connection.close()
+
+
+def test_precomputed_answer_that_differs_from_the_live_one_fails_the_check(
+    make_library: MakeLibrary, tmp_path: Path
+) -> None:
+    target = build(make_library(ONE), tmp_path / "index.db")
+    connection = sqlite3.connect(target, isolation_level=None)
+    connection.execute("UPDATE quick_lookup SET score = score + 1")
+    library = read_library([make_library(ONE)])
+    with pytest.raises(BuildError, match="differs from the live one"):
+        integrity.check_index(Catalog(connection, target, (0, 0, 0)), library)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("pragma", "message"),
+    [
+        ("PRAGMA application_id = 7", "no orchestr8-sqlite index"),
+        ("PRAGMA user_version = 20000", "newer schema version 2, this program reads 1; upgrade"),
+        ("PRAGMA user_version = 100", "older schema version 0, this program reads 1; build it again"),
+    ],
+)
+def test_index_of_another_kind_or_major_version_is_refused_in_one_sentence(
+    make_library: MakeLibrary, tmp_path: Path, pragma: str, message: str
+) -> None:
+    target = build(make_library(ONE), tmp_path / "index.db")
+    connection = sqlite3.connect(target)
+    connection.execute(pragma)
+    connection.commit()
+    connection.close()
+    with pytest.raises(CatalogError, match=message):
+        Catalog.open(target)
+
+
+@pytest.mark.parametrize("name", ["a b?c#d%20.db", "büro.db"])
+def test_index_with_a_difficult_file_name_opens(make_library: MakeLibrary, tmp_path: Path, name: str) -> None:
+    target = build(make_library(ONE), tmp_path / name)
+    with Catalog.open(target) as catalog:
+        assert catalog.meta["fragments"] == "1"
+
+
+def test_missing_and_empty_files_are_no_index(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match="There is no index at"):
+        Catalog.open(tmp_path / "none.db")
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(CatalogError, match="no orchestr8-sqlite index"):
+        Catalog.open(tmp_path / "empty.db")

@@ -1,0 +1,274 @@
+"""The command line: what it prints where, and its exit codes."""
+
+import json
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import MakeLibrary, build, markdown, needs_sqlite_shell
+
+from orchestr8_sqlite.cli import main
+
+RETRY = markdown(
+    "title: Retrying\ntags: [retry, http]\ncapabilities:\n  - Backoff with jitter\nuseWhen:\n  - Retrying a flaky call",
+    "# Retrying\n\nWait longer each time.\n",
+)
+BREAKER = markdown("tags: [retry]\nuseWhen:\n  - Retry storms bring a service down\nrelatedResources: [skills/retry]")
+FILES = {"skills/retry.md": RETRY, "skills/breaker.md": BREAKER, "agents/api.md": markdown("tags:")}
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs the command line in this process: (exit code, stdout, stderr)."""
+
+    def run_command(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["orchestr8-sqlite", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        output = capsys.readouterr()
+        return int(ended.value.code or 0), output.out, output.err
+
+    return run_command
+
+
+@pytest.fixture
+def index(make_library: MakeLibrary, tmp_path: Path) -> Path:
+    return build(make_library(FILES), tmp_path / "index.db")
+
+
+def test_build_prints_diagnostics_on_stderr_and_a_summary_on_stdout(
+    run: Run, make_library: MakeLibrary, tmp_path: Path
+) -> None:
+    code, out, err = run("build", make_library(FILES), "-o", tmp_path / "out.db")
+    assert code == 0
+    assert "3 fragments, 2 scenarios" in out
+    assert "0 errors, 1 warning;" in out
+    assert err == "library1/agents/api.md:2: warning: tags is empty [null-list]; give it items or remove it\n"
+
+
+def test_build_counts_the_further_diagnostics_of_a_kind(run: Run, make_library: MakeLibrary, tmp_path: Path) -> None:
+    files = {f"agents/a{number}.md": markdown("tags:") for number in range(5)}
+    _, _, err = run("build", make_library(files), "-o", tmp_path / "out.db")
+    assert err.count("null-list") == 4
+    assert "… and 2 more [null-list]" in err
+
+
+def test_strict_build_of_a_library_with_warnings_fails_with_code_1(
+    run: Run, make_library: MakeLibrary, tmp_path: Path
+) -> None:
+    code, out, err = run("build", make_library(FILES), "-o", tmp_path / "out.db", "--strict")
+    assert (code, out) == (1, "")
+    assert "Not built: 1 problems, and strict mode allows none." in err
+    assert not (tmp_path / "out.db").exists()
+
+
+def test_build_as_json_holds_report_and_diagnostics(run: Run, make_library: MakeLibrary, tmp_path: Path) -> None:
+    _, out, _ = run("build", make_library(FILES), "-o", tmp_path / "out.db", "--json")
+    report = json.loads(out)
+    assert (report["fragments"], report["scenarios"], report["rejected"]) == (3, 2, 0)
+    assert [diagnostic["code"] for diagnostic in report["diagnostics"]] == ["null-list"]
+
+
+@pytest.mark.parametrize(("options", "code"), [([], 0), (["--strict"], 1)])
+def test_lint_fails_on_warnings_only_where_asked(
+    run: Run, make_library: MakeLibrary, options: list[str], code: int
+) -> None:
+    assert run("lint", make_library(FILES), *options)[0] == code
+
+
+def test_lint_fails_where_something_would_be_left_out(run: Run, make_library: MakeLibrary) -> None:
+    code, out, _ = run("lint", make_library({**FILES, "agents/bad.md": b"caf\xe9"}))
+    assert code == 1
+    assert "agents/bad.md:1: error: byte 0xe9 is not UTF-8 [encoding]" in out
+
+
+def test_search_prints_the_answer_in_the_mode_asked_for(run: Run, index: Path) -> None:
+    code, out, err = run("search", "retry", "calls", "--db", index, "--mode", "index")
+    assert (code, err) == (0, "")
+    assert re.search(r"^\d\. orchestr8://skills/retry ~\d+$", out, re.MULTILINE)
+
+
+def test_search_filters_by_category_and_tag(run: Run, index: Path) -> None:
+    _, out, _ = run("search", "retry", "--db", index, "-c", "skills", "-t", "HTTP", "--json")
+    assert [match["uri"] for match in json.loads(out)["matches"]] == ["orchestr8://skills/retry"]
+
+
+def test_search_says_when_nothing_fits_and_that_is_no_failure(run: Run, index: Path) -> None:
+    code, out, _ = run("search", "zxqv plugh", "--db", index, "--category", "agent")
+    assert code == 0
+    assert out.startswith("Nothing fits 'zxqv plugh' within agent; not in the library: zxqv, plugh")
+
+
+@needs_sqlite_shell
+@pytest.mark.parametrize("ranker", ["default", "classic"])
+@pytest.mark.parametrize(
+    ("query", "tier"),
+    [("retry", "quick"), ("retry flaky calls", "index"), ('it\'s a "retry" -- of calls; drop table', "index")],
+)
+def test_printed_sql_gives_the_same_answer_in_the_sqlite_shell(
+    run: Run, make_library: MakeLibrary, tmp_path: Path, ranker: str, query: str, tier: str
+) -> None:
+    others = {f"guides/g{number}.md": markdown("", f"# Gardening {number}\n\nRoses.\n") for number in range(9)}
+    library = {**FILES, **others, "skills/again.md": markdown("useWhen:\n  - Retry what failed, calls above all")}
+    index = build(make_library(library), tmp_path / "larger.db")
+    _, sql, _ = run("search", query, "--db", index, "--ranker", ranker, "--sql")
+    _, answer, _ = run("search", query, "--db", index, "--ranker", ranker, "--json")
+    done = subprocess.run(
+        [shutil.which("sqlite3") or "", "-readonly", index], input=sql, capture_output=True, text=True, check=True
+    )
+    printed = [line.split("|") for line in done.stdout.splitlines()]
+    result = json.loads(answer)
+    assert result["tier"] == tier
+    assert len(result["matches"]) > 1
+    assert [(row[1], float(row[6])) for row in printed] == [(m["uri"], m["score"]) for m in result["matches"]]
+
+
+def test_printed_sql_of_a_fuzzy_answer_says_that_its_rows_are_weighed_afterwards(run: Run, index: Path) -> None:
+    assert run("search", "jitte", "--db", index, "--sql")[1].startswith(
+        "-- tier: fuzzy; the rows are weighed in Python"
+    )
+
+
+def test_load_prints_the_body_and_its_neighbours(run: Run, index: Path) -> None:
+    _, out, _ = run("load", "orchestr8://skills/retry", "--db", index, "--related")
+    assert out == "# Retrying\n\nWait longer each time.\n\nRelated: orchestr8://skills/breaker\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (["search", "x", "--mode", "brief"], "'mode' must be one of index, catalog, full, not 'brief'."),
+        (["search", "x", "--max-results", "0"], "'maxResults' must be a whole number from 1 to 100, not 0."),
+        (["search", "x", "-c", "skils"], "Unknown category 'skils'. Did you mean 'skills'?"),
+        (
+            ["load", "orchestr8://skills/retri"],
+            "There is no orchestr8://skills/retri. Nearest: orchestr8://skills/retry",
+        ),
+        (["sql", "SELECT nope FROM fragment"], "SQLite says: no such column: nope."),
+        (["export", "--format", "xml"], "--format must be json, not 'xml'."),
+    ],
+)
+def test_wrong_call_is_one_sentence_and_code_2(run: Run, index: Path, arguments: list[str], advice: str) -> None:
+    code, out, err = run(*arguments, "--db", index)
+    assert (code, out) == (2, "")
+    assert err.startswith(advice)
+    assert err.count("\n") == 1
+
+
+def test_unknown_option_is_a_usage_error(run: Run) -> None:
+    assert run("search", "x", "--colour")[0] == 2
+
+
+def test_missing_index_is_one_sentence_and_code_1(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("search", "x", "--db", tmp_path / "none.db")
+    assert code == 1
+    assert (
+        err
+        == f"There is no index at {tmp_path / 'none.db'}; build it again with: orchestr8-sqlite build ROOT -o INDEX.\n"
+    )
+
+
+def test_sql_prints_tab_separated_rows_in_a_pipe_and_json_on_request(run: Run, index: Path) -> None:
+    query = "SELECT uri, tags FROM fragment_detail WHERE category = 'skill' ORDER BY uri"
+    assert run("sql", query, "--db", index)[1] == (
+        "uri\ttags\norchestr8://skills/breaker\tretry\norchestr8://skills/retry\tretry, http\n"
+    )
+    assert json.loads(run("sql", query, "--db", index, "--json")[1])[1]["tags"] == "retry, http"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM fragment",
+        "ATTACH 'other.db' AS other",
+        "PRAGMA journal_mode = WAL",
+        "CREATE TEMP TABLE t (x)",
+        "VACUUM INTO 'copy.db'",
+        "SELECT load_extension('x')",
+        "SELECT 1; DELETE FROM fragment",
+    ],
+)
+def test_sql_runs_nothing_but_reading(
+    run: Run, index: Path, statement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    code, _, err = run("sql", statement, "--db", index)
+    assert code == 2
+    assert err.startswith("SQLite says: ")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+def test_sql_can_search_the_full_text(run: Run, index: Path) -> None:
+    query = "SELECT count(*) AS n FROM fragment_text WHERE fragment_text MATCH '\"retry\"'"
+    assert run("sql", query, "--db", index)[1] == "n\n2\n"
+
+
+def test_stats_shows_totals_and_categories(run: Run, index: Path) -> None:
+    _, out, _ = run("stats", "--db", index)
+    assert "3 fragments (~" in out
+    assert "warning\tnull-list\t1" in out
+    totals = json.loads(run("stats", "--db", index, "--json")[1])
+    assert [(row["category"], row["fragments"]) for row in totals["categories"]] == [("agent", 1), ("skill", 2)]
+
+
+def test_path_is_that_of_the_index_in_use(
+    run: Run, index: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert run("path", "--db", index)[1] == f"{index}\n"
+    monkeypatch.setenv("ORCHESTR8_DB", str(index))
+    assert run("path")[1] == f"{index}\n"
+    monkeypatch.delenv("ORCHESTR8_DB")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("ORCHESTR8_DB=index.db\n", encoding="utf-8")
+    assert run("path")[1] == f"{index}\n"
+
+
+def test_export_writes_three_files_and_names_them(run: Run, index: Path, tmp_path: Path) -> None:
+    _, out, _ = run("export", "--db", index, "--format", "json", "-o", tmp_path / "out")
+    assert [Path(line).name for line in out.splitlines()] == [
+        "usewhen-index.json",
+        "keyword-index.json",
+        "quick-lookup.json",
+    ]
+
+
+def test_search_answers_from_the_bundled_index_without_any_setting(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ORCHESTR8_DB", raising=False)
+    code, out, _ = run("search", "jwt refresh tokens", "--mode", "index")
+    assert code == 0
+    assert "orchestr8://skills/security-authentication-jwt" in out
+
+
+@pytest.mark.parametrize("command", ["build", "serve", "search", "load", "sql", "stats", "lint", "path", "export"])
+def test_every_command_shows_an_example_in_its_help(run: Run, command: str) -> None:
+    _, out, _ = run(command, "--help")
+    assert "Example: " in out
+
+
+def test_search_imports_neither_the_sdk_nor_the_build_side(index: Path) -> None:
+    script = (
+        "import sys; sys.argv = ['x', 'search', 'retry', '--db', sys.argv[1]]\n"
+        "from orchestr8_sqlite.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('mcp', 'pydantic', 'rich', 'yaml', 'frontmatter', 'sqlite_utils', 'dotenv')"
+        " if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script, index], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_database_can_be_read_while_another_program_holds_it_open(run: Run, index: Path) -> None:
+    connection = sqlite3.connect(index)
+    connection.execute("BEGIN")
+    connection.execute("SELECT * FROM fragment").fetchall()
+    assert run("search", "retry", "--db", index)[0] == 0
+    connection.close()

@@ -1,0 +1,151 @@
+"""Tier order, thresholds, and what an answer says about words that nothing fits."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import filters, libraries, open_in_memory, queries
+from support import MakeCatalog, MakeLibrary, build, make_fragment, markdown
+
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.model import Fragment, LookupResult, MatchRequest, Ranker, Tier
+
+CLASSIC = Ranker.CLASSIC
+
+
+def ids(result: LookupResult) -> list[str]:
+    return [candidate.id for candidate in result.candidates]
+
+
+def test_precomputed_answer_comes_before_the_index(make_library: MakeLibrary) -> None:
+    root = make_library({f"skills/s{n}.md": markdown("title: S\nuseWhen: [Adding retry]") for n in range(3)})
+    with Catalog.open(build(root, root.parent / "index.db")) as catalog:
+        assert find(catalog, MatchRequest("retry")).tier is Tier.QUICK
+        assert find(catalog, MatchRequest("retry"), quick=False).tier is Tier.INDEX
+
+
+@pytest.mark.parametrize("ranker", list(Ranker))
+def test_two_matching_fragments_are_enough_for_the_index(make_catalog: MakeCatalog, ranker: Ranker) -> None:
+    catalog = make_catalog(
+        make_fragment("a", "Adding retry"),
+        make_fragment("b", "Removing retry"),
+        *(make_fragment(f"other{n}", "Something else") for n in range(4)),
+    )
+    found = find(catalog, MatchRequest("retry", ranker=ranker))
+    assert (found.tier, ids(found), found.total) == (Tier.INDEX, ["skills/a", "skills/b"], 2)
+
+
+def test_two_scenarios_of_one_fragment_are_not_enough(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("a", "Adding retry", "Removing retry"), make_fragment("b", tags=("retrying",)))
+    found = find(catalog, MatchRequest("retry", ranker=CLASSIC))
+    assert (found.tier, ids(found)) == (Tier.FUZZY, ["skills/b", "skills/a"])
+
+
+def test_threshold_counts_what_the_filters_leave(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("a", "Adding retry"), make_fragment("b", "Adding retry", category="agent"))
+    found = find(catalog, MatchRequest("retry", categories=("agent",), ranker=CLASSIC))
+    assert (found.tier, ids(found)) == (Tier.FUZZY, ["agents/b"])
+
+
+def test_limit_does_not_make_a_sufficient_answer_insufficient(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(*(make_fragment(name, "Adding retry") for name in "abc"))
+    found = find(catalog, MatchRequest("retry", max_results=1, ranker=CLASSIC))
+    assert (found.tier, ids(found), found.total) == (Tier.INDEX, ["skills/a"], 3)
+
+
+@pytest.mark.parametrize("ranker", list(Ranker))
+@pytest.mark.parametrize(
+    "options", [{}, {"categories": ("skill",)}, {"tags": ("api",)}, {"categories": ("skill",), "min_score": 0.0}]
+)
+def test_nonsense_gets_nothing(make_catalog: MakeCatalog, ranker: Ranker, options: dict[str, object]) -> None:
+    catalog = make_catalog(*(make_fragment(name, "Adding retry", tags=("api",)) for name in "abc"))
+    found = find(catalog, MatchRequest("xyzabc qwrtzp", ranker=ranker, **options))  # type: ignore[arg-type]
+    assert (found.candidates, found.total, found.uncovered) == ((), 0, ("xyzabc", "qwrtzp"))
+
+
+@pytest.mark.parametrize("query", ["what is the", "???", "how do I do this"])
+def test_query_without_a_keyword_gets_nothing(make_catalog: MakeCatalog, query: str) -> None:
+    catalog = make_catalog(make_fragment("a", "Adding retry"), make_fragment("b", "What is the retry"))
+    found = find(catalog, MatchRequest(query, min_score=0))
+    assert (found.candidates, found.keywords, found.uncovered) == ((), (), ())
+
+
+def test_words_that_stand_nowhere_are_named_and_inflections_are_not(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment("a", "Retrying failed calls"), make_fragment("b", body="How retries work in Terraform.")
+    )
+    found = find(catalog, MatchRequest("retry terraform cobol fortran", min_score=0))
+    assert found.uncovered == ("cobol", "fortran")
+
+
+def test_nearest_tags_are_named_where_nothing_fits(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment("a", tags=("postgresql", "indexes")), make_fragment("b", tags=("kubernetes", "helm"))
+    )
+    found = find(catalog, MatchRequest("postgressqll"))
+    assert (found.candidates, found.nearest_tags) == ((), ("postgresql",))
+
+
+def test_no_tags_are_suggested_where_something_fits(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("a", "Adding retry", tags=("retry",)), make_fragment("b", tags=("retries",)))
+    assert find(catalog, MatchRequest("retry", ranker=CLASSIC)).nearest_tags == ()
+
+
+def test_typo_in_a_request_that_is_otherwise_understood_is_repaired(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment("a", "Deploying to Kubernetes", tags=("kubernetes",)),
+        *(make_fragment(f"other{n}", "Something else") for n in range(3)),
+    )
+    found = find(catalog, MatchRequest("kuberntes deploying"))
+    assert (ids(found), found.uncovered) == (["skills/a"], ("kuberntes",))
+
+
+def test_one_lucky_neighbour_makes_no_sense_of_nonsense(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("a", "Adding retry"), make_fragment("b", "Removing retry"))
+    assert ids(find(catalog, MatchRequest("retrx qqwwq zzyzx vvkkv"))) == []
+
+
+def test_classic_ranker_repairs_nothing(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("a", "Adding retry"), make_fragment("b", "Removing retry"))
+    assert ids(find(catalog, MatchRequest("retrx", ranker=CLASSIC))) == []
+
+
+def test_candidates_carry_their_tags_and_capabilities_in_the_authors_order(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment("a", "Adding retry", tags=("z", "a"), capabilities=("Second to none", "Also that")),
+        make_fragment("b", "Adding retry"),
+    )
+    first, second = find(catalog, MatchRequest("retry", ranker=CLASSIC)).candidates
+    assert (first.tags, first.capabilities) == (("z", "a"), ("Second to none", "Also that"))
+    assert (second.tags, second.capabilities) == ((), ())
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    library=libraries(),
+    asked=st.lists(st.tuples(queries(), filters(), st.sampled_from(list(Ranker))), min_size=2, max_size=6),
+)
+def test_answer_depends_on_nothing_but_index_and_request(
+    library: list[Fragment], asked: list[tuple[str, dict[str, object], Ranker]]
+) -> None:
+    requests = [MatchRequest(query, ranker=ranker, **options) for query, options, ranker in asked]  # type: ignore[arg-type]
+    with open_in_memory(library) as one, open_in_memory(list(reversed(library))) as other:
+        forwards = [find(one, request) for request in requests]
+        backwards = [find(other, request) for request in reversed(requests)]
+    assert forwards == backwards[::-1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(library=libraries(), query=queries(), options=filters(), ranker=st.sampled_from(list(Ranker)))
+def test_every_candidate_passes_the_filters_and_has_a_row_of_its_own(
+    library: list[Fragment], query: str, options: dict[str, object], ranker: Ranker
+) -> None:
+    request = MatchRequest(query, ranker=ranker, **options)  # type: ignore[arg-type]
+    with open_in_memory(library) as catalog:
+        found = find(catalog, request)
+    assert len({candidate.uri for candidate in found.candidates}) == len(found.candidates) <= request.max_results
+    assert found.total >= len(found.candidates)
+    for candidate in found.candidates:
+        assert candidate.score >= request.min_score
+        assert set(request.tags) <= set(candidate.tags)
+        assert not request.categories or candidate.category in request.categories

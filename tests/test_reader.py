@@ -1,0 +1,228 @@
+"""Whole libraries: every file is accounted for, the first root wins, the same input gives the same result."""
+
+import functools
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import SHARED, MakeLibrary, markdown, needs_shared
+
+from orchestr8_sqlite.builder import build_index
+from orchestr8_sqlite.errors import LibraryError
+from orchestr8_sqlite.library import read_library
+from orchestr8_sqlite.model import Library, Severity
+
+
+def count(library: Library) -> int:
+    return len(library.fragments) + len(library.prompts) + len(library.rejected) + len(library.ignored)
+
+
+def test_the_first_root_wins_a_collision_and_it_is_said(make_library: MakeLibrary) -> None:
+    one = make_library({"agents/a.md": "# First", "skills/only.md": "# Only"})
+    two = make_library({"agents/a.md": "# Second", "agents/b.md": "# Other"})
+    library = read_library([one, two])
+    assert {fragment.id: fragment.title for fragment in library.fragments} == {
+        "agents/a": "First",
+        "agents/b": "Other",
+        "skills/only": "Only",
+    }
+    [note] = library.diagnostics
+    assert (note.severity, note.code, note.root, note.path) == (Severity.ERROR, "collision", two.name, "agents/a.md")
+    assert f"{one.name}/agents/a.md" in note.message
+    assert [(source.root, source.path) for source in library.rejected] == [(two.name, "agents/a.md")]
+
+
+def test_the_order_of_the_roots_decides(make_library: MakeLibrary) -> None:
+    one = make_library({"agents/a.md": "# First"})
+    two = make_library({"agents/a.md": "# Second"})
+    assert [fragment.title for fragment in read_library([two, one]).fragments] == ["Second"]
+
+
+def test_prompts_collide_by_name(make_library: MakeLibrary) -> None:
+    library = read_library([make_library({"commands/fix.md": "One.", "prompts/workflows/fix.md": "Two."})])
+    assert [prompt.body for prompt in library.prompts] == ["One."]
+    assert [(note.code, note.path) for note in library.diagnostics] == [("collision", "prompts/workflows/fix.md")]
+
+
+def test_files_that_differ_only_by_a_fragments_level_collide(make_library: MakeLibrary) -> None:
+    library = read_library([make_library({"agents/_fragments/a.md": "# One", "agents/a.md": "# Two"})])
+    assert [fragment.title for fragment in library.fragments] == ["One"]
+    assert [(note.code, note.path) for note in library.diagnostics] == [("collision", "agents/a.md")]
+
+
+def test_roots_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+    roots = []
+    for parent in ("x", "y", "z"):
+        roots.append(tmp_path / parent / "lib")
+        (roots[-1] / "agents").mkdir(parents=True)
+        (roots[-1] / "agents" / f"{parent}.md").write_text("# T")
+    labels = [fragment.source.root for fragment in read_library(roots).fragments]
+    assert len(set(labels)) == 3
+    assert all(label.startswith("lib") for label in labels)
+
+
+def test_a_root_that_is_missing_or_empty_or_a_file_is_an_error(make_library: MakeLibrary, tmp_path: Path) -> None:
+    for root in (
+        tmp_path / "missing",
+        make_library({"x.txt": ""}),
+        make_library({"agents/a.md": ""}) / "agents" / "a.md",
+    ):
+        with pytest.raises(LibraryError, match=root.name):
+            read_library([root])
+
+
+def test_all_problems_of_a_library_are_reported_together_sorted(make_library: MakeLibrary) -> None:
+    files: dict[str, str | bytes] = {
+        "agents/z.md": "caf\xe9\n".encode("latin-1"),
+        "agents/b.md": markdown("tags:\nid: x"),
+        "agents/a.md": "---\n{{{{\n---\nText",
+        "README.md": "# Read me",
+    }
+    library = read_library([make_library(files)])
+    assert [(note.path, note.code) for note in library.diagnostics] == [
+        ("README.md", "outside-layout"),
+        ("agents/a.md", "yaml"),
+        ("agents/b.md", "null-list"),
+        ("agents/b.md", "id-mismatch"),
+        ("agents/z.md", "encoding"),
+    ]
+    assert [source.path for source in library.rejected] == ["agents/a.md", "agents/z.md"]
+    assert [source.path for source in library.ignored] == ["README.md"]
+
+
+def test_a_file_of_a_skill_that_cannot_be_read_is_said(
+    make_library: MakeLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_library(
+        {"skills/pdf/SKILL.md": markdown("name: pdf\ndescription: Fills forms"), "skills/pdf/x.py": "x"}
+    )
+    read_bytes = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path.name == "x.py":
+            raise PermissionError(13, "Permission denied")
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    library = read_library([root])
+    assert [(note.severity, note.path) for note in library.diagnostics] == [(Severity.ERROR, "skills/pdf/x.py")]
+    assert [[file.path for file in fragment.skill_files] for fragment in library.fragments] == [["SKILL.md"]]
+
+
+def test_a_file_that_cannot_be_read_is_said(make_library: MakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = make_library({"agents/a.md": "# A"})
+
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    library = read_library([root])
+    assert [(note.severity, note.code) for note in library.diagnostics] == [(Severity.ERROR, "unreadable")]
+    assert [source.path for source in library.rejected] == ["agents/a.md"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file names are text there")
+def test_a_file_name_that_is_no_text_is_said_and_does_not_stop_the_build(
+    make_library: MakeLibrary, tmp_path: Path
+) -> None:
+    root = make_library({"agents/a.md": "# A\n\nSome text.\n"})
+    try:
+        (root / "agents" / os.fsdecode(b"caf\xe9.md")).write_text("# B\n")
+    except OSError:
+        pytest.skip("the file system takes only UTF-8 names")
+    build_index([root], tmp_path / "index.db")
+    assert any(note.severity is Severity.ERROR for note in read_library([root]).diagnostics)
+
+
+@pytest.mark.parametrize("value", ["&a [*a]", "[" * 900 + "]" * 900])
+def test_front_matter_without_end_does_not_stop_the_reading(make_library: MakeLibrary, value: str) -> None:
+    assert count(read_library([make_library({"agents/a.md": markdown(f"x: {value}"), "agents/b.md": "# B"})])) == 2
+
+
+FOLDERS = st.sampled_from(
+    ["", "agents", "skills/x", "skills/x/y", "commands", "prompts/agents", "docs", "skills/_fragments", ".git"]
+)
+NAMES = st.sampled_from(["a.md", "b.md", "SKILL.md", "README.md", "notes.txt"])
+CONTENTS = st.sampled_from(
+    [
+        b"",
+        b"# T\n\nText.\n",
+        b"---\nname: x\ndescription: Does it\n---\nBody",
+        b"---\n{{{\n---\n",
+        b"caf\xe9",
+        b"---\ntags:\nid: 5\n---\nText",
+    ]
+)
+FILES = st.dictionaries(
+    st.tuples(FOLDERS, NAMES).map("/".join).map(lambda path: path.lstrip("/")), CONTENTS, max_size=8
+)
+
+
+def markdown_files(root: Path) -> int:
+    """Return how many Markdown files a reader must answer for: the visible ones that no skill bundles."""
+    visible = [path.relative_to(root) for path in root.rglob("*.md") if "/." not in f"/{path.relative_to(root)}"]
+    skills = {path.parent for path in visible if path.name == "SKILL.md"}
+    return sum(path.name == "SKILL.md" or skills.isdisjoint(path.parents) for path in visible)
+
+
+@given(st.lists(FILES, min_size=1, max_size=2))
+@settings(
+    max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_every_markdown_file_is_a_record_or_left_out_and_said_so(
+    make_library: MakeLibrary, contents: list[dict[str, bytes]]
+) -> None:
+    roots = [make_library({**files, "agents/always.md": b"# Always"}) for files in contents]
+    library = read_library(roots)
+    assert count(library) == sum(markdown_files(root) for root in roots)
+    said = {(note.root, note.path) for note in library.diagnostics if note.severity is Severity.ERROR}
+    assert {(source.root, source.path) for source in library.rejected} == said
+    ignored = {(note.root, note.path) for note in library.diagnostics if note.code == "outside-layout"}
+    assert {(source.root, source.path) for source in library.ignored} == ignored
+    ids = [fragment.id for fragment in library.fragments]
+    assert ids == sorted(set(ids))
+    assert read_library(roots) == library
+
+
+def test_progress_reaches_the_number_of_files(make_library: MakeLibrary) -> None:
+    seen: list[tuple[int, int]] = []
+    root = make_library({"agents/a.md": "# A", "agents/b.md": "# B", "commands/c.md": "C"})
+    read_library([root], progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+@functools.cache
+def corpus(name: str) -> Library:
+    return read_library([SHARED / "corpora" / name])
+
+
+@needs_shared
+def test_the_orchestr8_corpus_is_read_whole_with_all_its_known_faults() -> None:
+    """The numbers were counted with `yaml.safe_load` over the same files, without this package."""
+    library = corpus("orchestr8")
+    assert (len(library.fragments), count(library)) == (413, 413)
+    codes = Counter(note.code for note in library.diagnostics)
+    known = ("null-list", "item-no-text", "id-mismatch", "category-mismatch")
+    assert [codes[code] for code in known] == [74, 6, 11, 33]
+    assert sum(len(fragment.use_when) for fragment in library.fragments) >= 1945
+
+
+@needs_shared
+def test_diagnostics_of_the_orchestr8_corpus_point_at_lines_that_hold_their_field() -> None:
+    root = SHARED / "corpora" / "orchestr8"
+    for note in corpus("orchestr8").diagnostics:
+        if note.field is not None and note.code != "item-no-text":
+            assert note.line is not None
+            lines = (root / note.path).read_text(encoding="utf-8").splitlines()
+            assert any(line.startswith(f"{note.field}:") for line in lines[max(note.line - 2, 0) : note.line]), note
+
+
+@needs_shared
+@pytest.mark.slow
+def test_all_files_of_the_skills_corpus_are_accounted_for() -> None:
+    library = corpus("skills")
+    assert count(library) == 2294
+    assert all(fragment.title and fragment.id.partition("/")[2] for fragment in library.fragments)

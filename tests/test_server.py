@@ -1,0 +1,300 @@
+"""The MCP server through the SDK's own client, in memory, in both protocol eras. Promises of ours, not of the spec."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import TextContent, TextResourceContents
+from support import MakeLibrary, build, markdown
+from tokenizer import true_tokens
+
+from orchestr8_sqlite.server.app import PAGE_SIZE, make_server
+from orchestr8_sqlite.server.tools import TOOLS
+from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.settings import Settings
+
+HANDSHAKE: Literal["legacy"] = "legacy"
+MODERN: Literal["2026-07-28"] = "2026-07-28"
+Era = Literal["legacy", "2026-07-28"]
+both_eras = pytest.mark.parametrize("era", [HANDSHAKE, MODERN])
+
+PROMPT = """---
+name: fix-bug
+title: Fix a bug
+description: Finds and fixes
+arguments:
+  - name: symptom
+    description: What goes wrong
+    required: true
+---
+Fix ${symptom}. Read orchestr8://match?query=${symptom}&mode=index first.
+"""
+
+
+@pytest.fixture
+def index(make_library: MakeLibrary, tmp_path: Path) -> Path:
+    root = make_library(
+        {
+            "skills/retry.md": markdown(
+                "title: Retrying\ndescription: Retry well\ntags: [retry]\nuseWhen:\n  - Retrying a flaky call"
+            ),
+            "skills/breaker.md": markdown("tags: [retry, breaker]\nuseWhen:\n  - Stopping calls to a dead service"),
+            "agents/api.md": markdown("useWhen:\n  - Designing a REST API"),
+            "prompts/workflows/fix-bug.md": PROMPT,
+        }
+    )
+    return build(root, tmp_path / "index.db")
+
+
+@pytest.fixture
+def service(index: Path) -> Iterator[Service]:
+    service = Service(Settings(index, "info", 200))
+    yield service
+    service.close()
+
+
+@asynccontextmanager
+async def connected(service: Service, era: Era) -> AsyncIterator[Client]:
+    with ThreadPoolExecutor(2) as executor:
+        async with Client(make_server(service, executor), mode=era) as client:
+            yield client
+
+
+def text_of(content: object) -> str:
+    assert isinstance(content, TextContent | TextResourceContents)
+    return content.text
+
+
+@both_eras
+def test_search_tool_lists_uris_that_the_load_tool_reads(service: Service, era: Era) -> None:
+    async def scenario() -> None:
+        async with connected(service, era) as client:
+            found = await client.call_tool("search", {"query": "retry", "mode": "index"})
+            text = text_of(found.content[0])
+            assert "1. orchestr8://skills/retry " in text
+            loaded = await client.call_tool("load", {"uris": ["orchestr8://skills/retry"]})
+            assert text_of(loaded.content[0]) == "# Title\n\nText."
+
+    anyio.run(scenario)
+
+
+@both_eras
+@pytest.mark.parametrize(
+    ("tool", "arguments", "advice"),
+    [
+        ("search", {}, "'query' is missing"),
+        ("search", {"query": "x", "mode": "brief"}, "one of index, catalog, full"),
+        ("search", {"query": "x", "limit": 3}, "Unknown parameter 'limit'"),
+        ("load", {"uris": []}, "Give 1 to 20 URIs"),
+        ("load", {"uris": ["orchestr8://skills/retri"]}, "Nearest: orchestr8://skills/retry"),
+        ("load", {"uris": ["orchestr8://skills/retry"], "maxTokens": 0}, "whole number from 1"),
+        ("load", {"uri": "orchestr8://skills/retry"}, "Unknown parameter 'uri'. Known: uris"),
+    ],
+)
+def test_mistake_in_a_tool_call_is_a_tool_error_that_says_what_to_send(
+    service: Service, era: Era, tool: str, arguments: dict[str, object], advice: str
+) -> None:
+    async def scenario() -> None:
+        async with connected(service, era) as client:
+            result = await client.call_tool(tool, arguments)
+            assert result.is_error
+            assert advice in text_of(result.content[0])
+
+    anyio.run(scenario)
+
+
+@both_eras
+def test_resources_are_the_registry_the_categories_and_every_fragment(service: Service, era: Era) -> None:
+    async def scenario() -> None:
+        async with connected(service, era) as client:
+            listed = await client.list_resources()
+            assert [resource.uri for resource in listed.resources] == [
+                "orchestr8://registry",
+                "orchestr8://agents",
+                "orchestr8://skills",
+                "orchestr8://agents/api",
+                "orchestr8://skills/breaker",
+                "orchestr8://skills/retry",
+            ]
+            for resource in listed.resources:
+                content = (await client.read_resource(resource.uri)).contents[0]
+                if resource.size is not None:
+                    assert len(text_of(content).encode()) == resource.size
+
+    anyio.run(scenario)
+
+
+def test_pages_hold_every_resource_once(make_library: MakeLibrary, tmp_path: Path) -> None:
+    names = [f"skill-{number:03}" for number in range(2 * PAGE_SIZE + 7)]
+    root = make_library({f"skills/{name}.md": f"# {name}\n\nText.\n" for name in names})
+    service = Service(Settings(build(root, tmp_path / "index.db"), "info", 10))
+
+    async def scenario() -> list[str]:
+        uris: list[str] = []
+        async with connected(service, MODERN) as client:
+            cursor = None
+            while True:
+                page = await client.list_resources(cursor=cursor)
+                uris += [resource.uri for resource in page.resources]
+                cursor = page.next_cursor
+                if cursor is None:
+                    return uris
+
+    uris = anyio.run(scenario)
+    service.close()
+    assert uris[2:] == [f"orchestr8://skills/{name}" for name in names]
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "bm9wZQ==", "W10="])
+def test_foreign_cursor_is_refused(service: Service, cursor: str) -> None:
+    async def scenario() -> None:
+        async with connected(service, MODERN) as client:
+            with pytest.raises(MCPError, match="list again without it") as caught:
+                await client.list_resources(cursor=cursor)
+            assert caught.value.code == -32602
+
+    anyio.run(scenario)
+
+
+@pytest.mark.parametrize(("era", "code"), [(HANDSHAKE, -32002), (MODERN, -32602)])
+def test_unknown_resource_has_the_code_of_the_revision_and_names_the_nearest(
+    service: Service, era: Era, code: int
+) -> None:
+    async def scenario() -> None:
+        async with connected(service, era) as client:
+            with pytest.raises(MCPError, match=r"Nearest: orchestr8://skills/retry") as caught:
+                await client.read_resource("orchestr8://skills/retrying")
+            assert caught.value.code == code
+
+    anyio.run(scenario)
+
+
+@both_eras
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file:///etc/passwd",
+        "orchestr8://skills/../../etc/passwd",
+        "orchestr8://skills/%2e%2e/x",
+        "orchestr8://match?query=",
+    ],
+)
+def test_unacceptable_uri_is_invalid_params(service: Service, era: Era, uri: str) -> None:
+    async def scenario() -> None:
+        async with connected(service, era) as client:
+            with pytest.raises(MCPError) as caught:
+                await client.read_resource(uri)
+            assert caught.value.code == -32602
+
+    anyio.run(scenario)
+
+
+def test_match_templates_cover_all_and_each_category_that_has_fragments(service: Service) -> None:
+    async def scenario() -> None:
+        async with connected(service, MODERN) as client:
+            templates = (await client.list_resource_templates()).resource_templates
+            starts = [template.uri_template.partition("{")[0] for template in templates]
+            assert starts == [
+                "orchestr8://match",
+                "orchestr8://agents/match",
+                "orchestr8://skills/match",
+                "orchestr8://",
+            ]
+            content = (await client.read_resource("orchestr8://skills/match?query=retry&mode=index")).contents[0]
+            assert "orchestr8://skills/retry" in text_of(content)
+
+    anyio.run(scenario)
+
+
+@both_eras
+def test_prompt_is_listed_with_its_arguments_and_filled_with_values(service: Service, era: Era) -> None:
+    async def scenario() -> None:
+        async with connected(service, era) as client:
+            prompt = (await client.list_prompts()).prompts[0]
+            assert (prompt.name, prompt.title, prompt.description) == ("fix-bug", "Fix a bug", "Finds and fixes")
+            assert prompt.arguments is not None
+            assert [(a.name, a.required) for a in prompt.arguments] == [("symptom", True)]
+            got = await client.get_prompt("fix-bug", {"symptom": "a & b"})
+            expected = "Fix a & b. Read orchestr8://match?query=a+%26+b&mode=index first."
+            assert text_of(got.messages[0].content) == expected
+
+    anyio.run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "advice"),
+    [("fix-bug", {}, "needs the argument 'symptom' .What goes wrong."), ("fix-bugs", {}, "Nearest: fix-bug")],
+)
+def test_wrong_prompt_request_is_invalid_params(
+    service: Service, name: str, arguments: dict[str, str], advice: str
+) -> None:
+    async def scenario() -> None:
+        async with connected(service, MODERN) as client:
+            with pytest.raises(MCPError, match=advice) as caught:
+                await client.get_prompt(name, arguments)
+            assert caught.value.code == -32602
+
+    anyio.run(scenario)
+
+
+def test_instructions_name_the_real_categories_in_at_most_120_tokens(service: Service) -> None:
+    async def scenario() -> None:
+        async with connected(service, HANDSHAKE) as client:
+            assert client.instructions is not None
+            assert "1 agents, 2 skills" in client.instructions
+            assert true_tokens(client.instructions) <= 120
+
+    anyio.run(scenario)
+
+
+def test_tool_definitions_together_cost_less_than_900_tokens() -> None:
+    definitions = [tool.model_dump(by_alias=True, exclude_none=True) for tool in TOOLS.values()]
+    assert true_tokens(json.dumps(definitions)) < 900
+
+
+def test_tools_are_announced_as_read_only() -> None:
+    for tool in TOOLS.values():
+        assert tool.annotations is not None
+        assert tool.annotations.read_only_hint
+        assert tool.annotations.destructive_hint is False
+
+
+def test_missing_index_is_an_error_without_a_path_and_the_server_recovers(index: Path) -> None:
+    hidden = index.with_suffix(".hidden")
+    index.rename(hidden)
+    service = Service(Settings(index, "info", 10))
+
+    async def scenario() -> None:
+        async with connected(service, MODERN) as client:
+            with pytest.raises(MCPError) as caught:
+                await client.call_tool("search", {"query": "retry"})
+            assert caught.value.message == "The library's index cannot be read; see the server's log."
+            hidden.rename(index)
+            assert not (await client.call_tool("search", {"query": "retry"})).is_error
+
+    anyio.run(scenario)
+    service.close()
+
+
+def test_bug_in_a_handler_reaches_the_client_as_internal_error_only(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("/secret/path")
+
+    monkeypatch.setattr(service, "read", fail)
+
+    async def scenario() -> None:
+        async with connected(service, HANDSHAKE) as client:
+            with pytest.raises(MCPError) as caught:
+                await client.read_resource("orchestr8://registry")
+            assert (caught.value.code, caught.value.message) == (-32603, "Internal error; see the server's log.")
+
+    anyio.run(scenario)

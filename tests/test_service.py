@@ -1,0 +1,294 @@
+"""Reading, searching and loading through one `Service`, as both doors do."""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cachetools import TTLCache
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import build, markdown, write_files
+
+from orchestr8_sqlite import lookup
+from orchestr8_sqlite import service as service_module
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.errors import CatalogError, RequestError, UnknownResource
+from orchestr8_sqlite.model import LookupResult, MatchRequest, Mode, Ranker
+from orchestr8_sqlite.service import Answer, Service
+from orchestr8_sqlite.settings import Settings
+from orchestr8_sqlite.tokens import estimate_tokens
+
+LONG = "".join(f"## Part {n}\n\n" + f"Plain words of part {n}. " * 60 + "\n\n" for n in range(6))
+FILES = {
+    "skills/retry.md": markdown(
+        "title: Retry\ntags: [api]\nuseWhen: [Adding retry]", "# Retry\n\nSee orchestr8://skills/backoff.\n"
+    ),
+    "skills/backoff.md": markdown("title: Backoff\nuseWhen: [Adding retry with backoff]", "# Backoff\n\nWait.\n"),
+    "agents/deep/helper.md": markdown("title: Helper\nuseWhen: [Asking for retry]", "# Helper\n\nHelps.\n"),
+    "guides/long.md": markdown("title: Long\nuseWhen: [Reading long texts]", f"# Long\n\n{LONG}"),
+    "prompts/workflows/new.md": markdown(
+        "name: new-project\ndescription: Start\narguments: [{name: task, required: true}]", "Do ${task}.\n"
+    ),
+}
+URIS = ["orchestr8://skills/retry", "orchestr8://guides/long", "orchestr8://agents/deep/helper"]
+
+
+def make_index(folder: Path, files: dict[str, str]) -> Path:
+    """Write *files* to an empty library and return its index; a second call replaces the index."""
+    numbered = folder / f"library{len(list(folder.glob('library*')))}"
+    return build(write_files(numbered, files), folder / "index.db")
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    return make_index(tmp_path, FILES)
+
+
+@pytest.fixture
+def service(index: Path) -> Iterator[Service]:
+    opened = Service(Settings(index, "info", 200))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def lookups(monkeypatch: pytest.MonkeyPatch) -> list[MatchRequest]:
+    """Return the list of requests that were looked up and not answered from memory."""
+    asked: list[MatchRequest] = []
+    find = lookup.find
+
+    def counted(catalog: Catalog, request: MatchRequest) -> LookupResult:
+        asked.append(request)
+        return find(catalog, request)
+
+    monkeypatch.setattr(service_module, "find", counted)
+    return asked
+
+
+def test_static_uri_gives_the_text_without_front_matter(service: Service) -> None:
+    text = "# Retry\n\nSee orchestr8://skills/backoff.\n"
+    for uri in ("orchestr8://skills/retry", "@orchestr8://Skill/_fragments/retry", "@o8:orchestr8://skills/retry"):
+        assert service.read(uri).text.strip() == text.strip()
+
+
+def test_match_uri_gives_what_search_gives(service: Service) -> None:
+    request = MatchRequest("retry", Mode.INDEX, categories=("agent",), max_results=5)
+    read = service.read("orchestr8://agents/match?query=retry&mode=index")
+    assert read == service.search(request)
+    assert "orchestr8://agents/deep/helper" in read.text
+    assert "orchestr8://skills" not in read.text
+
+
+@pytest.mark.parametrize("uri", ["orchestr8://", "orchestr8://registry"])
+def test_registry_names_the_categories_their_counts_and_how_to_ask(service: Service, uri: str) -> None:
+    text = service.read(uri).text
+    for part in ("orchestr8://agents (1)", "orchestr8://skills (2)", "orchestr8://guides (1)", "match?query="):
+        assert part in text
+
+
+def test_category_list_names_its_fragments(service: Service) -> None:
+    text = service.read("orchestr8://skills").text
+    assert "backoff" in text
+    assert "retry" in text
+    assert "helper" not in text
+
+
+def test_long_category_list_says_how_many_it_leaves_out(tmp_path: Path) -> None:
+    count = 700
+    files = {f"skills/some-skill-{n:03}.md": f"# Some skill number {n}\n\nText about it.\n" for n in range(count)}
+    service = Service(Settings(make_index(tmp_path, files), "info", 10))
+    answer = service.read("orchestr8://skills")
+    service.close()
+    listed = sum(line.startswith("- some-skill-") for line in answer.text.split("\n"))
+    assert f"{count - listed} more" in answer.text
+    assert answer.tokens <= 3100
+
+
+def test_token_count_of_an_answer_is_that_of_its_text(service: Service) -> None:
+    for uri in [*URIS, "orchestr8://", "orchestr8://skills", "orchestr8://match?query=retry"]:
+        answer = service.read(uri)
+        assert answer.tokens == estimate_tokens(answer.text)
+
+
+@pytest.mark.parametrize(
+    ("uri", "nearest"),
+    [("orchestr8://skills/retri", "orchestr8://skills/retry"), ("orchestr8://agents/helper", "agents/deep/helper")],
+)
+def test_unknown_uri_names_the_nearest(service: Service, uri: str, nearest: str) -> None:
+    with pytest.raises(UnknownResource) as caught:
+        service.read(uri)
+    assert uri in str(caught.value)
+    assert nearest in str(caught.value)
+
+
+def test_unknown_prompt_names_the_nearest(service: Service) -> None:
+    with pytest.raises(UnknownResource, match="new-project"):
+        service.prompt("new-projct", {"task": "x"})
+
+
+def test_prompt_is_found_and_filled(service: Service) -> None:
+    row, text = service.prompt("new-project", {"task": "it"})
+    assert (row.name, text.strip()) == ("new-project", "Do it.")
+
+
+def test_load_of_several_gives_each_whole_under_its_uri_in_the_order_asked(service: Service) -> None:
+    text = service.load(URIS).text
+    places = [text.index(uri) for uri in ("## " + URIS[0], "## " + URIS[1], "## " + URIS[2])]
+    assert places == sorted(places)
+    for uri in URIS:
+        assert service.read(uri).text.rstrip() in text
+
+
+def test_load_of_the_same_uri_twice_gives_it_once(service: Service) -> None:
+    assert service.load([URIS[0], URIS[0]]) == service.load([URIS[0]])
+
+
+@pytest.mark.parametrize("count", [0, 21])
+def test_load_takes_1_to_20_uris(service: Service, count: int) -> None:
+    with pytest.raises(RequestError, match="1 to 20"):
+        service.load([f"orchestr8://skills/s{n}" for n in range(count)])
+
+
+def test_load_of_one_unknown_among_known_is_an_error(service: Service) -> None:
+    with pytest.raises(UnknownResource, match="skills/retry"):
+        service.load([URIS[1], "orchestr8://skills/retyr"])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    uris=st.lists(st.sampled_from(URIS), min_size=1, unique=True),
+    budget=st.integers(1, 200) | st.integers(200, 4000),
+    related=st.booleans(),
+)
+def test_load_keeps_one_budget_over_all_uris(service: Service, uris: list[str], budget: int, related: bool) -> None:
+    assert estimate_tokens(service.load(uris, max_tokens=budget, related=related).text) <= budget
+
+
+def test_load_cuts_nothing_where_all_fits_the_budget(service: Service) -> None:
+    whole = service.load(URIS)
+    assert service.load(URIS, max_tokens=round(whole.tokens * 1.2) + 30).text == whole.text
+
+
+def test_load_says_what_was_cut_and_where_the_whole_text_is(service: Service) -> None:
+    answer = service.load(["orchestr8://guides/long"], max_tokens=500)
+    last = answer.text.split("\n")[-1]
+    assert "left out" in last
+    assert "orchestr8://guides/long" in last
+
+
+def test_related_names_the_neighbours_in_both_directions(service: Service) -> None:
+    there = service.load(["orchestr8://skills/retry"], related=True).text
+    back = service.load(["orchestr8://skills/backoff"], related=True).text
+    assert there.endswith("Related: orchestr8://skills/backoff")
+    assert back.endswith("Related: orchestr8://skills/retry")
+    assert "Related" not in service.load(["orchestr8://agents/deep/helper"], related=True).text
+
+
+def test_same_request_is_answered_from_memory(service: Service, lookups: list[MatchRequest]) -> None:
+    request = MatchRequest("retry")
+    assert service.search(request) == service.search(request)
+    assert lookups == [request]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mode": Mode.INDEX},
+        {"mode": Mode.FULL},
+        {"categories": ("agent",)},
+        {"tags": ("api",)},
+        {"max_results": 1},
+        {"max_tokens": 60},
+        {"min_score": 1000.0},
+        {"ranker": Ranker.CLASSIC},
+        {"query": "backoff"},
+    ],
+)
+def test_no_answer_is_replayed_for_another_request(index: Path, options: dict[str, object]) -> None:
+    def asked_in(requests: list[MatchRequest]) -> dict[MatchRequest, Answer]:
+        service = Service(Settings(index, "info", 200))
+        answers = {request: service.search(request) for request in requests}
+        service.close()
+        return answers
+
+    plain = MatchRequest("retry", min_score=0)
+    other = replace(plain, **options)  # type: ignore[arg-type]
+    together = asked_in([plain, other])
+    assert together[other] == asked_in([other])[other]
+    assert together[other].text != together[plain].text
+
+
+def test_answers_in_memory_are_dropped_after_15_minutes(
+    index: Path, lookups: list[MatchRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    Cache = TTLCache[tuple[MatchRequest, str], LookupResult]  # noqa: N806
+    monkeypatch.setattr(service_module, "TTLCache", lambda size, seconds: Cache(size, seconds, timer=lambda: now))
+    service = Service(Settings(index, "info", 200))
+    expected = []
+    for now, looked_up in ((0, 1), (14 * 60 + 59, 1), (15 * 60 + 1, 2)):  # noqa: B007
+        service.search(MatchRequest("retry"))
+        expected.append((len(lookups), looked_up))
+    service.close()
+    assert all(count == looked_up for count, looked_up in expected)
+
+
+def test_memory_is_bounded(index: Path, lookups: list[MatchRequest]) -> None:
+    service = Service(Settings(index, "info", 2))
+    for query in ("retry", "backoff", "helper", "retry"):
+        service.search(MatchRequest(query))
+    service.close()
+    assert len(lookups) == 4
+
+
+def test_replaced_index_is_noticed_at_the_next_request(service: Service, tmp_path: Path) -> None:
+    request = MatchRequest("retry", min_score=0)
+    assert "skills/retry" in service.search(request).text
+    make_index(tmp_path, {"skills/new-retry.md": markdown("title: New\nuseWhen: [Adding retry]", "# New\n\nText.\n")})
+    assert "skills/new-retry" in service.search(request).text
+    assert service.read("orchestr8://skills/new-retry").text.startswith("# New")
+    with pytest.raises(UnknownResource):
+        service.read("orchestr8://skills/retry")
+
+
+def test_missing_index_is_said_and_a_later_one_is_used(tmp_path: Path) -> None:
+    service = Service(Settings(tmp_path / "index.db", "info", 200))
+    with pytest.raises(CatalogError, match="There is no index"):
+        service.read("orchestr8://")
+    make_index(tmp_path, FILES)
+    assert "skills" in service.read("orchestr8://").text
+    service.close()
+
+
+def test_removed_index_is_said_even_for_an_answer_in_memory(service: Service, index: Path) -> None:
+    service.search(MatchRequest("retry"))
+    index.rename(index.with_suffix(".gone"))
+    with pytest.raises(CatalogError):
+        service.search(MatchRequest("retry"))
+
+
+def in_threads(count: int, work: Callable[[int], None]) -> None:
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+
+
+def test_threads_get_the_answers_of_their_own_requests(service: Service) -> None:
+    queries = ["retry", "backoff", "helper", "reading long texts"]
+    expected = {query: service.search(MatchRequest(query)).text for query in queries}
+    got: dict[int, list[tuple[str, str]]] = {}
+
+    def work(number: int) -> None:
+        order = queries[number:] + queries[:number]
+        got[number] = [(query, service.search(MatchRequest(query)).text) for query in order * 3]
+        got[number].append(("", service.read("orchestr8://skills/retry").text))
+
+    in_threads(4, work)
+    assert sorted(got) == [0, 1, 2, 3]
+    for answers in got.values():
+        assert all(text == expected[query] for query, text in answers[:-1])
+        assert answers[-1][1].startswith("# Retry")

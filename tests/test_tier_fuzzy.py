@@ -1,0 +1,178 @@
+"""Tier 3 against the worked example of the design, a full scan, and a plain check of one edit."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import filters, full_scans, libraries, open_in_memory, queries
+from support import MakeCatalog, make_fragment
+
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.keywords import extract_keywords
+from orchestr8_sqlite.model import Fragment, MatchRequest
+from orchestr8_sqlite.tiers.fuzzy import EVIDENCE, match_fuzzy, repair_typos
+from orchestr8_sqlite.uris import fragment_uri
+
+
+def fuzzy(catalog: Catalog, query: str, **options: object) -> list[tuple[str, float]]:
+    request = MatchRequest(query, **options)  # type: ignore[arg-type]
+    found = match_fuzzy(catalog.db, request, extract_keywords(query))
+    return [(candidate.id, candidate.score) for candidate in found.candidates]
+
+
+def naive_score(fragment: Fragment, request: MatchRequest) -> float:
+    """Return the score of one fragment by the rules of the design, 0 where it has no evidence or is disqualified."""
+    if request.categories and fragment.category not in request.categories:
+        return 0
+    if not set(request.tags) <= set(fragment.tags):
+        return 0
+    points = 0
+    for texts, worth in ((fragment.tags, 10), (fragment.capabilities, 8), (fragment.use_when, 5)):
+        words = extract_keywords("\n".join(texts))
+        points += sum(worth for keyword in extract_keywords(request.query) if any(keyword in word for word in words))
+    if points == 0:
+        return 0
+    points += 15 if fragment.category in request.categories else 0
+    return points + (5 if fragment.token_estimate < 1000 else 0)
+
+
+def naive_fuzzy(fragments: list[Fragment], request: MatchRequest) -> list[tuple[str, float]]:
+    scored = [(fragment_uri(fragment.id), naive_score(fragment, request)) for fragment in fragments]
+    kept = [row for row in scored if row[1] > 0 and row[1] >= request.min_score]
+    return sorted(kept, key=lambda row: (-row[1], row[0]))
+
+
+def is_one_edit(first: str, second: str) -> bool:
+    """Tell whether one letter more, less, other, or two neighbours swapped make *second* of *first*."""
+    if len(first) > len(second):
+        first, second = second, first
+    if len(second) - len(first) == 1:
+        return any(second[:at] + second[at + 1 :] == first for at in range(len(second)))
+    if len(first) != len(second):
+        return False
+    differing = [at for at in range(len(first)) if first[at] != second[at]]
+    if len(differing) == 2:
+        left, right = differing
+        return right == left + 1 and (first[left], first[right]) == (second[right], second[left])
+    return len(differing) == 1
+
+
+def test_worked_example_of_the_design_scores_56_by_its_rules(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment(
+            "typescript-async-patterns",
+            "Building async TypeScript applications",
+            "Need error handling for promises",
+            tags=("typescript", "async", "patterns", "promises"),
+            capabilities=("Async/await error handling", "Promise composition patterns"),
+            token_estimate=800,
+        )
+    )
+    tags, capabilities, scenarios, short = 10 + 10, 8 + 8, 5 + 5 + 5, 5
+    assert tags + capabilities + scenarios + short == 56
+    assert fuzzy(catalog, "typescript async error") == [("skills/typescript-async-patterns", 56)]
+
+
+@settings(max_examples=80, deadline=None)
+@given(library=libraries(), asked=st.lists(st.tuples(queries(), filters()), min_size=3, max_size=6))
+def test_fuzzy_ranks_what_a_full_scan_ranks(
+    library: list[Fragment], asked: list[tuple[str, dict[str, object]]]
+) -> None:
+    with open_in_memory(library) as catalog:
+        for query, options in asked:
+            request = MatchRequest(query, **options)  # type: ignore[arg-type]
+            found = match_fuzzy(catalog.db, request, extract_keywords(query))
+            expected = naive_fuzzy(library, request)
+            assert [(c.uri, c.score) for c in found.candidates] == expected[: request.max_results]
+            assert found.total == len(expected)
+
+
+def test_each_field_counts_once_per_keyword(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment("a", "Cache reads", "Cache writes", tags=("cache", "cache-aside"), token_estimate=1000)
+    )
+    assert fuzzy(catalog, "cache") == [("skills/a", 10 + 5)]
+
+
+@pytest.mark.parametrize(("tokens", "points"), [(999, 15), (1000, 10)])
+def test_fewer_than_1000_tokens_earn_5_points(make_catalog: MakeCatalog, tokens: int, points: float) -> None:
+    catalog = make_catalog(make_fragment("a", tags=("cache",), token_estimate=tokens))
+    assert fuzzy(catalog, "cache") == [("skills/a", points)]
+
+
+def test_named_category_earns_15_points_and_shuts_others_out(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment("a", tags=("cache",), token_estimate=1000),
+        make_fragment("b", tags=("cache",), token_estimate=1000, category="agent"),
+    )
+    assert fuzzy(catalog, "cache", categories=("skill",)) == [("skills/a", 25)]
+
+
+def test_fragment_without_a_required_tag_is_disqualified(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment("a", tags=("cache", "redis"), token_estimate=1000),
+        make_fragment("b", tags=("cache", "redis", "python"), token_estimate=1000),
+    )
+    assert fuzzy(catalog, "cache", tags=("redis", "python")) == [("skills/b", 10)]
+
+
+def test_bonuses_alone_never_make_a_match(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("a", "Adding retry", tags=("cache",), token_estimate=10))
+    assert fuzzy(catalog, "zzyzx", categories=("skill",), tags=("cache",), min_score=0) == []
+
+
+def test_keyword_inside_a_longer_word_matches_but_not_the_other_way_round(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("long", tags=("microservices",)), make_fragment("short", tags=("micro",)))
+    assert [found for found, _ in fuzzy(catalog, "service")] == ["skills/long"]
+    assert [found for found, _ in fuzzy(catalog, "microservices")] == ["skills/long"]
+
+
+def test_scenario_that_holds_most_keywords_is_named(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment("a", "Adding retry", "Adding retry with backoff", tags=("retry",)), make_fragment("b")
+    )
+    found = match_fuzzy(catalog.db, MatchRequest("retry backoff"), ["retry", "backoff"])
+    assert [candidate.scenario for candidate in found.candidates] == ["Adding retry with backoff"]
+
+
+def test_fuzzy_ties_go_by_uri_not_by_id(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("b c", tags=("cache",)), make_fragment("b!c", tags=("cache",)))
+    assert [uri for uri, _ in fuzzy(catalog, "cache")] == ["skills/b!c", "skills/b%20c"]
+
+
+def test_evidence_is_found_without_reading_a_whole_table(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("a", "Adding retry", tags=("api",)))
+    parameters: dict[str, object] = {"keywords": '["retry"]', "categories": '["skill"]', "tags": '["api"]'}
+    assert full_scans(catalog.db, EVIDENCE, parameters) == []
+
+
+WORDS = st.text(alphabet="kqxz", min_size=2, max_size=7)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    vocabulary=st.lists(st.lists(WORDS, min_size=1, max_size=8), min_size=1, max_size=4),
+    typed=st.lists(WORDS, min_size=5),
+)
+def test_repair_finds_the_most_used_word_one_edit_away(vocabulary: list[list[str]], typed: list[str]) -> None:
+    used = Counter(word for words in vocabulary for word in set(words))
+    unknown = [word for word in typed if word not in used]
+    expected = {
+        word: min(near, key=lambda known: (-used[known], known))
+        for word in unknown
+        if len(word) >= 4 and (near := [known for known in used if is_one_edit(word, known)])
+    }
+    with open_in_memory([make_fragment(str(n), " ".join(words)) for n, words in enumerate(vocabulary)]) as catalog:
+        assert repair_typos(catalog.db, unknown) == expected
+
+
+@pytest.mark.parametrize("typo", ["kuberntes", "kuberneetes", "kubernites", "kubenretes"])
+def test_repair_knows_a_letter_less_more_other_or_swapped(make_catalog: MakeCatalog, typo: str) -> None:
+    catalog = make_catalog(make_fragment("a", "Deploying to Kubernetes"))
+    assert repair_typos(catalog.db, [typo]) == {typo: "kubernetes"}
+
+
+def test_repair_leaves_words_below_four_letters_and_two_edits_alone(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("a", "Calling an API over gRPC"))
+    assert repair_typos(catalog.db, ["apa", "ap", "ggrrpc"]) == {}

@@ -1,0 +1,204 @@
+"""The walk over a root: which files belong to a library, as what, and under which id."""
+
+import os
+from pathlib import Path
+
+import pytest
+from support import MakeLibrary
+
+from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.walk import Found, Kind, find_files
+from orchestr8_sqlite.model import CATEGORY_FOLDERS, Severity
+
+
+def walk(root: Path) -> list[Found]:
+    return find_files(root, Notes("library", ""))
+
+
+def paths(root: Path) -> list[str]:
+    return [found.path for found in walk(root)]
+
+
+def ids(root: Path) -> dict[str, str]:
+    return {found.path: found.id for found in walk(root) if found.kind in (Kind.FRAGMENT, Kind.SKILL)}
+
+
+@pytest.mark.parametrize(("category", "folder"), CATEGORY_FOLDERS.items())
+def test_each_category_folder_holds_fragments_at_any_depth(
+    make_library: MakeLibrary, category: str, folder: str
+) -> None:
+    root = make_library({f"{folder}/one.md": "", f"{folder}/deep/er/two.md": ""})
+    assert walk(root) == [
+        Found(f"{folder}/deep/er/two.md", Kind.FRAGMENT, category, f"{folder}/deep/er/two"),
+        Found(f"{folder}/one.md", Kind.FRAGMENT, category, f"{folder}/one"),
+    ]
+
+
+def test_a_fragments_level_does_not_appear_in_ids(make_library: MakeLibrary) -> None:
+    root = make_library(
+        {"agents/_fragments/one.md": "", "examples/db/_fragments/two.md": "", "skills/_fragments/s/SKILL.md": ""}
+    )
+    assert set(ids(root).values()) == {"agents/one", "examples/db/two", "skills/s"}
+
+
+@pytest.mark.parametrize(
+    "path", ["prompts/workflows/a.md", "prompts/agents/x/a.md", "prompts/skills/a.md", "prompts/a.md", "commands/a.md"]
+)
+def test_prompts_and_commands_are_prompts(make_library: MakeLibrary, path: str) -> None:
+    assert walk(make_library({path: ""})) == [Found(path, Kind.PROMPT)]
+
+
+def test_a_skill_is_its_folder_with_everything_in_it(make_library: MakeLibrary) -> None:
+    root = make_library(
+        {
+            "skills/pdf/SKILL.md": "",
+            "skills/pdf/scripts/fill.py": "",
+            "skills/pdf/references/a.md": "",
+            "skills/pdf/x.png": b"\0",
+        }
+    )
+    found = walk(root)
+    assert {file.path: file.kind for file in found} == {
+        "skills/pdf/SKILL.md": Kind.SKILL,
+        "skills/pdf/references/a.md": Kind.SKILL_FILE,
+        "skills/pdf/scripts/fill.py": Kind.SKILL_FILE,
+        "skills/pdf/x.png": Kind.SKILL_FILE,
+    }
+    assert {file.skill for file in found} == {"skills/pdf"}
+    assert ids(root) == {"skills/pdf/SKILL.md": "skills/pdf"}
+
+
+def test_a_nested_skill_is_a_skill_of_its_own(make_library: MakeLibrary) -> None:
+    root = make_library(
+        {"skills/a/SKILL.md": "", "skills/a/b/SKILL.md": "", "skills/a/b/c/x.txt": "", "skills/a/d/y.txt": ""}
+    )
+    assert {file.path: file.skill for file in walk(root)} == {
+        "skills/a/SKILL.md": "skills/a",
+        "skills/a/b/SKILL.md": "skills/a/b",
+        "skills/a/b/c/x.txt": "skills/a/b",
+        "skills/a/d/y.txt": "skills/a",
+    }
+    assert set(ids(root).values()) == {"skills/a", "skills/a/b"}
+
+
+def test_a_skill_may_lie_anywhere_in_a_root(make_library: MakeLibrary) -> None:
+    root = make_library({"pdf/SKILL.md": "", "packs/office/skills/xlsx/SKILL.md": ""})
+    assert ids(root) == {"pdf/SKILL.md": "skills/pdf", "packs/office/skills/xlsx/SKILL.md": "skills/packs/office/xlsx"}
+
+
+def test_a_root_that_is_a_skill_is_named_after_its_folder(make_library: MakeLibrary) -> None:
+    root = make_library({"SKILL.md": "", "scripts/run.sh": ""})
+    assert ids(root) == {"SKILL.md": f"skills/{root.name}"}
+
+
+@pytest.mark.parametrize("name", ["skill.md", "Skill.md", "MY-SKILL.md"])
+def test_only_the_exact_name_makes_a_skill(make_library: MakeLibrary, name: str) -> None:
+    root = make_library({f"skills/pdf/{name}": ""})
+    assert [file.kind for file in walk(root)] == [Kind.FRAGMENT]
+
+
+@pytest.mark.parametrize(
+    "folder", [".git", ".venv", ".github", "node_modules", "agents/node_modules/x", "agents/.cache"]
+)
+def test_hidden_and_installed_folders_are_skipped(make_library: MakeLibrary, folder: str) -> None:
+    assert paths(make_library({f"{folder}/one.md": "", f"{folder}/SKILL.md": "", "agents/two.md": ""})) == [
+        "agents/two.md"
+    ]
+
+
+def test_hidden_files_are_skipped(make_library: MakeLibrary) -> None:
+    assert paths(make_library({"agents/.draft.md": "", "agents/two.md": ""})) == ["agents/two.md"]
+
+
+def test_markdown_beside_the_layout_is_outside_of_it(make_library: MakeLibrary) -> None:
+    root = make_library({"agents/one.md": "", "README.md": "", "docs/notes.md": "", "docs/notes.txt": ""})
+    assert {file.path: file.kind for file in walk(root)} == {
+        "README.md": Kind.OUTSIDE,
+        "agents/one.md": Kind.FRAGMENT,
+        "docs/notes.md": Kind.OUTSIDE,
+    }
+
+
+def test_every_markdown_file_of_a_plain_folder_is_a_fragment(make_library: MakeLibrary) -> None:
+    root = make_library({"one.md": "", "deep/two.md": "", "deep/three.txt": ""})
+    assert walk(root) == [
+        Found("deep/two.md", Kind.FRAGMENT, None, "deep/two"),
+        Found("one.md", Kind.FRAGMENT, None, "one"),
+    ]
+
+
+def test_the_name_of_a_plain_root_may_say_its_category(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "one.md").touch()
+    assert [file.category for file in walk(tmp_path / "agents")] == ["agent"]
+
+
+def test_files_come_sorted_by_path(make_library: MakeLibrary) -> None:
+    names = ["agents/b.md", "agents/a/z.md", "agents/a.md", "agents/a-b.md", "guides/x.md"]
+    found = paths(make_library(dict.fromkeys(names, "")))
+    assert found == sorted(names, key=lambda path: path.split("/"))
+
+
+@pytest.mark.parametrize("name", ["out.md", "out", "SKILL.md"])
+def test_a_link_that_leaves_the_root_is_noted_and_not_followed(
+    make_library: MakeLibrary, tmp_path: Path, name: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.md").write_text("secret")
+    root = make_library({"agents/one.md": ""})
+    (root / "agents" / name).symlink_to(outside / "secret.md" if name.endswith(".md") else outside)
+    notes = Notes("library", "")
+    assert [file.path for file in find_files(root, notes)] == ["agents/one.md"]
+    assert [(note.severity, note.code) for note in notes.diagnostics] == [(Severity.ERROR, "link-leaves-root")]
+    assert f"agents/{name}" in notes.diagnostics[0].message
+
+
+def test_a_link_to_a_folder_whose_name_only_starts_like_the_root_leaves_it(
+    make_library: MakeLibrary, tmp_path: Path
+) -> None:
+    root = make_library({"agents/one.md": ""})
+    twin = tmp_path / f"{root.name}-twin"
+    twin.mkdir()
+    (twin / "secret.md").touch()
+    (root / "agents" / "twin").symlink_to(twin)
+    assert paths(root) == ["agents/one.md"]
+
+
+def test_a_link_inside_the_root_is_followed(make_library: MakeLibrary) -> None:
+    root = make_library({"agents/one.md": "", "shared/two.md": ""})
+    (root / "agents" / "two.md").symlink_to(root / "shared" / "two.md")
+    (root / "guides").symlink_to(root / "shared")
+    assert paths(root) == ["agents/one.md", "agents/two.md", "guides/two.md", "shared/two.md"]
+
+
+@pytest.mark.parametrize("target", [".", "..", "../..", "missing.md", "loop.md"])
+def test_loops_and_dead_links_are_noted_and_not_followed(make_library: MakeLibrary, target: str) -> None:
+    root = make_library({"agents/deep/one.md": ""})
+    (root / "agents" / "deep" / "loop.md").symlink_to(target)
+    notes = Notes("library", "")
+    assert [file.path for file in find_files(root, notes)] == ["agents/deep/one.md"]
+    assert [note.code for note in notes.diagnostics] == ["link-leaves-root"]
+
+
+def test_folders_that_link_to_each_other_are_walked_once(make_library: MakeLibrary) -> None:
+    root = make_library({"agents/a/one.md": "", "agents/b/two.md": ""})
+    (root / "agents" / "a" / "to-b").symlink_to("../b")
+    (root / "agents" / "b" / "to-a").symlink_to("../a")
+    assert set(paths(root)) <= {"agents/a/one.md", "agents/a/to-b/two.md", "agents/b/to-a/one.md", "agents/b/two.md"}
+
+
+def test_a_root_may_itself_be_a_link(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library({"agents/one.md": ""})
+    link = tmp_path / "link"
+    link.symlink_to(root)
+    assert paths(link) == ["agents/one.md"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_that_looks_like_markdown_is_noted_and_not_read(make_library: MakeLibrary) -> None:
+    root = make_library({"agents/one.md": ""})
+    os.mkfifo(root / "agents" / "pipe.md")
+    notes = Notes("library", "")
+    assert [file.path for file in find_files(root, notes)] == ["agents/one.md"]
+    assert [note.code for note in notes.diagnostics] == ["not-a-file"]
