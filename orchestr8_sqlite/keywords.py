@@ -52,25 +52,33 @@ MAX_KEYWORD_LENGTH = 64
 MAX_PARTS = 4
 """A word joined from more parts (a path, a URL) is kept in parts only."""
 
-CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+MARKS = (
+    r"\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0730-\u074a"
+    r"\u0900-\u0963\u0966-\u0e4e\u0eb1-\u0ecd\u0f18-\u0fbc\u102b-\u103e\u17b4-\u17d3\u1ab0-\u1aff\u200c\u200d"
+)
+"""Signs that belong to the letter before them; scripts of South Asia cannot be read without theirs."""
+
 WORD = re.compile(
     rf"""
       (?P<cjk>[{CJK}]+)
     | (?P<word>
-        \.?                                   # .net
-        [^\W_{CJK}]+                          # letters and digits
-        (?:[-./_'’&][^\W_{CJK}]+)*            # error-handling, node.js, ci/cd, snake_case, don't, r&d
-        (?:\+\+|\#(?!\w))?                    # c++, c#
+        (?:(?<![\w.])\.)?                          # .net
+        [^\W_{CJK}][{MARKS}]*(?:[^\W_{CJK}]|[{MARKS}])*
+        (?:[-./_'’&](?:[^\W_{CJK}]|[{MARKS}])+)*     # error-handling, node.js, ci/cd, snake_case, don't, r&d
+        (?:\+\+|\#(?!\w))?                        # c++, c#
       )
     """,
     re.VERBOSE,
 )
 CONNECTOR = re.compile(r"[-./_'&]")
 POSSESSIVE = re.compile(r"'s$", re.IGNORECASE)
-HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z]+|[A-Z]+|[^A-Za-z]+")
 CJK_RUN = re.compile(f"[{CJK}]+")
-CAMEL_WORD = re.compile(r"(?<![A-Za-z])[A-Za-z][a-z]*[A-Z][A-Za-z]*")
+HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z]+|[A-Z]+|[^A-Za-z]+")
 CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
+CAMEL_WORD = re.compile(r"(?<![^\W\d_])[A-Za-z][a-z]*[A-Z][A-Za-z]*(?![^\W\d_])")
+ACCENTED_WORD = re.compile(r"(?<![^\W\d_])[A-Za-z]*[^\x00-\x7f\W\d_][^\W\d_]*")
+SIGN = re.compile(r"(?<=\w)(?P<suffix>\+\+|#(?!\w))|[+#]+")
 
 
 def extract_keywords(text: str) -> list[str]:
@@ -95,8 +103,15 @@ def index_text(text: str) -> str:
     and the parts of camel-case words behind the word.
     """
     text = unicodedata.normalize("NFKC", text)
-    text = CAMEL_WORD.sub(lambda match: " ".join((match[0], *_camel_parts(match[0]))), text)
-    return text if text.isascii() else CJK_RUN.sub(lambda match: f" {' '.join(_bigrams(match[0]))} ", text)
+    text = CAMEL_WORD.sub(_with_humps, text)
+    if not text.isascii():
+        text = ACCENTED_WORD.sub(_with_humps, text)
+        text = CJK_RUN.sub(lambda match: f" {' '.join(_bigrams(match[0]))} ", text).casefold()
+    return SIGN.sub(lambda match: f"{match['suffix'] or ''} ", text)
+
+
+def _with_humps(match: re.Match[str]) -> str:
+    return " ".join((match[0], *_camel_parts(match[0])))
 
 
 def _bigrams(run: str) -> Iterator[str]:
@@ -130,11 +145,12 @@ def _split_word(word: str) -> Iterator[str]:
 
 @lru_cache(maxsize=50_000)
 def _camel_parts(word: str) -> tuple[str, ...]:
-    """Return the humps of a camel-case word, casefolded; none for a known name."""
+    """Return the humps of a camel-case word, casefolded; none for a word without and for a known name."""
+    shape = word if word.isascii() else "".join("A" if c.isupper() else "a" if c.isalpha() else "0" for c in word)
     folded = word.casefold()
-    if not CAMEL.search(word) or folded in TECHNOLOGY_NAMES or folded.removesuffix("s") in TECHNOLOGY_NAMES:
+    if not CAMEL.search(shape) or folded in TECHNOLOGY_NAMES or folded.removesuffix("s") in TECHNOLOGY_NAMES:
         return ()
-    return tuple(hump.casefold() for hump in HUMP.findall(word))
+    return tuple(word[hump.start() : hump.end()].casefold() for hump in HUMP.finditer(shape))
 
 
 def _is_keyword(word: str) -> bool:

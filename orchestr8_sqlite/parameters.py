@@ -30,7 +30,7 @@ def make_request(raw: Mapping[str, object], *, category: str | None = None) -> M
     """
     for name in raw:
         if name not in PARAMETERS:
-            raise RequestError(f"Unknown parameter {name!r}. {_suggestion(name, PARAMETERS)}")
+            raise RequestError(f"Unknown parameter {_shown(name)}. {_suggestion(name, PARAMETERS)}")
     mode = _choice("mode", raw.get("mode"), Mode, Mode.CATALOG)
     categories = [parse_category(name) for name in _items("categories", raw.get("categories"))]
     if category is not None:

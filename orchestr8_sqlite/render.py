@@ -6,7 +6,7 @@ Texts of other people (titles, scenarios, tags) are put on one line and cut befo
 from collections.abc import Callable, Sequence
 
 from orchestr8_sqlite.model import Candidate, LookupResult, Mode
-from orchestr8_sqlite.sections import cut_to_budget
+from orchestr8_sqlite.sections import cut_to_budget, fair_shares, shorten
 from orchestr8_sqlite.tokens import HEADROOM, estimate_tokens, fits
 
 ReadBody = Callable[[int], str]
@@ -28,7 +28,7 @@ MINIMUM_SHARE = 40
 def render(result: LookupResult, read_body: ReadBody) -> str:
     """Return the answer as Markdown in the mode of its request, within `max_tokens`."""
     if not result.candidates:
-        return _shortened(_nothing(result), result.request.max_tokens)
+        return shorten(_nothing(result), result.request.max_tokens)
     if result.request.mode is Mode.INDEX:
         return _list(result, _index_entry, _index_head)
     if result.request.mode is Mode.CATALOG:
@@ -120,7 +120,7 @@ def _list(
         text = "\n".join([head(result, result.candidates[:count]), *entries[:count], _how_to_load(result)])
         if fits(text, result.request.max_tokens):
             return text
-    return _shortened("\n".join(candidate.uri for candidate in result.candidates), result.request.max_tokens)
+    return shorten("\n".join(candidate.uri for candidate in result.candidates), result.request.max_tokens)
 
 
 def _how_to_load(result: LookupResult) -> str:
@@ -150,7 +150,7 @@ def _full(result: LookupResult, read_body: ReadBody) -> str:
     used = 0.0
     forced = result.candidates[:ALWAYS_SHOWN]
     sizes = [_whole_size(candidate) for candidate in forced]
-    shares = _fair_shares(sizes, budget)
+    shares = fair_shares(sizes, budget)
     for candidate, share in zip(forced, shares, strict=True):
         part = _full_entry(candidate, result, read_body, share)
         part = _within("\n\n---\n\n".join([*parts, part]), part, parts, candidate, budget)
@@ -165,7 +165,7 @@ def _full(result: LookupResult, read_body: ReadBody) -> str:
         if estimate_tokens(text) <= budget:
             parts.append(part)
             used = estimate_tokens(text)
-    return _shortened("\n\n---\n\n".join(parts), result.request.max_tokens)
+    return shorten("\n\n---\n\n".join(parts), result.request.max_tokens)
 
 
 def _within(text: str, part: str, parts: Sequence[str], candidate: Candidate, budget: float) -> str:
@@ -178,16 +178,6 @@ def _within(text: str, part: str, parts: Sequence[str], candidate: Candidate, bu
 
 def _whole_size(candidate: Candidate) -> float:
     return candidate.token_estimate + estimate_tokens(_full_head(candidate)) + 4
-
-
-def _fair_shares(sizes: Sequence[float], budget: float) -> list[float]:
-    """Return each size or an equal share of *budget*, whichever is less; what small ones leave goes to the large."""
-    shares = [0.0] * len(sizes)
-    left = budget
-    for rank, index in enumerate(sorted(range(len(sizes)), key=lambda i: sizes[i])):
-        shares[index] = min(sizes[index], left / (len(sizes) - rank))
-        left -= shares[index]
-    return shares
 
 
 def _full_head(candidate: Candidate) -> str:
@@ -208,16 +198,3 @@ def _full_entry(candidate: Candidate, result: LookupResult, read_body: ReadBody,
         return f"[cut: {sections} sections, ~{tokens} tokens left out; whole text: load {candidate.uri}]"
 
     return f"{head}\n{cut_to_budget(read_body(candidate.fragment_id), result.keywords, room, note)}"
-
-
-def _shortened(text: str, max_tokens: int) -> str:
-    """Return *text*, without its last lines and then words where it does not keep *max_tokens*."""
-    for separator in ("\n", " "):
-        pieces = text.split(separator)
-        low, high = 0, len(pieces)
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if fits(separator.join(pieces[:middle]), max_tokens) else (low, middle - 1)
-        if low:
-            return separator.join(pieces[:low])
-    return ""

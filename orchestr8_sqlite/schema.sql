@@ -12,14 +12,15 @@ PRAGMA user_version = 10000;          -- major * 10000 + minor * 100 + patch
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,  -- schema_version, built_by, generation, totals, build settings
-    value TEXT NOT NULL
+    value TEXT NOT NULL  -- as text
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE source (
-    id       INTEGER PRIMARY KEY,
+    id       INTEGER PRIMARY KEY,  -- number of the file, in the order of root and path
     root     TEXT NOT NULL,     -- name of the root folder the file was read from
     path     TEXT NOT NULL,     -- relative to the root, with /
-    outcome  TEXT NOT NULL CHECK (outcome IN ('fragment', 'prompt', 'skill_file', 'rejected', 'ignored')),
+    outcome  TEXT NOT NULL CHECK (outcome IN  -- what became of the file
+             ('fragment', 'prompt', 'skill_file', 'rejected', 'ignored')),
     mtime_ns INTEGER NOT NULL,  -- modification time, nanoseconds since 1970
     size     INTEGER NOT NULL,  -- bytes
     sha256   TEXT NOT NULL,     -- of the bytes; empty where the file could not be read
@@ -27,30 +28,30 @@ CREATE TABLE source (
 ) STRICT;
 
 CREATE TABLE fragment (
-    id             INTEGER PRIMARY KEY,
+    id             INTEGER PRIMARY KEY,  -- also the rowid of fragment_text
     uri            TEXT NOT NULL UNIQUE,  -- orchestr8://skills/retry, percent-escaped where the name needs it
-    category       TEXT NOT NULL CHECK (category IN
+    category       TEXT NOT NULL CHECK (category IN  -- singular; URIs have the plural
                    ('agent', 'skill', 'example', 'pattern', 'guide', 'workflow', 'best-practice')),
     name           TEXT NOT NULL,         -- last part of the id
     path           TEXT NOT NULL UNIQUE,  -- the id: URI without scheme, not escaped (skills/retry)
-    title          TEXT NOT NULL,
+    title          TEXT NOT NULL,  -- front matter, else the first heading
     description    TEXT NOT NULL,         -- may be empty
-    version        TEXT,
+    version        TEXT,  -- as the author wrote it
     size           INTEGER NOT NULL,      -- bytes of the body as it is served
     token_estimate INTEGER NOT NULL,      -- tokens of the same
     author_tokens  INTEGER,               -- estimatedTokens of the front matter
     metadata       TEXT NOT NULL CHECK (json_valid(metadata)),  -- other front-matter fields
-    source_id      INTEGER NOT NULL REFERENCES source (id)
+    source_id      INTEGER NOT NULL REFERENCES source (id)  -- the file it was read from
 ) STRICT;
 CREATE INDEX fragment_by_category ON fragment (category, uri);
 
 CREATE TABLE fragment_body (
-    fragment_id INTEGER PRIMARY KEY REFERENCES fragment (id),
+    fragment_id INTEGER PRIMARY KEY REFERENCES fragment (id),  -- whose text it is
     body        TEXT NOT NULL  -- Markdown without front matter, \n line ends
 ) STRICT;
 
 CREATE TABLE tag (
-    fragment_id INTEGER NOT NULL REFERENCES fragment (id),
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- who carries it
     tag         TEXT NOT NULL,     -- NFKC, casefolded
     ordinal     INTEGER NOT NULL,  -- 0 for the first
     PRIMARY KEY (fragment_id, tag)
@@ -58,110 +59,112 @@ CREATE TABLE tag (
 CREATE INDEX tag_by_tag ON tag (tag);
 
 CREATE TABLE capability (
-    fragment_id INTEGER NOT NULL REFERENCES fragment (id),
-    ordinal     INTEGER NOT NULL,
-    text        TEXT NOT NULL,
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- who gives it
+    ordinal     INTEGER NOT NULL,  -- 0 for the first
+    text        TEXT NOT NULL,  -- what it gives
     PRIMARY KEY (fragment_id, ordinal)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE scenario (
-    id          INTEGER PRIMARY KEY,
+    id          INTEGER PRIMARY KEY,  -- number of the scenario; postings use it
     scenario_id TEXT NOT NULL UNIQUE,  -- scenario- and hex digits of SHA-256 of "<path>:<text>"
-    fragment_id INTEGER NOT NULL REFERENCES fragment (id),
-    ordinal     INTEGER NOT NULL,
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- whose scenario it is
+    ordinal     INTEGER NOT NULL,  -- 0 for the first line
     text        TEXT NOT NULL,         -- one useWhen line
     UNIQUE (fragment_id, ordinal)
 ) STRICT;
 
 CREATE TABLE keyword (
-    id             INTEGER PRIMARY KEY,
-    text           TEXT NOT NULL UNIQUE,
+    id             INTEGER PRIMARY KEY,  -- number of the keyword, in alphabetical order
+    text           TEXT NOT NULL UNIQUE,  -- as keywords.py extracts it
     scenario_count INTEGER NOT NULL,  -- scenarios that hold it
     fragment_count INTEGER NOT NULL   -- fragments with it in a tag, capability or scenario
 ) STRICT;
 
 CREATE TABLE keyword_suffix (
     suffix     TEXT NOT NULL,     -- every ending of a keyword: a range search here finds "contains"
-    keyword_id INTEGER NOT NULL REFERENCES keyword (id),
+    keyword_id INTEGER NOT NULL REFERENCES keyword (id),  -- the keyword that ends so
     PRIMARY KEY (suffix, keyword_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE posting (
-    keyword_id  INTEGER NOT NULL REFERENCES keyword (id),
-    scenario_id INTEGER NOT NULL REFERENCES scenario (id),
+    keyword_id  INTEGER NOT NULL REFERENCES keyword (id),  -- a keyword of the scenario
+    scenario_id INTEGER NOT NULL REFERENCES scenario (id),  -- a scenario that holds it
     PRIMARY KEY (keyword_id, scenario_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE field_posting (
-    keyword_id  INTEGER NOT NULL REFERENCES keyword (id),
-    fragment_id INTEGER NOT NULL REFERENCES fragment (id),
+    keyword_id  INTEGER NOT NULL REFERENCES keyword (id),  -- a keyword
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- a fragment with it in a tag, capability or scenario
     fields      INTEGER NOT NULL,  -- 1 tag + 2 capability + 4 scenario
     PRIMARY KEY (keyword_id, fragment_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE quick_lookup (
-    ranker      TEXT NOT NULL CHECK (ranker IN ('default', 'classic')),
+    ranker      TEXT NOT NULL CHECK (ranker IN ('default', 'classic')),  -- whose scores these are
     query       TEXT NOT NULL,     -- normalised: keywords separated by spaces
     rank        INTEGER NOT NULL,  -- 1 for the best
-    fragment_id INTEGER NOT NULL REFERENCES fragment (id),
-    score       REAL NOT NULL,
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- the answer of that rank
+    score       REAL NOT NULL,  -- as a search prints it
     scenario_id INTEGER REFERENCES scenario (id),  -- the best scenario
     total       INTEGER NOT NULL,  -- fragments that match, listed here or not
     PRIMARY KEY (ranker, query, rank)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE reference (
-    fragment_id INTEGER NOT NULL REFERENCES fragment (id),
-    ordinal     INTEGER NOT NULL,
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- who points
+    ordinal     INTEGER NOT NULL,  -- 0 for the first in the file
     target      TEXT NOT NULL,     -- what it points to, as an id
     target_id   INTEGER REFERENCES fragment (id),  -- NULL where the library has no such fragment
-    kind        TEXT NOT NULL CHECK (kind IN ('uri', 'related', 'link', 'fragment', 'code')),
+    kind        TEXT NOT NULL CHECK (kind IN  -- how it is written; code: only in a code block
+                ('uri', 'related', 'link', 'fragment', 'code')),
     line        INTEGER NOT NULL,  -- in the source file
     PRIMARY KEY (fragment_id, ordinal)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX reference_by_target ON reference (target_id);
 
 CREATE TABLE prompt (
-    id             INTEGER PRIMARY KEY,
-    name           TEXT NOT NULL UNIQUE,
-    title          TEXT NOT NULL,
-    description    TEXT NOT NULL,
-    version        TEXT,
-    category       TEXT NOT NULL,
+    id             INTEGER PRIMARY KEY,  -- number of the prompt, by name
+    name           TEXT NOT NULL UNIQUE,  -- what a client calls it
+    title          TEXT NOT NULL,  -- what a client shows
+    description    TEXT NOT NULL,  -- may be empty
+    version        TEXT,  -- as the author wrote it
+    category       TEXT NOT NULL,  -- workflow, agent or skill, from the folder
     body           TEXT NOT NULL,     -- with its placeholders
-    token_estimate INTEGER NOT NULL,
-    metadata       TEXT NOT NULL CHECK (json_valid(metadata)),
-    source_id      INTEGER NOT NULL REFERENCES source (id)
+    token_estimate INTEGER NOT NULL,  -- tokens of the body
+    metadata       TEXT NOT NULL CHECK (json_valid(metadata)),  -- other front-matter fields
+    source_id      INTEGER NOT NULL REFERENCES source (id)  -- the file it was read from
 ) STRICT;
 
 CREATE TABLE prompt_argument (
-    prompt_id   INTEGER NOT NULL REFERENCES prompt (id),
-    ordinal     INTEGER NOT NULL,
-    name        TEXT NOT NULL,
-    description TEXT NOT NULL,
-    required    INTEGER NOT NULL CHECK (required IN (0, 1)),
+    prompt_id   INTEGER NOT NULL REFERENCES prompt (id),  -- whose argument it is
+    ordinal     INTEGER NOT NULL,  -- 0 for the first
+    name        TEXT NOT NULL,  -- as the placeholders name it
+    description TEXT NOT NULL,  -- may be empty
+    required    INTEGER NOT NULL CHECK (required IN (0, 1)),  -- 1 where the prompt needs it
     PRIMARY KEY (prompt_id, ordinal)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE skill_file (
-    id          INTEGER PRIMARY KEY,
-    fragment_id INTEGER NOT NULL REFERENCES fragment (id),
+    id          INTEGER PRIMARY KEY,  -- number of the file
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- the skill
     path        TEXT NOT NULL,     -- relative to the skill's folder; SKILL.md itself is one
     size        INTEGER NOT NULL,  -- bytes
-    sha256      TEXT NOT NULL,
+    sha256      TEXT NOT NULL,  -- of the bytes
     content     BLOB NOT NULL,     -- the raw bytes
-    source_id   INTEGER NOT NULL REFERENCES source (id),
+    source_id   INTEGER NOT NULL REFERENCES source (id),  -- the file it was read from
     UNIQUE (fragment_id, path)
 ) STRICT;
 
 CREATE TABLE diagnostic (
-    id       INTEGER PRIMARY KEY,
-    severity TEXT NOT NULL CHECK (severity IN ('error', 'warning', 'info')),
-    code     TEXT NOT NULL,
-    root     TEXT NOT NULL,
+    id       INTEGER PRIMARY KEY,  -- in the order of root, path and line
+    severity TEXT NOT NULL CHECK (severity IN  -- error: left out, warning: repaired, info: no fault
+             ('error', 'warning', 'info')),
+    code     TEXT NOT NULL,  -- kind of problem
+    root     TEXT NOT NULL,  -- name of the root folder
     path     TEXT NOT NULL,  -- empty for a whole root
-    line     INTEGER,
-    field    TEXT,
+    line     INTEGER,  -- NULL where no line is to blame
+    field    TEXT,  -- front-matter field
     message  TEXT NOT NULL,  -- what was found
     fix      TEXT NOT NULL   -- what to do
 ) STRICT;

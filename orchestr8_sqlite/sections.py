@@ -1,10 +1,15 @@
-"""Cuts a Markdown body to a token budget at its section boundaries, best-matching sections first."""
+"""Keeps texts within a token budget: cuts at section boundaries, shares a budget, shortens as a last resort."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.tokens import estimate_tokens
+from orchestr8_sqlite.markdown import Body
+from orchestr8_sqlite.tokens import estimate_tokens, fits
+
+DEEPEST_HEADING = 3
+"""Headings below this level do not begin a section of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,21 +22,11 @@ class Section:
 
 def split_sections(body: str) -> list[Section]:
     """Return *body* in sections; joined by newlines they are the body again. Code is never cut."""
-    sections: list[Section] = []
-    title, fence = "", ""
-    lines: list[str] = []
-    for line in body.split("\n"):
-        mark = line.lstrip()[:3]
-        if mark in ("```", "~~~"):
-            fence = "" if mark == fence else fence or mark
-        if not fence and line.startswith(("# ", "## ", "### ")):
-            if lines:
-                sections.append(Section(title, "\n".join(lines)))
-            title, lines = line.lstrip("# ").strip(), []
-        lines.append(line)
-    if lines:
-        sections.append(Section(title, "\n".join(lines)))
-    return sections
+    headings = [heading for heading in Body(body).headings if heading.level <= DEEPEST_HEADING]
+    starts = [body.rfind("\n", 0, heading.start) + 1 for heading in headings]
+    titles = dict(zip(starts, (heading.title for heading in headings), strict=True))
+    edges = sorted({0, *starts, len(body) + 1})
+    return [Section(titles.get(start, ""), body[start : end - 1]) for start, end in itertools.pairwise(edges)]
 
 
 def cut_to_budget(body: str, keywords: Sequence[str], max_tokens: float, note: Callable[[int, int], str]) -> str:
@@ -58,3 +53,26 @@ def cut_to_budget(body: str, keywords: Sequence[str], max_tokens: float, note: C
     left_out = [size for index, size in enumerate(sizes) if index not in kept]
     parts = [sections[index].text.rstrip() for index in sorted(kept)]
     return "\n".join([*parts, note(len(left_out), sum(left_out))])
+
+
+def fair_shares(sizes: Sequence[float], budget: float) -> list[float]:
+    """Return each size or an equal share of *budget*, whichever is less; what small ones leave goes to the large."""
+    shares = [0.0] * len(sizes)
+    left = budget
+    for rank, index in enumerate(sorted(range(len(sizes)), key=lambda i: sizes[i])):
+        shares[index] = min(sizes[index], left / (len(sizes) - rank))
+        left -= shares[index]
+    return shares
+
+
+def shorten(text: str, max_tokens: int) -> str:
+    """Return *text*, without its last lines and then words where it does not keep *max_tokens*."""
+    for separator in ("\n", " "):
+        pieces = text.split(separator)
+        low, high = 0, len(pieces)
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if fits(separator.join(pieces[:middle]), max_tokens) else (low, middle - 1)
+        if low:
+            return separator.join(pieces[:low])
+    return ""

@@ -19,7 +19,7 @@ from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME, LookupResult, MatchRequest
 from orchestr8_sqlite.prompts import fill_prompt
 from orchestr8_sqlite.render import one_line, render
-from orchestr8_sqlite.sections import cut_to_budget
+from orchestr8_sqlite.sections import cut_to_budget, fair_shares, shorten
 from orchestr8_sqlite.settings import Settings
 from orchestr8_sqlite.tokens import HEADROOM, estimate_tokens
 from orchestr8_sqlite.uris import Listing, Match, Read, fragment_uri, parse_uri
@@ -31,6 +31,7 @@ LIST_TOKENS = 3000
 PAGE = 500
 SUGGESTIONS = 3
 MAX_URIS = 20
+SEPARATOR = "\n\n---\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +130,23 @@ class Service:
         """
         if not 1 <= len(uris) <= MAX_URIS:
             raise RequestError(f"Give 1 to {MAX_URIS} URIs, not {len(uris)}.")
-        parts = []
-        for uri in dict.fromkeys(uris):
-            text = self.read(uri).text
-            if related and (neighbours := self._neighbours(uri)):
-                text += f"\n\nRelated: {' '.join(neighbours)}"
-            parts.append((uri, text))
+        texts = {uri: self._text(uri, related=related) for uri in uris}
         if max_tokens is not None:
-            share = max_tokens / HEADROOM / len(parts) - sum(estimate_tokens(uri) + 6 for uri, _ in parts) / len(parts)
-            parts = [(uri, _cut(uri, text, share)) for uri, text in parts]
-        if len(parts) == 1:
-            text = parts[0][1]
-        else:
-            text = "\n\n---\n\n".join(f"## {uri}\n{text}" for uri, text in parts)
+            heads = sum(estimate_tokens(_head(uri)) for uri in texts) if len(texts) > 1 else 0
+            sizes = [estimate_tokens(text) for text in texts.values()]
+            shares = fair_shares(sizes, max_tokens / HEADROOM - heads)
+            texts = {uri: _cut(uri, text, share) for (uri, text), share in zip(texts.items(), shares, strict=True)}
+        text = next(iter(texts.values()))
+        if len(texts) > 1:
+            text = SEPARATOR.join(f"{_head(uri)}{text}" for uri, text in texts.items())
+        if max_tokens is not None:
+            text = shorten(text, max_tokens)
         return Answer(text, estimate_tokens(text))
+
+    def _text(self, uri: str, *, related: bool) -> str:
+        text = self.read(uri).text
+        neighbours = self._neighbours(uri) if related else []
+        return f"{text}\n\nRelated: {' '.join(neighbours)}" if neighbours else text
 
     def prompt(self, name: str, values: Mapping[str, str]) -> tuple[PromptRow, str]:
         """Return the prompt *name* and its text with *values* put in.
@@ -205,6 +209,10 @@ class Service:
         if left_out:
             lines.append(f"… and {left_out:,} more; search to find them.")
         return "\n".join(lines)
+
+
+def _head(uri: str) -> str:
+    return f"## {one_line(uri, 200)}\n"
 
 
 def _cut(uri: str, text: str, share: float) -> str:

@@ -1,24 +1,20 @@
 """Records → rows of a new database. The only module that writes an index."""
 
 import hashlib
-import itertools
 import json
 import sqlite3
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 
 import sqlite_utils
 
 from orchestr8_sqlite import __version__
-from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.keywords import extract_keywords, index_text
+from orchestr8_sqlite.keywords import index_text
 from orchestr8_sqlite.model import Candidate, Fragment, Library, Ranker, SourceFile
 from orchestr8_sqlite.uris import fragment_uri
+from orchestr8_sqlite.vocabulary import scenario_ids, write_vocabulary
 
 SCHEMA_VERSION = "1.0.0"
-TAG_FIELD, CAPABILITY_FIELD, SCENARIO_FIELD = 1, 2, 4
-SCENARIO_DIGITS = 12
 INSERT_QUICK = """
 INSERT INTO quick_lookup
 VALUES (?, ?, ?, ?, ?, (SELECT id FROM scenario WHERE fragment_id = ? AND text = ?), ?)
@@ -44,7 +40,7 @@ def write_library(connection: sqlite3.Connection, library: Library, settings: Ma
     _write_fragments(db, library.fragments, sources)
     _write_skill_files(db, library.fragments, sources)
     _write_prompts(db, library, sources)
-    _write_keywords(connection, library.fragments, _write_scenarios(db, library.fragments))
+    write_vocabulary(connection, library.fragments, _write_scenarios(db, library.fragments))
     _write_references(db, library.fragments)
     _write_full_text(connection, library.fragments)
     db.table("diagnostic").insert_all(
@@ -73,25 +69,6 @@ def write_quick_lookups(
         for rank, c in enumerate(candidates, start=1)
     ]
     connection.executemany(INSERT_QUICK, rows)
-
-
-def scenario_ids(texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return an id for each (fragment id, scenario text): `scenario-` and 12 hex digits of SHA-256.
-
-    Where two texts share the first 12 digits, both get as many more as tell them apart.
-
-    Source: shared/seeds/index-lookup.md, "Hash Generation".
-    """
-    digests = [hashlib.sha256(f"{fragment_id}:{text}".encode()).hexdigest() for fragment_id, text in texts]
-    ordered = sorted(set(digests))
-    if len(ordered) < len(digests):
-        raise BuildError("Two scenarios of one fragment have the same text and could not be told apart.")
-    digits = dict.fromkeys(ordered, SCENARIO_DIGITS)
-    for first, second in itertools.pairwise(ordered):
-        shared = next(i for i in range(64) if first[i] != second[i])
-        for digest in (first, second):
-            digits[digest] = max(digits[digest], shared + 1)
-    return [f"scenario-{digest[: digits[digest]]}" for digest in digests]
 
 
 def _write_sources(db: sqlite_utils.Database, library: Library) -> dict[tuple[str, str], int]:
@@ -202,45 +179,6 @@ def _write_scenarios(db: sqlite_utils.Database, fragments: Sequence[Fragment]) -
         for row, (scenario_id, (number, _, ordinal, text)) in enumerate(zip(hashes, owned, strict=True), start=1)
     )
     return [(row, number, text) for row, (number, _, _, text) in enumerate(owned, start=1)]
-
-
-def _write_keywords(
-    connection: sqlite3.Connection, fragments: Sequence[Fragment], scenarios: Iterable[tuple[int, int, str]]
-) -> None:
-    postings: dict[str, list[int]] = defaultdict(list)
-    fields: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for row, fragment_row, text in scenarios:
-        for keyword in extract_keywords(text):
-            postings[keyword].append(row)
-            fields[keyword][fragment_row] |= SCENARIO_FIELD
-    for fragment_row, fragment in enumerate(fragments, start=1):
-        for field, texts in ((TAG_FIELD, fragment.tags), (CAPABILITY_FIELD, fragment.capabilities)):
-            for keyword in extract_keywords("\n".join(texts)):
-                fields[keyword][fragment_row] |= field
-    vocabulary = list(enumerate(sorted(fields), start=1))
-    connection.executemany(
-        "INSERT INTO keyword VALUES (?, ?, ?, ?)",
-        ((n, text, len(postings.get(text, ())), len(fields[text])) for n, text in vocabulary),
-    )
-    connection.executemany(
-        "INSERT INTO keyword_suffix VALUES (?, ?)",
-        sorted((suffix, n) for n, text in vocabulary for suffix in set(_suffixes(text))),
-    )
-    connection.executemany(
-        "INSERT INTO posting VALUES (?, ?)", ((n, row) for n, text in vocabulary for row in postings.get(text, ()))
-    )
-    connection.executemany(
-        "INSERT INTO field_posting VALUES (?, ?, ?)",
-        ((n, row, mask) for n, text in vocabulary for row, mask in sorted(fields[text].items())),
-    )
-
-
-def _suffixes(keyword: str) -> Iterator[str]:
-    """Yield the endings that a query keyword can be found by: two characters at least, one for CJK."""
-    for start in range(len(keyword)):
-        suffix = keyword[start:]
-        if len(suffix) > 1 or not suffix.isascii():
-            yield suffix
 
 
 def _write_references(db: sqlite_utils.Database, fragments: Sequence[Fragment]) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,7 +88,7 @@ def test_nonsense_fits_nothing_whatever_the_filter(service: Service, options: di
 
 
 def test_sqlite_utils_lists_every_table_of_the_index(index: Path) -> None:
-    program = shutil.which("sqlite-utils")
+    program = shutil.which("sqlite-utils", path=str(Path(sys.executable).parent))
     if program is None:
         pytest.skip("sqlite-utils is not on the path")
     done = subprocess.run([program, "tables", index, "--counts"], capture_output=True, text=True, check=True)

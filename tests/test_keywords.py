@@ -119,7 +119,7 @@ def test_an_ellipsis_sticks_to_no_word() -> None:
 
 
 def test_contractions_and_possessives_leave_no_crumbs() -> None:
-    assert extract_keywords("don’t don't it's") == []
+    assert extract_keywords("don’t don't it's Don't DON’T") == []
     assert extract_keywords("the server's client’s") == ["server", "client"]
 
 
@@ -147,14 +147,14 @@ def test_cjk_text_becomes_all_pairs_of_neighbours(run: str) -> None:
 
 
 @given(MIXED)
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 def test_a_keyword_finds_itself(text: str) -> None:
     for keyword in extract_keywords(text):
         assert keyword in extract_keywords(keyword)
 
 
 @given(MIXED)
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 def test_keywords_are_distinct_folded_bounded_and_no_stop_words(text: str) -> None:
     keywords = extract_keywords(text)
     assert len(keywords) == len(set(keywords))

@@ -120,7 +120,7 @@ def test_candidates_carry_their_tags_and_capabilities_in_the_authors_order(make_
     assert (second.tags, second.capabilities) == ((), ())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     library=libraries(),
     asked=st.lists(st.tuples(queries(), filters(), st.sampled_from(list(Ranker))), min_size=2, max_size=6),
@@ -135,7 +135,7 @@ def test_answer_depends_on_nothing_but_index_and_request(
     assert forwards == backwards[::-1]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(library=libraries(), query=queries(), options=filters(), ranker=st.sampled_from(list(Ranker)))
 def test_every_candidate_passes_the_filters_and_has_a_row_of_its_own(
     library: list[Fragment], query: str, options: dict[str, object], ranker: Ranker

@@ -11,6 +11,7 @@ from orchestr8_sqlite.catalog import PromptRow
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.model import PromptArgument
 from orchestr8_sqlite.prompts import fill_prompt
+from orchestr8_sqlite.uris import Read, parse_uri
 
 
 def make_prompt(body: str, required: Sequence[str] = (), optional: Sequence[str] = ()) -> PromptRow:
@@ -30,7 +31,7 @@ def test_arguments_placeholder_is_the_first_argument() -> None:
     assert fill_prompt(prompt, {"second": "2", "first": "1"}) == "1 | 2 | 1"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     parts=st.lists(
         st.sampled_from(["$ARGUMENTS", "${one}", "{{two}}", "{{one}}", " text ", "$", "{", "}"]), max_size=8
@@ -44,7 +45,7 @@ def test_values_are_put_in_once_and_never_read_again(parts: list[str], one: str,
     assert fill_prompt(prompt, {"one": one, "two": two}) == "|".join(values.get(part, part) for part in parts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(value=st.text(min_size=1, max_size=30).filter(str.strip))
 @pytest.mark.parametrize("placeholder", ["$ARGUMENTS", "${task}", "{{task}}", "{{ task }}"])
 def test_value_inside_a_search_uri_is_encoded_and_nowhere_else(placeholder: str, value: str) -> None:
@@ -55,6 +56,12 @@ def test_value_inside_a_search_uri_is_encoded_and_nowhere_else(placeholder: str,
     uri = first_line.removeprefix("Read @").removesuffix(" first.")
     assert " " not in uri
     assert parse_qs(urlsplit(uri).query, strict_parsing=True) == {"query": [value], "mode": ["index"]}
+
+
+@pytest.mark.parametrize("name", ["retry", "deep/retry", "two words"])
+def test_value_in_the_path_of_a_uri_names_the_fragment(name: str) -> None:
+    text = fill_prompt(make_prompt("orchestr8://skills/${name}", ["name"]), {"name": name})
+    assert parse_uri(text) == Read(f"skills/{name}")
 
 
 def test_web_address_is_no_uri_of_ours() -> None:

@@ -14,6 +14,7 @@ from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.library import read_library
 from orchestr8_sqlite.model import Library, Severity
+from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
 
 
 def count(library: Library) -> int:
@@ -142,6 +143,20 @@ def test_front_matter_without_end_does_not_stop_the_reading(make_library: MakeLi
     assert count(read_library([make_library({"agents/a.md": markdown(f"x: {value}"), "agents/b.md": "# B"})])) == 2
 
 
+@pytest.mark.parametrize(
+    "name", ["match", "registry", "a b#c?d%e", "c++", "_fragments", "back\\slash", "x.md", "再試行", "Ⅷ"]
+)
+@pytest.mark.parametrize("folder", ["agents", "deep/er"])
+def test_every_fragment_can_be_read_by_its_uri_or_is_left_out_and_said_so(
+    make_library: MakeLibrary, folder: str, name: str
+) -> None:
+    library = read_library([make_library({f"{folder}/{name}.md": "# T\n\nText.\n"})])
+    for fragment in library.fragments:
+        assert parse_uri(fragment_uri(fragment.id)) == Read(fragment.id)
+    errors = [note for note in library.diagnostics if note.severity is Severity.ERROR]
+    assert len(library.fragments) + len(errors) == 1
+
+
 FOLDERS = st.sampled_from(
     ["", "agents", "skills/x", "skills/x/y", "commands", "prompts/agents", "docs", "skills/_fragments", ".git"]
 )
@@ -169,9 +184,7 @@ def markdown_files(root: Path) -> int:
 
 
 @given(st.lists(FILES, min_size=1, max_size=2))
-@settings(
-    max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_markdown_file_is_a_record_or_left_out_and_said_so(
     make_library: MakeLibrary, contents: list[dict[str, bytes]]
 ) -> None:

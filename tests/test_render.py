@@ -59,7 +59,7 @@ def sized(name: str, tokens: int, scenario: str = "Adding retry") -> Fragment:
     return make_fragment(name, scenario, body=body)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     library=libraries(),
     query=queries(),
@@ -81,8 +81,8 @@ def test_every_answer_keeps_its_budget_and_prints_readable_uris_only(
                 assert catalog.fragment(target.id) is not None
 
 
-@settings(max_examples=80, deadline=None)
-@given(library=libraries(), query=queries(), budget=st.integers(300, 5000))
+@settings(max_examples=40, deadline=None)
+@given(library=libraries(), query=queries(), budget=st.integers(120, 400) | st.integers(400, 5000))
 def test_top_three_always_appear_in_full_mode(library: list[Fragment], query: str, budget: int) -> None:
     with open_in_memory(library) as catalog:
         result = find(catalog, MatchRequest(query, Mode.FULL, max_tokens=budget, min_score=0))
@@ -111,7 +111,7 @@ def test_index_lists_uris_with_their_sizes_and_how_to_load_them(make_catalog: Ma
         make_fragment("b", "Adding retry with backoff", token_estimate=56),
     )
     lines = answer(catalog, "retry backoff", mode=Mode.INDEX).split("\n")
-    assert "retry backoff" in lines[0]
+    assert lines[0].startswith("# Resource Matches")
     listed = [line for line in lines if re.match(r"\d+\. ", line)]
     assert [line.split()[1] for line in listed] == ["orchestr8://skills/b", "orchestr8://skills/a"]
     assert "56" in listed[0]

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from strategies import libraries, open_in_memory, queries
 from support import MakeCatalog, make_fragment
 
-from orchestr8_sqlite import writer
+from orchestr8_sqlite import vocabulary
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import Fragment, MatchRequest, Ranker, Reference
 from orchestr8_sqlite.tiers.postings import match_keywords
-from orchestr8_sqlite.writer import create_schema, scenario_ids
+from orchestr8_sqlite.vocabulary import scenario_ids
+from orchestr8_sqlite.writer import create_schema
 
 TABLES = """fragment tag capability scenario keyword posting quick_lookup reference prompt prompt_argument skill_file
     diagnostic source meta""".split()
@@ -120,7 +121,7 @@ def test_score_evidence_explains_the_worked_example(make_catalog: MakeCatalog) -
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(library=libraries(), query=queries())
 def test_score_evidence_adds_up_to_the_classic_score(library: list[Fragment], query: str) -> None:
     with open_in_memory(library) as catalog:
@@ -155,7 +156,7 @@ def test_each_id_is_long_enough_to_name_one_scenario_of_three(monkeypatch: pytes
     def sha256(text: bytes) -> SimpleNamespace:
         return SimpleNamespace(hexdigest=lambda: hashes[text.decode()])
 
-    monkeypatch.setattr(writer, "hashlib", SimpleNamespace(sha256=sha256))
+    monkeypatch.setattr(vocabulary, "hashlib", SimpleNamespace(sha256=sha256))
     ids = [found.removeprefix("scenario-") for found in scenario_ids([("p", "a"), ("p", "b"), ("p", "c")])]
     for found, hashed in zip(ids, hashes.values(), strict=True):
         assert [other for other in hashes.values() if other.startswith(found)] == [hashed]

@@ -41,7 +41,7 @@ def note(sections: int, tokens: int) -> str:
     return f"[cut: {sections} sections, ~{tokens:,} tokens left out]"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(body=st.lists(LINES).map("\n".join) | st.text(alphabet="#`~ \n\rab\t"))
 def test_joined_sections_are_the_body_again(body: str) -> None:
     assert "\n".join(section.text for section in split_sections(body)) == body

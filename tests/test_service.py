@@ -96,7 +96,7 @@ def test_category_list_names_its_fragments(service: Service) -> None:
 
 
 def test_long_category_list_says_how_many_it_leaves_out(tmp_path: Path) -> None:
-    count = 700
+    count = 300
     files = {f"skills/some-skill-{n:03}.md": f"# Some skill number {n}\n\nText about it.\n" for n in range(count)}
     service = Service(Settings(make_index(tmp_path, files), "info", 10))
     answer = service.read("orchestr8://skills")
@@ -156,7 +156,7 @@ def test_load_of_one_unknown_among_known_is_an_error(service: Service) -> None:
         service.load([URIS[1], "orchestr8://skills/retyr"])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     uris=st.lists(st.sampled_from(URIS), min_size=1, unique=True),
     budget=st.integers(1, 200) | st.integers(200, 4000),

@@ -74,7 +74,7 @@ def test_worked_example_of_the_design_scores_56_by_its_rules(make_catalog: MakeC
     assert fuzzy(catalog, "typescript async error") == [("skills/typescript-async-patterns", 56)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(library=libraries(), asked=st.lists(st.tuples(queries(), filters()), min_size=3, max_size=6))
 def test_fuzzy_ranks_what_a_full_scan_ranks(
     library: list[Fragment], asked: list[tuple[str, dict[str, object]]]
@@ -150,7 +150,7 @@ def test_evidence_is_found_without_reading_a_whole_table(make_catalog: MakeCatal
 WORDS = st.text(alphabet="kqxz", min_size=2, max_size=7)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     vocabulary=st.lists(st.lists(WORDS, min_size=1, max_size=8), min_size=1, max_size=4),
     typed=st.lists(WORDS, min_size=5),

@@ -78,7 +78,7 @@ def test_worked_example_of_the_design_scores_70_and_20(make_catalog: MakeCatalog
     assert found == [("skills/one", 70), ("skills/three", 20)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(library=libraries(), asked=st.lists(st.tuples(queries(), filters()), min_size=3, max_size=6))
 def test_classic_ranks_what_a_look_at_every_scenario_ranks(
     library: list[Fragment], asked: list[tuple[str, dict[str, object]]]
@@ -125,7 +125,7 @@ def test_score_bound_is_met_by_an_equal_score(make_catalog: MakeCatalog) -> None
     assert classic(catalog, "retry", min_score=20.5) == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(library=libraries(), query=queries(), options=filters())
 def test_default_filters_the_unfiltered_answer_before_it_cuts_it(
     library: list[Fragment], query: str, options: dict[str, object]
@@ -146,7 +146,7 @@ def test_default_filters_the_unfiltered_answer_before_it_cuts_it(
     assert found.total == len(kept)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(library=libraries(), query=queries())
 def test_default_scores_are_percentages_in_order_and_ties_go_by_uri(library: list[Fragment], query: str) -> None:
     with open_in_memory(library) as catalog:
@@ -194,7 +194,7 @@ def test_default_finds_inflections(make_catalog: MakeCatalog, query: str) -> Non
     assert default(catalog, query) == ["skills/a"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     words=st.lists(st.sampled_from(["retry", "node.js", "c++", "error-handling", "timeout"]), min_size=1, unique=True),
     noise=st.lists(st.sampled_from(['"', "*", "^", "(", ")", ":", "-", "AND", "OR", "NOT", '""', "{", "}"])),
@@ -209,7 +209,7 @@ def test_operators_and_quotes_in_a_query_have_no_effect(words: list[str], noise:
             assert noisy.candidates == plain.candidates
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(asked=st.lists(st.text(min_size=1, max_size=40), min_size=5))
 def test_no_query_breaks_the_statement(asked: list[str]) -> None:
     with open_in_memory([make_fragment("a", "Adding retry")]) as catalog:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import yaml
 from frontmatter.default_handlers import YAMLHandler
 
-from orchestr8_sqlite.library.markdown import Body
 from orchestr8_sqlite.library.notes import Notes, shown
+from orchestr8_sqlite.markdown import Body
 
 try:
     from yaml import CSafeLoader as SafeLoader
@@ -21,6 +21,7 @@ except ImportError:  # pragma: no cover - depends on how PyYAML was built
 
 HANDLER = YAMLHandler()
 MAX_REPAIRS = 20
+YAML_PROBLEMS = (yaml.YAMLError, ValueError, RecursionError)
 ENTRY = re.compile(r"(?P<lead>\s*(?:- +)?(?:[\w.-]+: +|(?<=- )))(?P<value>\S.*?)\s*$")
 
 
@@ -138,35 +139,50 @@ def _fields(node: yaml.MappingNode, notes: Notes) -> dict[str, yaml.Node]:
 
 def _load_repairing(front: str, notes: Notes) -> tuple[yaml.Node | None, object, str] | None:
     """Return (node, value, text) of the YAML text *front*, quoting values that keep it from parsing."""
-    repaired: set[int] = set()
     repairs = Notes(notes.root, notes.path)
     while True:
         try:
             node, value = _compose(front)
-        except (yaml.YAMLError, ValueError, RecursionError) as problem:
-            line = _problem_line(problem)
-            quoted = None if line is None or len(repaired) >= MAX_REPAIRS else _quote(front, line, repaired)
-            if quoted is None:
-                notes.error(
-                    "yaml",
-                    f"the front matter is not YAML: {_problem_text(problem)}",
-                    "correct the line; quote values that hold ': ', '#', '@' or brackets",
-                    line=None if line is None else line + 1,
-                )
-                return None
-            front, begin = quoted
-            found = front.split("\n")[begin].strip()
-            repairs.warn(
-                "yaml-repaired",
-                f"{_problem_text(problem)}; read as quoted text: {shown(found)}",
-                "put the value in quotes",
-                line=begin + 1,
-                field=found.partition(":")[0] if not found.startswith("- ") else None,
-            )
-            repaired.add(begin)
+        except YAML_PROBLEMS as problem:
+            line, text = _problem_line(problem), _problem_text(problem)
         else:
             notes.diagnostics.extend(repairs.diagnostics)
             return node, value, front
+        repair = None if line is None or len(repairs.diagnostics) == MAX_REPAIRS else _repair(front, line)
+        if repair is None:
+            notes.error(
+                "yaml",
+                f"the front matter is not YAML: {text}",
+                "correct the line; quote values that hold ': ', '#', '@' or brackets",
+                line=None if line is None else line + 1,
+            )
+            return None
+        begin, repaired = repair
+        found = front.split("\n")[begin].strip()
+        repairs.warn(
+            "yaml-repaired",
+            f"{text}; read as quoted text: {shown(found)}",
+            "put the value in quotes",
+            line=begin + 1,
+            field=found.partition(":")[0] if not found.startswith("- ") else None,
+        )
+        front = repaired
+
+
+def _repair(front: str, line: int) -> tuple[int, str] | None:
+    """Return where a value begins whose quoting moves the problem on *line* down or away, and the new text."""
+    for start in range(line, max(line - MAX_REPAIRS, -1), -1):
+        quoted = _quote(front, start)
+        if quoted is None:
+            continue
+        try:
+            _compose(quoted)
+        except YAML_PROBLEMS as problem:
+            next_line = _problem_line(problem)
+            if next_line is None or next_line <= line:
+                continue
+        return start, quoted
+    return None
 
 
 def _compose(front: str) -> tuple[yaml.Node | None, object]:
@@ -187,21 +203,17 @@ def _problem_text(problem: Exception) -> str:
     return str(getattr(problem, "problem", None) or str(problem).partition("\n")[0] or type(problem).__name__)
 
 
-def _quote(front: str, line: int, repaired: set[int]) -> tuple[str, int] | None:
-    """Return *front* with the value on or above *line* in single quotes, and the line it begins on.
+def _quote(front: str, start: int) -> str | None:
+    """Return *front* with the value that begins on line *start* in single quotes, None where none begins there.
 
     A value goes on over the lines below it that are blank or indented deeper than its key.
     """
     lines = front.expandtabs(2).split("\n")
-    start = min(line, len(lines) - 1)
-    while start >= 0 and (start in repaired or not ENTRY.match(lines[start])):
-        start -= 1
-    entry = ENTRY.match(lines[start]) if start >= 0 else None
+    entry = ENTRY.match(lines[start]) if start < len(lines) else None
     if entry is None:
         return None
-    depth = _indent(lines[start])
     end = start + 1
-    while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > depth):
+    while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > _indent(lines[start])):
         end += 1
     value = "\n".join([entry["value"], *lines[start + 1 : end]])
     tail = value[len(value.rstrip()) :]
@@ -209,7 +221,7 @@ def _quote(front: str, line: int, repaired: set[int]) -> tuple[str, int] | None:
     if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
         value = value[1:-1]
     quoted = entry["lead"] + "'" + value.replace("'", "''") + "'" + tail
-    return "\n".join([*lines[:start], *quoted.split("\n"), *lines[end:]]), start
+    return "\n".join([*lines[:start], *quoted.split("\n"), *lines[end:]])
 
 
 def _indent(line: str) -> int:

@@ -12,7 +12,8 @@ from orchestr8_sqlite.library.notes import Notes, shown
 TEXT_TAG = "tag:yaml.org,2002:str"
 NULL_TAG = "tag:yaml.org,2002:null"
 MAX_JSON_VALUES = 10_000
-"""Values of one front matter that are kept as JSON; aliases can make a small file unfold without end."""
+MAX_JSON_DEPTH = 20
+"""Bounds of one front matter kept as JSON; aliases can make a small file unfold without end."""
 
 
 def read_text(document: Document, name: str, notes: Notes) -> str | None:
@@ -108,13 +109,13 @@ def json_values(document: Document, skip: frozenset[str]) -> dict[str, object]:
     return {name: _json(value, budget) for name, value in document.values.items() if name not in skip}
 
 
-def _json(value: object, budget: Iterator[int]) -> object:
-    if next(budget, None) is None:
+def _json(value: object, budget: Iterator[int], depth: int = 0) -> object:
+    if depth > MAX_JSON_DEPTH or next(budget, None) is None:
         return None
     if isinstance(value, dict):
-        return {str(key): _json(item, budget) for key, item in value.items()}
+        return {str(key): _json(item, budget, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
-        return [_json(item, budget) for item in value]
+        return [_json(item, budget, depth + 1) for item in value]
     if isinstance(value, datetime | date):
         return value.isoformat()
     if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
@@ -136,6 +137,7 @@ def _metadata_list(document: Document, name: str) -> tuple[str, ...]:
 
 def _split(text: str) -> list[str]:
     """Split at line ends where there are any (scenarios may hold commas), else at commas."""
+    text = text.strip().removeprefix("[").removesuffix("]")
     parts = text.split("\n") if "\n" in text.strip() else text.split(",")
     return [item for part in parts if (item := " ".join(part.strip().removeprefix("- ").split()))]
 

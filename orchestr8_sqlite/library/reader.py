@@ -28,6 +28,7 @@ class _Reading:
     fragments: dict[str, Fragment] = field(default_factory=dict)
     prompts: dict[str, Prompt] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    written_ids: dict[str, list[tuple[Fragment, int | None]]] = field(default_factory=lambda: defaultdict(list))
     rejected: list[SourceFile] = field(default_factory=list)
     ignored: list[SourceFile] = field(default_factory=list)
 
@@ -56,18 +57,19 @@ def read_library(roots: Sequence[Path], *, category: str | None = None, progress
     total = sum(len(files) for _, _, files in found)
     done = 0
     for root, label, files in found:
-        bundled = _bundled_files(root, label, files)
+        bundled = _bundled_files(root, label, files, reading)
         for file in files:
             if file.kind is not Kind.SKILL_FILE:
                 _read_file(root, label, file, bundled.get(file.skill or "", ()), category, reading)
             done += 1
             if progress:
                 progress(done, total)
-    fragments, dangling = resolve_references(reading.fragments.values())
+    known = {(label, file.path) for _, label, files in found for file in files}
+    fragments, dangling = resolve_references(reading.fragments.values(), known)
     return Library(
         fragments=tuple(sorted(fragments, key=lambda fragment: fragment.id)),
         prompts=tuple(sorted(reading.prompts.values(), key=lambda prompt: prompt.name)),
-        diagnostics=tuple(sorted([*reading.diagnostics, *dangling, *_shared_ids(fragments)], key=_place)),
+        diagnostics=tuple(sorted([*reading.diagnostics, *dangling, *_shared_ids(reading)], key=_place)),
         rejected=tuple(reading.rejected),
         ignored=tuple(reading.ignored),
     )
@@ -123,7 +125,11 @@ def _take(
     if file.kind is Kind.SKILL:
         skill_files = [SkillFile("SKILL.md", content, source.sha256, source), *bundled]
     fragment = read_fragment(file, document, source, skill_files, notes, fallback_category=category)
-    return fragment is not None and _add(reading.fragments, fragment.id, fragment, notes)
+    if fragment is None or not _add(reading.fragments, fragment.id, fragment, notes):
+        return False
+    if isinstance(written := fragment.metadata.get("id"), str):
+        reading.written_ids[written].append((fragment, document.line_of("id")))
+    return True
 
 
 def _add(records: dict[str, R], name: str, record: R, notes: Notes) -> bool:
@@ -151,34 +157,31 @@ def _read_source(root: Path, label: str, path: str, notes: Notes) -> tuple[Sourc
     return SourceFile(label, path, mtime_ns, len(content), digest), content
 
 
-def _bundled_files(root: Path, label: str, files: Iterable[Found]) -> dict[str, list[SkillFile]]:
-    """Return the files beside each SKILL.md, by skill folder, sorted by path."""
+def _bundled_files(root: Path, label: str, files: Iterable[Found], reading: _Reading) -> dict[str, list[SkillFile]]:
+    """Return the readable files beside each SKILL.md, by skill folder, sorted by path."""
     bundled: dict[str, list[SkillFile]] = defaultdict(list)
     for file in files:
         if file.kind is Kind.SKILL_FILE:
-            source, content = _read_source(root, label, file.path, Notes(label, file.path))
+            notes = Notes(label, file.path)
+            source, content = _read_source(root, label, file.path, notes)
+            reading.diagnostics += notes.diagnostics
+            if content is None:
+                reading.rejected.append(source)
+                continue
             below = file.path.removeprefix(f"{file.skill}/") if file.skill else file.path
-            bundled[file.skill or ""].append(SkillFile(below, content or b"", source.sha256, source))
+            bundled[file.skill or ""].append(SkillFile(below, content, source.sha256, source))
     return bundled
 
 
-def _shared_ids(fragments: Iterable[Fragment]) -> list[Diagnostic]:
+def _shared_ids(reading: _Reading) -> list[Diagnostic]:
     """Return a warning for each id that a front matter shares with another file's."""
-    owners: dict[str, list[Fragment]] = defaultdict(list)
-    for fragment in fragments:
-        written = fragment.metadata.get("id")
-        if isinstance(written, str):
-            owners[written].append(fragment)
     diagnostics: list[Diagnostic] = []
-    for written, sharing in owners.items():
-        for fragment in sharing[1:]:
+    for written, sharing in reading.written_ids.items():
+        first = sharing[0][0].id
+        for fragment, line in sharing[1:]:
             notes = Notes(fragment.source.root, fragment.source.path)
-            notes.warn(
-                "duplicate-id",
-                f"id {written!r} is also that of {sharing[0].id}",
-                "give each file its own id",
-                field="id",
-            )
+            what = f"id {written!r} is also that of {first}"
+            notes.warn("duplicate-id", what, "give each file its own id", line=line, field="id")
             diagnostics += notes.diagnostics
     return diagnostics
 

@@ -7,14 +7,15 @@ from contextlib import suppress
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.library.document import Document
+from orchestr8_sqlite.library.fallbacks import first_heading, first_paragraph, heading_tags, section_bullets, sentences
 from orchestr8_sqlite.library.fields import json_values, read_list, read_maps, read_number, read_text
-from orchestr8_sqlite.library.markdown import first_heading, first_paragraph, heading_tags, section_bullets, sentences
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.library.references import RELATED_FIELDS, find_references
 from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind, plain_id
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, Fragment, Prompt, PromptArgument, SkillFile, SourceFile
 from orchestr8_sqlite.parameters import fold_tag, parse_category
 from orchestr8_sqlite.tokens import estimate_tokens
+from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
 
 TOKEN_FACTOR = 2.0
 """An author's estimate that is off by more than this factor is reported."""
@@ -35,11 +36,11 @@ def read_fragment(
     *,
     fallback_category: str | None,
 ) -> Fragment | None:
-    """Return the fragment in *document*, or None (and an error noted) for a skill that must not be loaded."""
+    """Return the fragment in *document*, or None (and an error noted) where it must be left out."""
     category = _category(found, document, notes, fallback_category)
-    fragment_id = (
-        found.id if found.category and found.id.startswith(CATEGORY_FOLDERS[category]) else plain_id(found, category)
-    )
+    fragment_id = plain_id(found, category)
+    if not _has_uri(fragment_id, notes):
+        return None
     name = fragment_id.rpartition("/")[2]
     described = read_text(document, "description", notes)
     if found.kind is Kind.SKILL and not _check_skill(document, described, found, notes):
@@ -98,6 +99,15 @@ def read_prompt(found: Found, document: Document, source: SourceFile, notes: Not
         token_estimate=estimate_tokens(document.body.text),
         source=source,
     )
+
+
+def _has_uri(fragment_id: str, notes: Notes) -> bool:
+    """Note a name that a URI cannot carry, or that means a search or a list."""
+    with suppress(RequestError):
+        if parse_uri(fragment_uri(fragment_id)) == Read(fragment_id):
+            return True
+    notes.error("file-name", f"{fragment_id!r} cannot be read by a URI; the file is left out", "rename it")
+    return False
 
 
 def _category(found: Found, document: Document, notes: Notes, fallback: str | None) -> str:

@@ -3,26 +3,28 @@
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.library.document import Document
-from orchestr8_sqlite.library.markdown import Body
 from orchestr8_sqlite.library.notes import Notes
-from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS, SCHEME, Diagnostic, Fragment, Reference
-from orchestr8_sqlite.parameters import parse_category
+from orchestr8_sqlite.markdown import Body
+from orchestr8_sqlite.model import CATEGORIES, SCHEME, Diagnostic, Fragment, Reference
+from orchestr8_sqlite.uris import Read, parse_uri
 
 URI = re.compile(rf"@?{SCHEME}://[^\s\"'`<>()\[\]{{}}|*$…]*")
-AFTER_PLACEHOLDER = "[{<$*…"
-LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s#?:]+\.md)(?:#[^)]*)?\)")
+PLACEHOLDER = frozenset("[{<$*…")
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s#?:]+\.md)(?:#[^)\s]*)?(?:\s+[\"'][^)]*)?\)")
 CODE_NAME = re.compile(r"`(?P<name>[\w./-]+?)(?:\.md)?`")
 FRAGMENT_LINE = re.compile(r"\*\*→\s*Fragment:?\*\*(?P<rest>.*)")
 FRAGMENT_NAME = re.compile(r"[`\s](?P<name>[\w./-]+)\.md\b")
 RELATED = ("related", "see also", "relatedresources")
 RELATED_FIELDS = ("relatedResources", "relatedSkills", "relatedAgents", "relatedPatterns", "relatedExamples")
+
+Pointer = tuple[int, str, str]
+"""Position in the body, target, kind. The target of a link is a path below the root, of others an id or a name."""
 
 
 def find_references(
@@ -35,76 +37,112 @@ def find_references(
     """
     found = [Reference(target, "related", line) for name, line in related if (target := _target(name))]
     body = document.body
-    in_text = [*_uris(body), *_links(body, path), *_fragment_lines(body), *_related_sections(body)]
-    for position, target, kind in sorted(in_text):
-        found.append(Reference(target, kind, document.body_line + body.line_at(position)))
-    unique = {reference.target: reference for reference in reversed(found) if reference.target != fragment_id}
-    return tuple(reversed(unique.values()))
+    pointers = sorted([*_uris(body), *_links(body, path), *_fragment_lines(body), *_related_sections(body)])
+    found += [Reference(target, kind, document.body_line + body.line_at(at)) for at, target, kind in pointers]
+    unique: dict[tuple[str, bool], Reference] = {}
+    for reference in found:
+        if reference.target != fragment_id:
+            unique.setdefault((reference.target, reference.kind == "link"), reference)
+    return tuple(unique.values())
 
 
-def resolve_references(fragments: Iterable[Fragment]) -> tuple[list[Fragment], list[Diagnostic]]:
+def resolve_references(
+    fragments: Iterable[Fragment], files: Set[tuple[str, str]]
+) -> tuple[list[Fragment], list[Diagnostic]]:
     """Return the fragments with targets as ids of the library, and a diagnostic for each dangling one.
 
-    A target may be a full id or a bare name that only one fragment has. Targets that only appear
-    inside code are examples: they are kept where they resolve and dropped where they do not.
+    A target may be a full id, a bare name that only one fragment has, or the path of a file. Links to
+    files that are no fragments are no references. Targets that only appear inside code are examples:
+    they are kept where they resolve and dropped where they do not.
+
+    Args:
+        files: (root, path) of every file of the library, fragment or not.
     """
     fragments = list(fragments)
-    ids = {fragment.id for fragment in fragments}
     names: dict[str, set[str]] = defaultdict(set)
     for fragment in fragments:
         names[fragment.name].add(fragment.id)
-    resolved, diagnostics = [], []
+    targets = _Targets(
+        ids={fragment.id for fragment in fragments},
+        paths={(fragment.source.root, fragment.source.path): fragment.id for fragment in fragments},
+        names=names,
+        files=files,
+    )
+    done, diagnostics = [], []
     for fragment in fragments:
         notes = Notes(fragment.source.root, fragment.source.path)
-        references = tuple(_resolve(fragment, ids, names, notes))
-        resolved.append(replace(fragment, references=references))
+        done.append(replace(fragment, references=tuple(_kept(fragment, targets, notes))))
         diagnostics += notes.diagnostics
-    return resolved, diagnostics
+    return done, diagnostics
 
 
-def _resolve(fragment: Fragment, ids: set[str], names: dict[str, set[str]], notes: Notes) -> Iterator[Reference]:
+@dataclass(frozen=True, slots=True)
+class _Targets:
+    """What references of a library can point to."""
+
+    ids: Set[str]
+    paths: Mapping[tuple[str, str], str]
+    names: Mapping[str, Set[str]]
+    files: Set[tuple[str, str]]
+
+    def resolve(self, reference: Reference, root: str) -> str | None:
+        """Return the id that a reference from a file of *root* means, None where there is none."""
+        if reference.kind == "link":
+            return self.paths.get((root, reference.target))
+        if reference.target in self.ids:
+            return reference.target
+        same_name = self.names.get(reference.target, frozenset[str]())
+        return next(iter(same_name)) if len(same_name) == 1 else None
+
+    def may_dangle(self, reference: Reference, root: str) -> bool:
+        """Tell whether a reference that does not resolve is no fault: an example, or a link to another file."""
+        return reference.kind == "code" or (reference.kind == "link" and (root, reference.target) in self.files)
+
+
+def _kept(fragment: Fragment, targets: _Targets, notes: Notes) -> Iterator[Reference]:
+    root = fragment.source.root
     seen = {fragment.id}
     for reference in fragment.references:
-        target = reference.target
-        same_name = names.get(target.rpartition("/")[2], set())
-        if target not in ids and len(same_name) == 1:
-            target = next(iter(same_name))
-        if target in seen or (reference.kind == "code" and target not in ids):
+        resolved = targets.resolve(reference, root)
+        if resolved is None and targets.may_dangle(reference, root):
             continue
-        if target not in ids:
+        target = resolved or reference.target.removesuffix(".md")
+        if target in seen:
+            continue
+        seen.add(target)
+        if resolved is None:
             notes.warn(
                 "dangling-reference",
                 f"points to {target}, which the library does not have",
                 "correct the reference or remove it",
                 line=reference.line,
             )
-        seen.add(target)
         yield replace(reference, target=target)
 
 
-def _uris(body: Body) -> Iterator[tuple[int, str, str]]:
-    """Yield (position, target, kind) of each URI of a fragment."""
+def _uris(body: Body) -> Iterator[Pointer]:
     for match in URI.finditer(body.text) if f"{SCHEME}://" in body.text else ():
-        if body.text[match.end() : match.end() + 1] in set(AFTER_PLACEHOLDER):
+        if body.text[match.end() : match.end() + 1] in PLACEHOLDER:
             continue
         if target := _target(match[0].rstrip(".,;:!?&=")):
             yield match.start(), target, "code" if body.is_code(match.start()) else "uri"
 
 
-def _links(body: Body, path: str) -> Iterator[tuple[int, str, str]]:
+def _links(body: Body, path: str) -> Iterator[Pointer]:
     for match in LINK.finditer(body.text) if "](" in body.text else ():
         below = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(match["target"])))
         if not below.startswith("..") and not body.is_code(match.start()):
-            yield match.start(), _path_target(below), "link"
+            yield match.start(), below, "link"
 
 
-def _fragment_lines(body: Body) -> Iterator[tuple[int, str, str]]:
+def _fragment_lines(body: Body) -> Iterator[Pointer]:
     for line in FRAGMENT_LINE.finditer(body.text) if "→" in body.text else ():
         for match in FRAGMENT_NAME.finditer(line["rest"]):
-            yield line.start(), _path_target(match["name"]), "fragment"
+            kind = "code" if body.is_code(line.start()) else "fragment"
+            yield line.start(), match["name"].removeprefix("./"), kind
 
 
-def _related_sections(body: Body) -> Iterator[tuple[int, str, str]]:
+def _related_sections(body: Body) -> Iterator[Pointer]:
     """Yield what the bullets of "Related" sections name in back quotes."""
     for section in body.sections(*RELATED):
         for bullet in body.bullets(section):
@@ -113,22 +151,18 @@ def _related_sections(body: Body) -> Iterator[tuple[int, str, str]]:
                 yield bullet.start(), target, "related"
 
 
-def _target(name: str) -> str | None:
-    """Return the fragment id that a URI, path or bare name means; None for searches and lists."""
-    rest = name.strip().removeprefix("@")
-    is_uri = rest.startswith(f"{SCHEME}://")
-    rest = rest.removeprefix(f"{SCHEME}://")
-    if not rest or "?" in rest or any(character in rest for character in AFTER_PLACEHOLDER + " "):
+def _target(written: str) -> str | None:
+    """Return the id or bare name that a URI, path or name means; None for searches, lists and placeholders."""
+    written = written.strip()
+    if not written or any(character in PLACEHOLDER for character in written):
         return None
-    target = _path_target(rest.strip("/"))
-    if is_uri and (target in CATEGORIES or target.rpartition("/")[2] in ("match", "registry", "")):
-        return None
-    return target
-
-
-def _path_target(path: str) -> str:
-    parts = [part for part in path.removesuffix(".md").split("/") if part not in ("", ".", "_fragments", "resources")]
-    if len(parts) > 1:
-        with suppress(RequestError):
-            parts[0] = CATEGORY_FOLDERS[parse_category(parts[0])]
-    return "/".join(parts)
+    path = written.removesuffix(".md")
+    if "://" not in written:
+        if "/" not in path or path.partition("/")[0] not in CATEGORIES:
+            return path.rpartition("/")[2] or None
+        path = f"{SCHEME}://{path}"
+    try:
+        asked = parse_uri(path)
+    except RequestError:
+        return path.partition("://")[2] or None
+    return asked.id if isinstance(asked, Read) else None

@@ -51,7 +51,7 @@ def find_files(root: Path, notes: Notes) -> list[Found]:
 
     Symbolic links that lead out of the root are noted and not followed.
     """
-    files = sorted(_walk(root, root.resolve(), "", notes), key=lambda path: PurePosixPath(path).parts)
+    files = sorted(_walk(root, "", (root.resolve(),), notes), key=lambda path: PurePosixPath(path).parts)
     skills = {path.rpartition("/")[0] for path in files if path.rpartition("/")[2] == SKILL_FILE}
     top = {
         path.partition("/")[0] for path in files if "/" in path and (path.endswith(".md") or _skill_of(path, skills))
@@ -61,7 +61,8 @@ def find_files(root: Path, notes: Notes) -> list[Found]:
     return [file for file in found if file is not None]
 
 
-def _walk(root: Path, real_root: Path, below: str, notes: Notes) -> Iterator[str]:
+def _walk(root: Path, below: str, chain: tuple[Path, ...], notes: Notes) -> Iterator[str]:
+    """Yield the files below the folder *below*; *chain* holds the real folders from the root down to it."""
     try:
         entries = sorted(os.scandir(root / below), key=lambda entry: entry.name)
     except OSError as problem:
@@ -71,26 +72,38 @@ def _walk(root: Path, real_root: Path, below: str, notes: Notes) -> Iterator[str
         path = f"{below}/{entry.name}" if below else entry.name
         if entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS:
             continue
-        if entry.is_symlink() and not _stays_inside(entry, real_root, below, root):
+        real = _followed(entry, chain)
+        if not path.isprintable() or not _is_text(path):
+            notes.error("file-name", f"{path!a} is no readable name", "rename it")
+        elif real is None:
             notes.error(
                 "link-leaves-root", f"{path} is a symbolic link that cannot be followed", "copy the file instead"
             )
         elif entry.is_dir():
-            yield from _walk(root, real_root, path, notes)
+            yield from _walk(root, path, (*chain, real), notes)
         elif entry.is_file():
             yield path
         elif entry.name.endswith(".md"):
             notes.error("not-a-file", f"{path} is neither a file nor a folder", "remove it or make it a file")
 
 
-def _stays_inside(entry: os.DirEntry[str], real_root: Path, below: str, root: Path) -> bool:
-    """Tell whether a link ends inside the root and, for a folder, not above itself (a loop)."""
+def _followed(entry: os.DirEntry[str], chain: tuple[Path, ...]) -> Path | None:
+    """Return where an entry really lies, None for a link out of the root or back into a folder above itself."""
+    if not entry.is_symlink():
+        return chain[-1] / entry.name
     try:
         target = Path(entry.path).resolve(strict=True)
     except (OSError, RuntimeError):
+        return None
+    return target if target.is_relative_to(chain[0]) and target not in chain else None
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
         return False
-    here = (root / below).resolve()
-    return target.is_relative_to(real_root) and not here.is_relative_to(target)
+    return True
 
 
 def _classify(path: str, root: Path, skills: set[str], laid_out: bool) -> Found | None:

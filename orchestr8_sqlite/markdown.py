@@ -1,4 +1,4 @@
-"""What the body of a document tells when its front matter does not: headings, sections, bullets, sentences."""
+"""Markdown as far as this package needs to understand it: headings, bullets, and which parts are code."""
 
 import re
 from bisect import bisect_right
@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from orchestr8_sqlite.keywords import TECHNOLOGY_NAMES, extract_keywords
-
-HEADING = re.compile(r"^(?P<level>#{1,6})[ \t]+(?P<title>\S.*?)[ \t]*#*[ \t]*$", re.MULTILINE)
-FENCE = re.compile(r"^ {0,3}(?P<mark>`{3,}|~{3,})(?P<info>.*)$", re.MULTILINE)
+HEADING = re.compile(r"^(?P<level>#{1,6})[ \t]+(?P<title>\S.*?)(?:[ \t]+#+)?[ \t]*$", re.MULTILINE)
+FENCE = re.compile(r"^ {0,3}(?P<mark>`{3,}(?=[^`\n]*$)|~{3,})(?P<info>.*)$", re.MULTILINE)
 BULLET = re.compile(r"^ {0,3}(?:[-*+]|\d+[.)])[ \t]+(?P<text>\S.*)$", re.MULTILINE)
-NO_PROSE = ("#", "|", "<", "---", "===", "- ", "* ")
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9])")
-MARKUP = re.compile(r"!?\[(?P<text>[^\]]*)\]\([^)]*\)|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}|<[^>]{1,80}>")
-MAX_ITEMS = 12
-MAX_DESCRIPTION = 300
-MAX_TAGS = 8
+MARKUP = re.compile(
+    r"""
+      !?\[(?P<text>[^\]]*)\]\([^)]*\)                  # links and images: their text
+    | [*`]{1,3}(?=\S) | (?<=\S)[*`]{1,3}              # emphasis and code
+    | (?<!\w)_{1,3}(?=\S) | (?<=\S)_{1,3}(?!\w)       # emphasis, not snake_case
+    | </?[A-Za-z][^>]{0,80}>                          # HTML tags
+    """,
+    re.VERBOSE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,47 +78,6 @@ class Body:
         for bullet in BULLET.finditer(self.text, section.start, section.end):
             if not self.is_code(bullet.start()):
                 yield bullet
-
-
-def first_heading(body: Body) -> str | None:
-    """Return the text of the first heading."""
-    return body.headings[0].title if body.headings else None
-
-
-def first_paragraph(body: Body) -> str | None:
-    """Return the first paragraph that is prose, as plain text of at most MAX_DESCRIPTION characters."""
-    position = 0
-    paragraph: list[str] = []
-    for line in body.text.split("\n"):
-        text = line.strip()
-        if text and not text.startswith(NO_PROSE) and not body.is_code(position):
-            paragraph.append(text.removeprefix("> "))
-        elif paragraph:
-            break
-        position += len(line) + 1
-    text = plain_text(" ".join(paragraph))
-    if len(text) > MAX_DESCRIPTION:
-        text = text[:MAX_DESCRIPTION].rpartition(" ")[0] + "…"
-    return text or None
-
-
-def section_bullets(body: Body, *titles: str) -> tuple[str, ...]:
-    """Return the bullets of the sections whose heading starts with one of *titles* (casefolded)."""
-    texts = (plain_text(bullet["text"]) for section in body.sections(*titles) for bullet in body.bullets(section))
-    return tuple(dict.fromkeys(text for text in texts if extract_keywords(text)))[:MAX_ITEMS]
-
-
-def sentences(text: str) -> tuple[str, ...]:
-    """Return the sentences of a description that hold at least two keywords."""
-    parts = (part.strip() for part in SENTENCE_END.split(text))
-    return tuple(dict.fromkeys(part for part in parts if len(extract_keywords(part)) >= 2))[:MAX_ITEMS]
-
-
-def heading_tags(title: str, body: Body) -> tuple[str, ...]:
-    """Return tags for a document without any: words of its first heading, technologies its text names."""
-    words = [word for word in extract_keywords(title) if len(word) > 2 or word in TECHNOLOGY_NAMES]
-    technologies = [word for word in extract_keywords(body.text[:2000]) if word in TECHNOLOGY_NAMES]
-    return tuple(dict.fromkeys([*words, *technologies]))[:MAX_TAGS]
 
 
 def plain_text(markdown: str) -> str:
