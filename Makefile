@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 QUERY ?= retry a flaky API call with exponential backoff
 
-.PHONY: help run test test-fast check format docs bench wheel lock clean
+.PHONY: help run test test-slow check format docs bench wheel lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,11 +23,11 @@ run: $(VENV)/run.stamp ## Set up, build the index of resources/, answer one sear
 	@echo "Connect other clients:  command $(CURDIR)/$(BIN)/orchestr8-sqlite, arguments: serve --db $(CURDIR)/index.db"
 	@echo "Look inside:            sqlite3 index.db \"SELECT uri, tags FROM fragment_detail\""
 
-test: $(VENV)/dev.stamp ## Set up and run all tests
-	$(BIN)/python -m pytest
-
-test-fast: $(VENV)/dev.stamp ## Run the tests without the slow ones
+test: $(VENV)/dev.stamp ## Set up and run the tests, but for the slow ones
 	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/dev.stamp ## Run the slow tests: wheel, server process, real libraries
+	$(BIN)/python -m pytest -m slow
 
 check: $(VENV)/dev.stamp ## Format, lint, types, import contract, shipped library, docs output
 	$(BIN)/ruff format --check .
