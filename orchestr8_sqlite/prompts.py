@@ -10,7 +10,7 @@ a name that the prompt does not declare is no placeholder and stays as it is (`$
 
 import re
 from collections.abc import Mapping
-from urllib.parse import quote_plus
+from urllib.parse import quote, quote_plus
 
 from orchestr8_sqlite.catalog import PromptRow
 from orchestr8_sqlite.errors import RequestError
@@ -43,7 +43,10 @@ def fill_prompt(prompt: PromptRow, values: Mapping[str, str]) -> str:
         if name is not None and name not in known:
             return match[0]
         value = first if name is None else values.get(name, "")
-        inside = any(start <= match.start() < end for start, end in uris)
-        return quote_plus(value) if inside else value
+        for start, end in uris:
+            if start <= match.start() < end:
+                in_query = "?" in prompt.body[start : match.start()]
+                return quote_plus(value) if in_query else quote(value)
+        return value
 
     return PLACEHOLDER.sub(value_of, prompt.body)

@@ -18,10 +18,11 @@ from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS, SCHEME, MatchRequest
 from orchestr8_sqlite.parameters import make_request, parse_category
 
-ACCEPTED = re.compile(rf"(?:@(?:[\w.-]+:)?)?{SCHEME}:(?://)?(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+ACCEPTED = re.compile(rf"(?:@(?:[\w.:-]+:)?)?{SCHEME}:(?://)?(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 MAX_URI_LENGTH = 16_384
-PATH_SAFE = "/-._~!$'()*+,;=:@"
+PATH_SAFE = "/-._~!$*+,;=:@"
+"""Characters that stay as they are in an advertised URI; round brackets and quotes would end a Markdown link."""
 
 
 @dataclass(frozen=True, slots=True)

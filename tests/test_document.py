@@ -225,3 +225,10 @@ def test_whatever_values_hold_the_next_field_and_the_body_are_found(values: list
     assert all(note.line is None or 2 <= note.line <= len(values) + 2 for note in notes.diagnostics)
     if document is not None and document.has_front_matter:
         assert (document.body.text, document.body_line) == ("Body.", len(values) + 3 + blank)
+
+
+@pytest.mark.parametrize("front", ["a: " + "[" * 200_000 + "]" * 200_000, "- " * 30_000 + "x", "a: " + "{b: " * 9_000])
+def test_front_matter_that_would_overrun_the_parser_is_left_out_and_said(front: str) -> None:
+    notes = Notes("library", "a.md")
+    assert parse_document(f"---\n{front}\n---\n\nText\n", notes) is None
+    assert [(note.code, note.line) for note in notes.diagnostics] == [("front-matter-size", 1)]

@@ -11,7 +11,7 @@ from support import MakeCatalog, make_fragment
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import Fragment, MatchRequest
-from orchestr8_sqlite.tiers.fuzzy import EVIDENCE, match_fuzzy, repair_typos
+from orchestr8_sqlite.tiers.fuzzy import BEST_SCENARIOS, EVIDENCE, KNOWN_WORDS, match_fuzzy, repair_typos
 from orchestr8_sqlite.uris import fragment_uri
 
 
@@ -143,8 +143,10 @@ def test_fuzzy_ties_go_by_uri_not_by_id(make_catalog: MakeCatalog) -> None:
 
 def test_evidence_is_found_without_reading_a_whole_table(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(make_fragment("a", "Adding retry", tags=("api",)))
-    parameters: dict[str, object] = {"keywords": '["retry"]', "categories": '["skill"]', "tags": '["api"]'}
-    assert full_scans(catalog.db, EVIDENCE, parameters) == []
+    filtered: dict[str, object] = {"keywords": '["retry"]', "categories": '["skill"]', "tags": '["api"]'}
+    assert full_scans(catalog.db, EVIDENCE, filtered) == []
+    assert full_scans(catalog.db, BEST_SCENARIOS, {"ids": "[1]"}) == []
+    assert full_scans(catalog.db, KNOWN_WORDS, {"words": '["retry"]'}) == []
 
 
 WORDS = st.text(alphabet="kqxz", min_size=2, max_size=7)

@@ -208,3 +208,11 @@ def test_a_pipe_that_looks_like_markdown_is_noted_and_not_read(make_library: Mak
     notes = Notes("library", "")
     assert [file.path for file in find_files(root, notes)] == ["agents/one.md"]
     assert [note.code for note in notes.diagnostics] == ["not-a-file"]
+
+
+@pytest.mark.parametrize("name", ["notes.markdown", "NOTES.MD", "page.mdx"])
+def test_markdown_under_another_suffix_is_said_to_be_unread(make_library: MakeLibrary, name: str) -> None:
+    root = make_library({f"skills/{name}": "# X", "skills/a.md": "# A"})
+    notes = Notes("library", "")
+    assert [found.path for found in find_files(root, notes)] == ["skills/a.md"]
+    assert [note.code for note in notes.diagnostics] == ["other-suffix"]

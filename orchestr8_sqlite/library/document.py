@@ -21,6 +21,11 @@ except ImportError:  # pragma: no cover - depends on how PyYAML was built
 
 HANDLER = YAMLHandler()
 MAX_REPAIRS = 20
+MAX_FRONT_MATTER = 65_536
+MAX_NESTING = 5_000
+NESTING = ("[", "{", "- ", "? ")
+"""What opens a level of YAML: the C parser overruns its stack somewhere between 20,000 and 200,000 levels."""
+
 YAML_PROBLEMS = (yaml.YAMLError, ValueError, RecursionError)
 ENTRY = re.compile(r"(?P<lead>\s*(?:- +)?(?:[\w.-]+: +|(?<=- )))(?P<value>\S.*?)\s*$")
 
@@ -91,6 +96,14 @@ def parse_document(text: str, notes: Notes) -> Document | None:
         return _without_front_matter(text)
     body_start = len(text) - len(body)
     body_line = text[:body_start].count("\n") + 1 + _leading_lines(body)
+    if len(front) > MAX_FRONT_MATTER or sum(map(front.count, NESTING)) > MAX_NESTING:
+        notes.error(
+            "front-matter-size",
+            f"the front matter has {len(front):,} characters or too many lists to be read safely; the file is left out",
+            f"keep it below {MAX_FRONT_MATTER:,} characters; move the rest into the text",
+            line=1,
+        )
+        return None
     front = "\n" * (text[: text.index(front, start)].count("\n")) + front if front else ""
     return _with_front_matter(front, body.strip(), body_line, text, notes)
 

@@ -119,7 +119,7 @@ def _category(found: Found, document: Document, notes: Notes, fallback: str | No
             named = parse_category(written)
     in_layout = found.category is not None and found.id.startswith(f"{CATEGORY_FOLDERS[found.category]}/")
     if found.category is not None and in_layout:
-        if written is not None and written != found.category:
+        if written is not None and named != found.category:
             notes.warn(
                 "category-mismatch",
                 f"category is {shown(written)}, the folder says {found.category!r}; the folder counts",

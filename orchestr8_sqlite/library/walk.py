@@ -18,6 +18,7 @@ from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv"})
 PROMPT_FOLDERS = frozenset({"prompts", "commands"})
 SKILL_FILE = "SKILL.md"
+OTHER_SUFFIXES = (".md", ".markdown", ".mdx", ".mdown")
 
 
 class Kind(StrEnum):
@@ -57,6 +58,9 @@ def find_files(root: Path, notes: Notes) -> list[Found]:
         path.partition("/")[0] for path in files if "/" in path and (path.endswith(".md") or _skill_of(path, skills))
     }
     laid_out = bool(top & (CATEGORIES.keys() | PROMPT_FOLDERS))
+    for path in files:
+        if path.casefold().endswith(OTHER_SUFFIXES) and not path.endswith(".md") and not _skill_of(path, skills):
+            notes.inform("other-suffix", f"{path} is not read: only files named .md are", "rename it to .md")
     found = (_classify(path, root, skills, laid_out) for path in files)
     return [file for file in found if file is not None]
 
