@@ -13,7 +13,7 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 PEER_STOP_WORDS = frozenset(
     """a an the and or but in on at to for of with by from as is was are were be been being have has had do does did
@@ -59,21 +59,28 @@ MARKS = (
 )
 """Signs that belong to the letter before them; scripts of South Asia cannot be read without theirs."""
 
-WORD = re.compile(
-    rf"""
-      (?P<cjk>[{CJK}]+)
+WORD = r"""
+      (?P<cjk>[{cjk}]+)
     | (?P<word>
-        (?:(?<![\w.])\.)?                          # .net
-        [^\W_{CJK}][{MARKS}]*(?:[^\W_{CJK}]|[{MARKS}])*
-        (?:[-./_'’&](?:[^\W_{CJK}]|[{MARKS}])+)*     # error-handling, node.js, ci/cd, snake_case, don't, r&d
-        (?:\+\+|\#(?!\w))?                        # c++, c#
+        (?:(?<![\w.])\.)?                            # .net
+        {letter}(?:{letter}|[{marks}])*
+        (?:[-./_'’&](?:{letter}|[{marks}])+)*         # error-handling, node.js, ci/cd, snake_case, don't, r&d
+        (?:\+\+|\#(?!\w))?                           # c++, c#
       )
-    """,
-    re.VERBOSE,
-)
+"""
+ASCII_WORD = re.compile(WORD.format(cjk="一", letter="[A-Za-z0-9]", marks="A-Za-z0-9"), re.VERBOSE)
+"""Words of ASCII text; the pattern for all scripts takes ten times as long to compile and waits until it is needed."""
+
+
+@cache
+def _unicode_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of a word and of a run of CJK characters in any text."""
+    word = WORD.format(cjk=CJK, letter=rf"[^\W_{CJK}]", marks=MARKS)
+    return re.compile(word, re.VERBOSE), re.compile(f"[{CJK}]+")
+
+
 CONNECTOR = re.compile(r"[-./_'&]")
 POSSESSIVE = re.compile(r"'s$", re.IGNORECASE)
-CJK_RUN = re.compile(f"[{CJK}]+")
 HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z]+|[A-Z]+|[^A-Za-z]+")
 CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 CAMEL_WORD = re.compile(r"(?<![^\W\d_])[A-Za-z][a-z]*[A-Z][A-Za-z]*(?![^\W\d_])")
@@ -88,7 +95,9 @@ def extract_keywords(text: str) -> list[str]:
 
 def iterate_keywords(text: str) -> Iterator[str]:
     """Yield every keyword of *text*, repeats included, in reading order."""
-    for match in WORD.finditer(unicodedata.normalize("NFKC", text)):
+    text = unicodedata.normalize("NFKC", text)
+    pattern = ASCII_WORD if text.isascii() else _unicode_patterns()[0]
+    for match in pattern.finditer(text):
         if match["cjk"]:
             yield from _bigrams(match["cjk"])
         else:
@@ -106,7 +115,7 @@ def index_text(text: str) -> str:
     text = CAMEL_WORD.sub(_with_humps, text)
     if not text.isascii():
         text = ACCENTED_WORD.sub(_with_humps, text)
-        text = CJK_RUN.sub(lambda match: f" {' '.join(_bigrams(match[0]))} ", text).casefold()
+        text = _unicode_patterns()[1].sub(lambda match: f" {' '.join(_bigrams(match[0]))} ", text).casefold()
     return SIGN.sub(lambda match: f"{match['suffix'] or ''} ", text)
 
 

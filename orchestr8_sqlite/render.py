@@ -37,7 +37,7 @@ def render(result: LookupResult, read_body: ReadBody) -> str:
 
 
 def to_json(result: LookupResult) -> dict[str, object]:
-    """Return the answer as a JSON value: the same matches that the text lists, with all their fields."""
+    """Return the answer as a JSON value: every match, whatever the budget of the text."""
     return {
         "query": result.request.query,
         "keywords": list(result.keywords),
@@ -52,6 +52,7 @@ def to_json(result: LookupResult) -> dict[str, object]:
                 "score": c.score,
                 "tokens": c.token_estimate,
                 "tags": list(c.tags),
+                "capabilities": list(c.capabilities),
                 "scenario": c.scenario,
             }
             for c in result.candidates
@@ -146,16 +147,10 @@ def _nothing(result: LookupResult) -> str:
 def _full(result: LookupResult, read_body: ReadBody) -> str:
     """Return the contents of the best matches: three always (cut where needed), further ones while they fit."""
     budget = result.request.max_tokens / HEADROOM
-    parts: list[str] = []
-    used = 0.0
     forced = result.candidates[:ALWAYS_SHOWN]
     sizes = [_whole_size(candidate) for candidate in forced]
     shares = fair_shares(sizes, budget)
-    for candidate, share in zip(forced, shares, strict=True):
-        part = _full_entry(candidate, result, read_body, share)
-        part = _within("\n\n---\n\n".join([*parts, part]), part, parts, candidate, budget)
-        if part:
-            parts.append(part)
+    parts = [_full_entry(candidate, result, read_body, share) for candidate, share in zip(forced, shares, strict=True)]
     used = estimate_tokens("\n\n---\n\n".join(parts))
     for candidate in result.candidates[ALWAYS_SHOWN:]:
         if used > budget * FULL_SHARE:
@@ -166,14 +161,6 @@ def _full(result: LookupResult, read_body: ReadBody) -> str:
             parts.append(part)
             used = estimate_tokens(text)
     return shorten("\n\n---\n\n".join(parts), result.request.max_tokens)
-
-
-def _within(text: str, part: str, parts: Sequence[str], candidate: Candidate, budget: float) -> str:
-    """Return *part* where all of it fits, else its URI alone, else nothing."""
-    if estimate_tokens(text) <= budget:
-        return part
-    alone = _left_out(candidate)
-    return alone if estimate_tokens("\n\n---\n\n".join([*parts, alone])) <= budget else ""
 
 
 def _whole_size(candidate: Candidate) -> float:

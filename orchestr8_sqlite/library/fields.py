@@ -1,7 +1,8 @@
 """Front-matter nodes → texts and lists; every repair is noted with its line."""
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 
 import yaml
@@ -77,11 +78,11 @@ def read_list(document: Document, name: str, notes: Notes) -> tuple[str, ...]:
             line=node_line(node),
             field=name,
         )
-        return tuple(dict.fromkeys(items))
+        return _distinct(items, name, node_line(node), notes)
     if isinstance(node, yaml.MappingNode):
         notes.warn("not-a-list", f"{name} is a map", "write '- item' lines", line=node_line(node), field=name)
         return tuple(" ".join(_source_of(key, value, document).split()) for key, value in node.value)
-    return tuple(dict.fromkeys(_items(node, document, name, notes)))
+    return _distinct(_items(node, document, name, notes), name, node_line(node), notes)
 
 
 def read_maps(document: Document, name: str, notes: Notes) -> list[tuple[int, dict[str, str]]]:
@@ -121,6 +122,15 @@ def _json(value: object, budget: Iterator[int], depth: int = 0) -> object:
     if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return str(value)
+
+
+def _distinct(items: Iterable[str], name: str, line: int, notes: Notes) -> tuple[str, ...]:
+    counts = Counter(items)
+    for text, count in counts.items():
+        if count > 1:
+            what = f"{name} holds {shown(text)} {count} times; one is kept"
+            notes.warn("duplicate-item", what, "remove the others", line=line, field=name)
+    return tuple(counts)
 
 
 def _metadata_list(document: Document, name: str) -> tuple[str, ...]:
