@@ -7,6 +7,8 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+BUNDLED := orchestr8_sqlite/bundled.db
+SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.toml')
 QUERY ?= retry a flaky API call with exponential backoff
 
 .PHONY: help run test test-slow check format docs bench wheel lock clean
@@ -23,13 +25,13 @@ run: $(VENV)/run.stamp ## Set up, build the index of resources/, answer one sear
 	@echo "Connect other clients:  command $(CURDIR)/$(BIN)/orchestr8-sqlite, arguments: serve --db $(CURDIR)/index.db"
 	@echo "Look inside:            sqlite3 index.db \"SELECT uri, tags FROM fragment_detail\""
 
-test: $(VENV)/dev.stamp ## Set up and run the tests, but for the slow ones
+test: $(VENV)/dev.stamp $(BUNDLED) ## Set up and run the tests, but for the slow ones
 	$(BIN)/python -m pytest -m "not slow"
 
-test-slow: $(VENV)/dev.stamp ## Run the slow tests: wheel, server process, real libraries
+test-slow: $(VENV)/dev.stamp $(BUNDLED) ## Run the slow tests: wheel, server process, real libraries
 	$(BIN)/python -m pytest -m slow
 
-check: $(VENV)/dev.stamp ## Format, lint, types, import contract, shipped library, docs output
+check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shipped library, docs output
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -41,10 +43,10 @@ format: $(VENV)/dev.stamp ## Format the code and apply safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(VENV)/dev.stamp ## Write the output of the commands in README.md anew
+docs: $(VENV)/dev.stamp $(BUNDLED) ## Write the output of the commands in README.md anew
 	$(BIN)/python tests/docs_output.py
 
-bench: $(VENV)/dev.stamp ## Measure start-up against its floors
+bench: $(VENV)/dev.stamp $(BUNDLED) ## Measure start-up against its floors
 	$(BIN)/python bench/startup.py
 
 wheel: $(VENV)/dev.stamp ## Build the wheel with the bundled index into dist/
@@ -56,7 +58,7 @@ lock: ## Renew the lock files; needs uv
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 
 clean: ## Remove everything that the other targets made
-	rm -rf $(VENV) dist export index.db orchestr8_sqlite/bundled.db .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist export index.db $(BUNDLED) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it with: make PYTHON=/path/to/python3"; exit 1; }
@@ -66,6 +68,9 @@ $(VENV)/run.stamp: $(VENV)/bin/python requirements.txt pyproject.toml
 	$(PIP) install --require-hashes -r requirements.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
+
+$(BUNDLED): $(VENV)/run.stamp $(SOURCES)
+	$(BIN)/orchestr8-sqlite build resources -o $@ --strict
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.txt
 	$(PIP) install --require-hashes -r requirements-dev.txt
