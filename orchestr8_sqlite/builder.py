@@ -23,7 +23,12 @@ from orchestr8_sqlite.writer import create_schema, write_library, write_quick_lo
 QUICK_LOOKUPS = 20
 """Keywords with a precomputed answer: those that most fragments hold. Source: shared/seeds/index-lookup.md."""
 
-MOST_USED_KEYWORDS = "SELECT text FROM keyword ORDER BY fragment_count DESC, text LIMIT :limit"
+MOST_USED_KEYWORDS = """
+SELECT k.text FROM field_posting p JOIN keyword k ON k.id = p.keyword_id WHERE p.fields & :fields
+ GROUP BY k.id ORDER BY count(*) DESC, k.text LIMIT :limit
+"""
+SEARCHED_FIELDS = {Ranker.DEFAULT: 63, Ranker.CLASSIC: 7}
+"""Bits of field_posting.fields that a ranker searches."""
 
 FAST_WRITES = """
 PRAGMA page_size = 4096;
@@ -148,7 +153,8 @@ def _write(path: Path, library: Library, settings: dict[str, str]) -> dict[str, 
 
 def _quick_answers(catalog: Catalog, ranker: Ranker) -> dict[str, tuple[Sequence[Candidate], int]]:
     answers: dict[str, tuple[Sequence[Candidate], int]] = {}
-    for (keyword,) in catalog.db.execute(MOST_USED_KEYWORDS, {"limit": QUICK_LOOKUPS}).fetchall():
+    parameters = {"fields": SEARCHED_FIELDS[ranker], "limit": QUICK_LOOKUPS}
+    for (keyword,) in catalog.db.execute(MOST_USED_KEYWORDS, parameters).fetchall():
         request = MatchRequest(keyword, max_results=DEPTH, min_score=QUICK_MIN_SCORE, ranker=ranker)
         result = find(catalog, request, quick=False)
         answers[" ".join(result.keywords)] = result.candidates, result.total

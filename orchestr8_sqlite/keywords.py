@@ -15,6 +15,8 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
+import Stemmer
+
 PEER_STOP_WORDS = frozenset(
     """a an the and or but in on at to for of with by from as is was are were be been being have has had do does did
     will would should could may might can i you he she it we they this that these those""".split()
@@ -79,6 +81,9 @@ def _unicode_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(word, re.VERBOSE), re.compile(f"[{CJK}]+")
 
 
+STEMMER = Stemmer.Stemmer("porter")
+"""The algorithm that the full-text index uses too."""
+
 CONNECTOR = re.compile(r"[-./_'&]")
 POSSESSIVE = re.compile(r"'s$", re.IGNORECASE)
 HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z]+|[A-Z]+|[^A-Za-z]+")
@@ -102,6 +107,11 @@ def iterate_keywords(text: str) -> Iterator[str]:
             yield from _bigrams(match["cjk"])
         else:
             yield from _word_and_parts(match["word"])
+
+
+def stem(keyword: str) -> str:
+    """Return what the inflected forms of a keyword share (Porter), the keyword itself where it is no plain word."""
+    return str(STEMMER.stemWord(keyword)) if keyword.isascii() and keyword.isalpha() else keyword
 
 
 def index_text(text: str) -> str:

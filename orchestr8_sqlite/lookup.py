@@ -14,8 +14,9 @@ from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker, Tier
 from orchestr8_sqlite.tiers.found import Found
 from orchestr8_sqlite.tiers.fuzzy import match_fuzzy, repair_typos
-from orchestr8_sqlite.tiers.postings import document_frequencies, match_keywords
+from orchestr8_sqlite.tiers.postings import match_keywords
 from orchestr8_sqlite.tiers.shortcut import match_quick
+from orchestr8_sqlite.tiers.weighted import document_frequencies, match_weighted
 
 ENOUGH = 2
 """Fragments that tier 2 must find; with fewer, tier 3 is asked. Source: shared/seeds/index-lookup.md."""
@@ -42,7 +43,8 @@ def find(catalog: Catalog, request: MatchRequest, *, quick: bool = True) -> Look
         if found.candidates:
             return result(Tier.QUICK, found)
     frequencies = document_frequencies(catalog.db, keywords)
-    indexed = match_keywords(catalog.db, request, keywords, frequencies)
+    match_indexed = match_keywords if request.ranker is Ranker.CLASSIC else match_weighted
+    indexed = match_indexed(catalog.db, request, keywords)
     unknown = tuple(word for word in keywords if not frequencies[word])
     if indexed.total >= ENOUGH:
         return result(Tier.INDEX, indexed, unknown)

@@ -40,6 +40,7 @@ CREATE TABLE fragment (
     size           INTEGER NOT NULL,      -- bytes of the body as it is served
     token_estimate INTEGER NOT NULL,      -- tokens of the same
     author_tokens  INTEGER,               -- estimatedTokens of the front matter
+    name_weight    REAL NOT NULL,         -- sum of the rarity (idf) of the words of its name
     metadata       TEXT NOT NULL CHECK (json_valid(metadata)),  -- other front-matter fields
     source_id      INTEGER NOT NULL REFERENCES source (id)  -- the file it was read from
 ) STRICT;
@@ -77,9 +78,11 @@ CREATE TABLE scenario (
 CREATE TABLE keyword (
     id             INTEGER PRIMARY KEY,  -- number of the keyword, in alphabetical order
     text           TEXT NOT NULL UNIQUE,  -- as keywords.py extracts it
-    scenario_count INTEGER NOT NULL,  -- scenarios that hold it
-    fragment_count INTEGER NOT NULL   -- fragments with it in a tag, capability or scenario
+    stem           TEXT NOT NULL,         -- what its inflected forms share
+    scenario_count INTEGER NOT NULL,      -- scenarios that hold it
+    fragment_count INTEGER NOT NULL       -- fragments with it in a tag, capability or scenario
 ) STRICT;
+CREATE INDEX keyword_by_stem ON keyword (stem);
 
 CREATE TABLE keyword_suffix (
     suffix     TEXT NOT NULL,     -- every ending of a keyword: a range search here finds "contains"
@@ -95,8 +98,8 @@ CREATE TABLE posting (
 
 CREATE TABLE field_posting (
     keyword_id  INTEGER NOT NULL REFERENCES keyword (id),  -- a keyword
-    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- a fragment with it in a tag, capability or scenario
-    fields      INTEGER NOT NULL,  -- 1 tag + 2 capability + 4 scenario
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- a fragment with it in any field but the body
+    fields      INTEGER NOT NULL,  -- 1 tag + 2 capability + 4 scenario + 8 description + 16 title + 32 name
     PRIMARY KEY (keyword_id, fragment_id)
 ) STRICT, WITHOUT ROWID;
 

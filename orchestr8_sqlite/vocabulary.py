@@ -4,13 +4,14 @@ import hashlib
 import itertools
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.keywords import extract_keywords
+from orchestr8_sqlite.keywords import extract_keywords, stem
 from orchestr8_sqlite.model import Fragment
 
-TAG_FIELD, CAPABILITY_FIELD, SCENARIO_FIELD = 1, 2, 4
+SCENARIO_FIELD = 4
+SEARCHED_FIELDS = 1 | 2 | 4
 SCENARIO_DIGITS = 12
 
 
@@ -48,13 +49,13 @@ def write_vocabulary(
             postings[keyword].append(row)
             fields[keyword][fragment_row] |= SCENARIO_FIELD
     for fragment_row, fragment in enumerate(fragments, start=1):
-        for field, texts in ((TAG_FIELD, fragment.tags), (CAPABILITY_FIELD, fragment.capabilities)):
-            for keyword in extract_keywords("\n".join(texts)):
+        for field, text in _fields(fragment):
+            for keyword in extract_keywords(text):
                 fields[keyword][fragment_row] |= field
     vocabulary = list(enumerate(sorted(fields), start=1))
     connection.executemany(
-        "INSERT INTO keyword VALUES (?, ?, ?, ?)",
-        ((n, text, len(postings.get(text, ())), len(fields[text])) for n, text in vocabulary),
+        "INSERT INTO keyword VALUES (?, ?, ?, ?, ?)",
+        ((n, text, stem(text), len(postings.get(text, ())), _searchable(fields[text])) for n, text in vocabulary),
     )
     connection.executemany(
         "INSERT INTO keyword_suffix VALUES (?, ?)",
@@ -67,6 +68,20 @@ def write_vocabulary(
         "INSERT INTO field_posting VALUES (?, ?, ?)",
         ((n, row, mask) for n, text in vocabulary for row, mask in sorted(fields[text].items())),
     )
+
+
+def _searchable(masks: Mapping[int, int]) -> int:
+    """Return how many of the fragments hold a keyword where scenarios, tags and capabilities are searched."""
+    return sum(mask & SEARCHED_FIELDS > 0 for mask in masks.values())
+
+
+def _fields(fragment: Fragment) -> Iterator[tuple[int, str]]:
+    """Yield (bit, text) of every field but scenarios and body."""
+    yield 1, "\n".join(fragment.tags)
+    yield 2, "\n".join(fragment.capabilities)
+    yield 8, fragment.description
+    yield 16, fragment.title
+    yield 32, fragment.name
 
 
 def _suffixes(keyword: str) -> Iterator[str]:

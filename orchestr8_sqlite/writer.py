@@ -11,6 +11,7 @@ import sqlite_utils
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.keywords import index_text
 from orchestr8_sqlite.model import Candidate, Fragment, Library, Ranker, SourceFile
+from orchestr8_sqlite.tiers.weighted import name_words, rarities
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.vocabulary import scenario_ids, write_vocabulary
 
@@ -43,6 +44,7 @@ def write_library(connection: sqlite3.Connection, library: Library, settings: Ma
     write_vocabulary(connection, library.fragments, _write_scenarios(db, library.fragments))
     _write_references(db, library.fragments)
     _write_full_text(connection, library.fragments)
+    _write_name_weights(connection, library.fragments)
     db.table("diagnostic").insert_all(
         {
             "severity": d.severity.value,
@@ -114,6 +116,7 @@ def _write_fragments(
             "size": len(f.body.encode()),
             "token_estimate": f.token_estimate,
             "author_tokens": f.author_tokens,
+            "name_weight": 0.0,
             "metadata": _json(f.metadata),
             "source_id": sources[f.source.root, f.source.path],
         }
@@ -216,6 +219,16 @@ def _write_full_text(connection: sqlite3.Connection, fragments: Sequence[Fragmen
         ),
     )
     connection.execute("INSERT INTO fragment_text (fragment_text) VALUES ('optimize')")
+
+
+def _write_name_weights(connection: sqlite3.Connection, fragments: Sequence[Fragment]) -> None:
+    """Fill `name_weight`: how much the words of a name say together, which needs the finished full text."""
+    words = sorted({word for fragment in fragments for word in name_words(fragment.name)})
+    rarity = rarities(connection, words)
+    connection.executemany(
+        "UPDATE fragment SET name_weight = ? WHERE id = ?",
+        ((sum(rarity[word] for word in name_words(f.name)), number) for number, f in enumerate(fragments, start=1)),
+    )
 
 
 def _write_meta(db: sqlite_utils.Database, library: Library, settings: Mapping[str, str]) -> None:

@@ -57,7 +57,7 @@ def test_every_column_has_a_comment(empty: sqlite3.Connection) -> None:
 
 def test_wrong_type_is_refused(empty: sqlite3.Connection) -> None:
     with pytest.raises(sqlite3.IntegrityError):
-        empty.execute("INSERT INTO keyword VALUES (1, 'retry', 'many', 1)")
+        empty.execute("INSERT INTO keyword VALUES (1, 'retry', 'retri', 'many', 1)")
 
 
 @pytest.mark.parametrize("field", ["title", "tags", "capabilities", "scenarios", "description", "body"])
@@ -128,7 +128,7 @@ def test_score_evidence_adds_up_to_the_classic_score(library: list[Fragment], qu
         known = {row[0] for row in catalog.db.execute("SELECT text FROM keyword")}
         keywords = [keyword for keyword in extract_keywords(query) if keyword in known]
         request = MatchRequest(query, max_results=100, min_score=0, ranker=Ranker.CLASSIC)
-        found = match_keywords(catalog.db, request, keywords, {})
+        found = match_keywords(catalog.db, request, keywords)
         explained = catalog.db.execute(EVIDENCE, (str(keywords).replace("'", '"'),)).fetchall()
     assert dict(explained) == {candidate.uri: candidate.score for candidate in found.candidates}
 

@@ -25,7 +25,7 @@ SELECT c.keyword, p.fields, f.id, f.uri, f.category, f.name, f.title, f.token_es
   FROM containing c
   JOIN field_posting p ON p.keyword_id = c.keyword_id
   JOIN fragment f ON f.id = p.fragment_id
- WHERE {FILTERS}
+ WHERE p.fields & 7 AND {FILTERS}
 """
 
 BEST_SCENARIOS = """
