@@ -12,8 +12,9 @@ from dataclasses import replace
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker, Tier
+from orchestr8_sqlite.tiers.expansion import expand, expand_parts
 from orchestr8_sqlite.tiers.found import Found
-from orchestr8_sqlite.tiers.fuzzy import match_fuzzy, repair_typos
+from orchestr8_sqlite.tiers.fuzzy import match_fuzzy
 from orchestr8_sqlite.tiers.postings import match_keywords
 from orchestr8_sqlite.tiers.shortcut import match_quick
 from orchestr8_sqlite.tiers.weighted import document_frequencies, match_weighted
@@ -42,30 +43,27 @@ def find(catalog: Catalog, request: MatchRequest, *, quick: bool = True) -> Look
         found = match_quick(catalog.db, request, keywords)
         if found.candidates:
             return result(Tier.QUICK, found)
-    frequencies = document_frequencies(catalog.db, keywords)
-    match_indexed = match_keywords if request.ranker is Ranker.CLASSIC else match_weighted
-    indexed = match_indexed(catalog.db, request, keywords)
-    unknown = tuple(word for word in keywords if not frequencies[word])
+    counts = document_frequencies(catalog.db, keywords)
+    unknown = tuple(word for word in keywords if not counts[word])
+    if request.ranker is Ranker.CLASSIC:
+        return result(*_classic(catalog, request, keywords), unknown)
+    expansions = expand(catalog.db, keywords, counts)
+    read_as = {expansion.word: expansion.form for expansion in expansions if expansion.how == "typo"}
+    unknown = tuple(word for word in unknown if word not in read_as)
+    tier, found = Tier.INDEX, match_weighted(catalog.db, request, keywords, counts, expansions)
+    if found.total < ENOUGH:
+        expansions += expand_parts(catalog.db, keywords)
+        tier, found = Tier.FUZZY, match_weighted(catalog.db, request, keywords, counts, expansions)
+    return replace(result(tier, found, unknown), read_as=read_as)
+
+
+def _classic(catalog: Catalog, request: MatchRequest, keywords: Sequence[str]) -> tuple[Tier, Found]:
+    """Return the answer of tier 2 where it is enough, else that of tier 3 unless it knows even less."""
+    indexed = match_keywords(catalog.db, request, keywords)
     if indexed.total >= ENOUGH:
-        return result(Tier.INDEX, indexed, unknown)
-    fuzzy = match_fuzzy(catalog.db, request, _repaired(catalog, request, keywords, unknown))
-    if fuzzy.total < indexed.total:
-        return result(Tier.INDEX, indexed, unknown)
-    return result(Tier.FUZZY, fuzzy, unknown)
-
-
-def _repaired(catalog: Catalog, request: MatchRequest, keywords: Sequence[str], unknown: Sequence[str]) -> list[str]:
-    """Return the keywords with typos replaced, where at least half of the request is then understood.
-
-    A repaired word counts half: one lucky neighbour must not make sense of a nonsense request.
-    """
-    if request.ranker is Ranker.CLASSIC or not unknown:
-        return list(keywords)
-    repairs = repair_typos(catalog.db, unknown)
-    understood = len(keywords) - len(unknown) + len(repairs) / 2
-    if understood < len(keywords) / 2:
-        return list(keywords)
-    return list(dict.fromkeys(repairs.get(word, word) for word in keywords))
+        return Tier.INDEX, indexed
+    fuzzy = match_fuzzy(catalog.db, request, keywords)
+    return (Tier.FUZZY, fuzzy) if fuzzy.total >= indexed.total else (Tier.INDEX, indexed)
 
 
 def _result(

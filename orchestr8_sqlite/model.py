@@ -212,9 +212,9 @@ class Statement:
 class LookupResult:
     """The answer to a request before it becomes text: candidates best first, and how they were found.
 
-    `total` counts the fragments that match under the request's filters, listed or not. `statement` is the
-    one that found the candidates.
-    `uncovered` holds the query's keywords that the index does not know; `nearest_tags` what it knows instead.
+    `total` counts the fragments that match under the request's filters, listed or not. `read_as` maps words
+    that were taken for typos to what they were read as. `uncovered` holds the query's keywords that the index
+    does not know, `nearest_tags` what it knows instead. `statement` is the one that found the candidates.
     """
 
     request: MatchRequest
@@ -224,4 +224,5 @@ class LookupResult:
     total: int
     uncovered: tuple[str, ...] = ()
     nearest_tags: tuple[str, ...] = ()
+    read_as: Mapping[str, str] = field(default_factory=dict)
     statement: Statement | None = field(default=None, repr=False)

@@ -57,6 +57,7 @@ def to_json(result: LookupResult) -> dict[str, object]:
             }
             for c in result.candidates
         ],
+        "readAs": dict(result.read_as),
         "uncovered": list(result.uncovered),
         "nearestTags": list(result.nearest_tags),
     }
@@ -125,10 +126,14 @@ def _list(
 
 
 def _how_to_load(result: LookupResult) -> str:
-    line = "To load: tool `load` or read the URI."
+    lines = []
+    if result.read_as:
+        lines.append(
+            "Read " + ", ".join(f"{one_line(a, 30)} as {one_line(b, 30)}" for a, b in result.read_as.items()) + "."
+        )
     if result.uncovered:
-        line = f"Not in the library: {', '.join(one_line(word, 30) for word in result.uncovered[:5])}.\n{line}"
-    return line
+        lines.append(f"Not in the library: {', '.join(one_line(word, 30) for word in result.uncovered[:5])}.")
+    return "\n".join([*lines, "To load: tool `load` or read the URI."])
 
 
 def _nothing(result: LookupResult) -> str:

@@ -131,7 +131,7 @@ def test_printed_sql_gives_the_same_answer_in_the_sqlite_shell(
 
 
 def test_printed_sql_of_a_fuzzy_answer_says_that_its_rows_are_weighed_afterwards(run: Run, index: Path) -> None:
-    assert run("search", "jitte", "--db", index, "--sql")[1].startswith(
+    assert run("search", "jitte", "--db", index, "--sql", "--ranker", "classic")[1].startswith(
         "-- tier: fuzzy; the rows are weighed in Python"
     )
 

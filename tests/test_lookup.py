@@ -97,7 +97,7 @@ def test_typo_in_a_request_that_is_otherwise_understood_is_repaired(make_catalog
         *(make_fragment(f"other{n}", "Something else") for n in range(3)),
     )
     found = find(catalog, MatchRequest("kuberntes deploying"))
-    assert (ids(found), found.uncovered) == (["skills/a"], ("kuberntes",))
+    assert (ids(found), found.read_as, found.uncovered) == (["skills/a"], {"kuberntes": "kubernetes"}, ())
 
 
 def test_one_lucky_neighbour_makes_no_sense_of_nonsense(make_catalog: MakeCatalog) -> None:

@@ -17,14 +17,15 @@ from orchestr8_sqlite.keywords import extract_keywords, index_text
 from orchestr8_sqlite.model import Fragment, MatchRequest
 from orchestr8_sqlite.tiers import weighted
 from orchestr8_sqlite.tiers.found import Found
-from orchestr8_sqlite.tiers.weighted import DEFAULT_MATCHES, match_weighted
+from orchestr8_sqlite.tiers.weighted import DEFAULT_MATCHES, document_frequencies, match_weighted
 from orchestr8_sqlite.uris import fragment_uri
 
 PORTER = Stemmer.Stemmer("porter")
 
 
 def match(catalog: Catalog, request: MatchRequest) -> Found:
-    return match_weighted(catalog.db, request, extract_keywords(request.query))
+    keywords = extract_keywords(request.query)
+    return match_weighted(catalog.db, request, keywords, document_frequencies(catalog.db, keywords))
 
 
 def default(catalog: Catalog, query: str, **options: object) -> list[str]:
@@ -217,7 +218,7 @@ def test_long_request_finds_what_its_rare_words_name(make_catalog: MakeCatalog) 
 def test_statement_reads_no_whole_table(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(make_fragment("a", "Adding retry", tags=("api",)))
     parameters: dict[str, object] = {
-        "words": '[["retry", "retri", 1.0]]',
+        "words": '[["retry", "retry", "retri", 1.0, 1.0]]',
         "ideal": 1.0,
         "categories": '["skill"]',
         "tags": '["api"]',

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from orchestr8_sqlite.cli.options import Database, Json, print_json
-from orchestr8_sqlite.model import LookupResult, Tier
+from orchestr8_sqlite.model import LookupResult, Ranker, Tier
 from orchestr8_sqlite.parameters import make_request
 
 Many = Annotated[list[str] | None, typer.Option(show_default=False)]
@@ -84,7 +84,11 @@ def load(
 def _paste(result: LookupResult) -> str:
     """Return the statement that answered with its parameters, as the sqlite3 shell reads it."""
     assert result.statement is not None
-    note = "; the rows are weighed in Python" if result.tier is Tier.FUZZY else ""
+    note = (
+        "; the rows are weighed in Python"
+        if result.tier is Tier.FUZZY and result.request.ranker is Ranker.CLASSIC
+        else ""
+    )
     head = f"-- tier: {result.tier.value}{note}"
     return f"{head}\n{_parameters(result.statement.parameters)}\n{result.statement.sql.strip()};"
 

@@ -1,4 +1,4 @@
-"""Tier 3: every fragment with any evidence in tags, capabilities or scenarios, weighed in Python.
+"""Tier 3 of the classic ranker: every fragment with any evidence in tags, capabilities or scenarios, weighed in Python.
 
 SQL returns all rows whose field keywords contain a query keyword (not a ranked guess at the best),
 so nothing that a full scan would rank is lost.
@@ -6,9 +6,8 @@ so nothing that a full scan would rank is lost.
 
 import json
 import sqlite3
-import string
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from orchestr8_sqlite.keywords import extract_keywords
@@ -34,17 +33,12 @@ SELECT s.fragment_id, s.text, s.ordinal
  ORDER BY s.fragment_id, s.ordinal
 """
 
-KNOWN_WORDS = "SELECT text, fragment_count FROM keyword WHERE text IN (SELECT value FROM json_each(:words))"
-
 FIELD_POINTS = {1: 10, 2: 8, 4: 5}
 """Points for a query keyword in a tag, a capability, a scenario; the keys are bits of field_posting.fields."""
 
 CATEGORY_POINTS = 15
 SHORT_POINTS = 5
 SHORT_TOKENS = 1000
-
-MIN_TYPO_LENGTH = 4
-ALPHABET = string.ascii_lowercase + string.digits
 
 
 def match_fuzzy(db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> Found:
@@ -85,32 +79,3 @@ def _with_scenarios(
         if held > best.get(fragment_id, (-1, ""))[0]:
             best[fragment_id] = held, text
     return [replace(c, scenario=best[c.fragment_id][1]) if c.fragment_id in best else c for c in candidates]
-
-
-def repair_typos(db: sqlite3.Connection, words: Sequence[str]) -> dict[str, str]:
-    """Return for each of *words* the most used keyword of the index that is one edit away, where there is one.
-
-    An edit is a letter more, less, other, or two neighbours swapped. Words below four letters are left alone.
-    """
-    repairs = {}
-    for word in words:
-        if len(word) < MIN_TYPO_LENGTH:
-            continue
-        known = db.execute(KNOWN_WORDS, {"words": json.dumps(sorted(set(_edits(word))), ensure_ascii=False)})
-        nearest = min(known, key=lambda row: (-row[1], row[0]), default=None)
-        if nearest is not None:
-            repairs[word] = nearest[0]
-    return repairs
-
-
-def _edits(word: str) -> Iterator[str]:
-    for at in range(len(word) + 1):
-        before, after = word[:at], word[at:]
-        for letter in ALPHABET:
-            yield before + letter + after
-            if after:
-                yield before + letter + after[1:]
-        if after:
-            yield before + after[1:]
-        if len(after) > 1:
-            yield before + after[1] + after[0] + after[2:]

@@ -1,8 +1,9 @@
-"""Tier 2 of the default ranker: which fields hold which words of the query, weighed in one SQL statement.
+"""Tiers 2 and 3 of the default ranker: which fields hold which words of the query, weighed in one SQL statement.
 
 For each word of the query and each fragment, x is the sum of the weights of the fields that hold the
 word or an inflected form of it, and the word earns its rarity times x / (x + SATURATION): the first
-field counts most, no single word can win by standing everywhere. The share of the name's words that
+field counts most, no single word can win by standing everywhere. Of the forms that a word may stand for
+(itself, a repaired typo, …) the one that earns most counts. The share of the name's words that
 the query covers is added. The printed score maps the sum, as a share of what the rarest words of the
 query could earn, to 0..100.
 """
@@ -10,10 +11,11 @@ query could earn, to 0..100.
 import json
 import math
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from orchestr8_sqlite.keywords import extract_keywords, stem
 from orchestr8_sqlite.model import MatchRequest
+from orchestr8_sqlite.tiers.expansion import Expansion
 from orchestr8_sqlite.tiers.found import FILTERS, Found, filter_parameters, run
 
 NAME, TITLE, DESCRIPTION, SCENARIO, CAPABILITY, TAG = 32, 16, 8, 4, 2, 1
@@ -45,22 +47,25 @@ FIELD_SUM = " + ".join(f"{weight} * max(fields & {bit} > 0)" for bit, weight in 
 
 DEFAULT_MATCHES = f"""
 WITH
-query (word, stem, rarity) AS (
-    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]')
+query (word, form, stem, rarity, factor) AS (
+    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
+           json_extract(value, '$[3]'), json_extract(value, '$[4]')
       FROM json_each(:words)),
-evidence (fragment_id, word, rarity, fields) AS (
-    SELECT p.fragment_id, query.word, query.rarity, p.fields
+evidence (fragment_id, word, form, rarity, fields) AS (
+    SELECT p.fragment_id, query.word, query.form, query.rarity * query.factor, p.fields
       FROM query JOIN keyword k ON k.stem = query.stem JOIN field_posting p ON p.keyword_id = k.id
     UNION ALL
-    SELECT body.rowid, query.word, query.rarity, 0
-      FROM query JOIN fragment_text body ON body.fragment_text MATCH 'body : "' || query.word || '"'),
-found (fragment_id, rarity, weight, in_name, coverage) AS (
-    SELECT fragment_id, rarity, {FIELD_SUM} + {BODY_WEIGHT} * max(fields = 0), max(fields & {NAME} > 0),
+    SELECT body.rowid, query.word, query.form, query.rarity * query.factor, 0
+      FROM query JOIN fragment_text body ON body.fragment_text MATCH 'body : "' || query.form || '"'),
+found (fragment_id, word, rarity, weight, in_name, coverage) AS (
+    SELECT fragment_id, word, rarity, {FIELD_SUM} + {BODY_WEIGHT} * max(fields = 0), max(fields & {NAME} > 0),
            CASE WHEN max(fields) > 0 THEN 1.0 ELSE {BODY_COVERAGE} END
-      FROM evidence GROUP BY fragment_id, word),
+      FROM evidence GROUP BY fragment_id, word, form),
+best_form (fragment_id, earned, covered, named) AS (
+    SELECT fragment_id, max(rarity * weight / (weight + {SATURATION}.0)), rarity * coverage, rarity * in_name
+      FROM found GROUP BY fragment_id, word),
 earned (fragment_id, words, coverage, name_rarity) AS (
-    SELECT fragment_id, sum(rarity * weight / (weight + {SATURATION}.0)), sum(rarity * coverage), sum(rarity * in_name)
-      FROM found GROUP BY fragment_id),
+    SELECT fragment_id, sum(earned), sum(covered), sum(named) FROM best_form GROUP BY fragment_id),
 share AS (
     SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate,
            (earned.words + {NAME_SHARE} * earned.coverage * min(1.0, earned.name_rarity / max(f.name_weight, 1e-9)))
@@ -84,17 +89,45 @@ SELECT best.id, best.uri, best.category, best.name, best.title, best.token_estim
 """
 
 
-def match_weighted(db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> Found:
-    """Return the fragments that hold any of *keywords* or an inflected form, best first; ties go by URI."""
+def match_weighted(
+    db: sqlite3.Connection,
+    request: MatchRequest,
+    keywords: Sequence[str],
+    counts: Mapping[str, int],
+    expansions: Sequence[Expansion] = (),
+) -> Found:
+    """Return the fragments that hold any of *keywords* or an inflected form, best first; ties go by URI.
+
+    Args:
+        counts: In how many fragments each keyword stands.
+        expansions: Other words that stand in for them.
+    """
     words = list({stem(keyword): keyword for keyword in reversed(keywords)}.values())[::-1]
-    size, counts = _size(db), document_frequencies(db, words)
+    size = _size(db)
     rarity = {word: _rarity(size, counts[word]) for word in words}
+    forms = rarities(db, list({expansion.form for expansion in expansions}))
+    rows = [(word, word, stem(word), rarity[word], 1.0) for word in words if counts[word]]
+    rows += [(e.word, e.form, stem(e.form), forms[e.form], e.factor) for e in expansions if e.word in rarity]
     parameters = {
-        "words": json.dumps([(word, stem(word), rarity[word]) for word in words if counts[word]], ensure_ascii=False),
-        "ideal": _ideal([rarity[word] * (1 if counts[word] else UNKNOWN_WORD) for word in words]),
+        "words": json.dumps(rows, ensure_ascii=False),
+        "ideal": _ideal([_wanted(word, counts, rarity, forms, expansions) for word in words]),
         **filter_parameters(request),
     }
     return run(db, DEFAULT_MATCHES, parameters)
+
+
+def _wanted(
+    word: str,
+    counts: Mapping[str, int],
+    rarity: Mapping[str, float],
+    forms: Mapping[str, float],
+    expansions: Sequence[Expansion],
+) -> float:
+    """Return what a word contributes to the ideal: its rarity, or where it is unknown that of its best form."""
+    if counts[word]:
+        return rarity[word]
+    known = [forms[expansion.form] for expansion in expansions if expansion.word == word]
+    return max(known, default=rarity[word] * UNKNOWN_WORD)
 
 
 def _ideal(rarity: Sequence[float]) -> float:
