@@ -247,7 +247,9 @@ def test_search_answers_from_the_bundled_index_without_any_setting(run: Run, mon
     assert "orchestr8://skills/security-authentication-jwt" in out
 
 
-@pytest.mark.parametrize("command", ["build", "serve", "search", "load", "sql", "stats", "lint", "path", "export"])
+@pytest.mark.parametrize(
+    "command", ["build", "serve", "search", "load", "sql", "stats", "lint", "eval", "path", "export"]
+)
 def test_every_command_shows_an_example_in_its_help(run: Run, command: str) -> None:
     _, out, _ = run(command, "--help")
     assert "Example: " in out

@@ -27,7 +27,8 @@ def test_every_command_is_in_the_readme() -> None:
     table = text.split("## Commands")[1].split("\n## ")[0]
     for command in app.registered_commands:
         assert command.callback is not None
-        assert re.search(rf"`{command.callback.__name__}\b", table), command.callback.__name__
+        name = command.name or command.callback.__name__
+        assert re.search(rf"`{name}\b", table), name
 
 
 def test_tracked_texts_name_no_path_of_a_machine() -> None:

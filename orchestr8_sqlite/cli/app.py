@@ -3,7 +3,7 @@
 import typer
 
 from orchestr8_sqlite import __version__
-from orchestr8_sqlite.cli import build, inspect, query, serve
+from orchestr8_sqlite.cli import build, evaluate, inspect, query, serve
 
 app = typer.Typer(
     name="orchestr8-sqlite",
@@ -21,6 +21,7 @@ app.command()(query.load)
 app.command()(inspect.sql)
 app.command()(inspect.stats)
 app.command()(build.lint)
+app.command("eval")(evaluate.evaluate)
 app.command()(inspect.path)
 app.command()(inspect.export)
 

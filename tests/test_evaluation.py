@@ -1,0 +1,139 @@
+"""Measures of ranked answers: worked by hand, and equal to an independent scorer on real judgements."""
+
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import SHARED, MakeCatalog, build, make_fragment, needs_shared
+
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.evaluation import (
+    JudgedQuery,
+    StratumScore,
+    bootstrap_interval,
+    document_names,
+    false_answers,
+    format_run,
+    read_qrels,
+    read_queries,
+    run_queries,
+    score_run,
+)
+from orchestr8_sqlite.model import Ranker
+
+QUERIES = [
+    JudgedQuery("q1", "retry", "kw"),
+    JudgedQuery("q2", "cache", "nl"),
+    JudgedQuery("q3", "bread", "none"),
+]
+QRELS = {"q1": {"a": 2, "b": 1, "c": 0}, "q2": {"d": 1}}
+
+
+def scores(run: dict[str, list[tuple[str, float]]]) -> dict[str, StratumScore]:
+    return {score.stratum: score for score in score_run(QUERIES, QRELS, run)}
+
+
+def test_measures_of_a_ranking_worked_by_hand() -> None:
+    found = scores({"q1": [("c", 9.0), ("b", 8.0), ("a", 7.0)], "q2": [("d", 1.0)]})
+    gained = 1 / math.log2(3) + 2 / math.log2(4)
+    ideal = 2 / math.log2(2) + 1 / math.log2(3)
+    kw = found["kw"].means
+    assert kw["nDCG@10"] == pytest.approx(gained / ideal)
+    assert (kw["MRR@10"], kw["R@5"], kw["S@1"]) == (0.5, 1.0, 0.0)
+    assert set(found["nl"].means.values()) == {1.0}
+    assert found["ALL"].means["MRR@10"] == 0.75
+    assert (found["ALL"].queries, "none" in found) == (2, False)
+
+
+def test_query_without_an_answer_counts_nothing() -> None:
+    assert set(scores({"q1": [("a", 1.0)]})["nl"].means.values()) == {0.0}
+
+
+def test_best_grade_is_asked_of_the_first_result() -> None:
+    assert scores({"q1": [("b", 2.0), ("a", 1.0)]})["kw"].means["S@1"] == 0.0
+    assert scores({"q1": [("a", 2.0), ("b", 1.0)]})["kw"].means["S@1"] == 1.0
+
+
+def test_false_answers_are_those_to_queries_that_nothing_fits() -> None:
+    assert false_answers(QUERIES, {"q3": [("a", 1.0)]}) == 1.0
+    assert false_answers(QUERIES, {"q3": []}) == 0.0
+    assert false_answers(QUERIES[:2], {}) is None
+
+
+def test_interval_of_equal_values_is_that_value_and_is_the_same_every_time() -> None:
+    assert bootstrap_interval([0.5] * 20) == (0.5, 0.5)
+    low, high = bootstrap_interval([0.0, 1.0] * 20)
+    assert low < 0.5 < high
+    assert bootstrap_interval([0.0, 1.0] * 20) == (low, high)
+
+
+def test_documents_go_by_the_name_that_the_judgements_use(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("a"), make_fragment("b"), make_fragment("c"))
+    names = document_names(catalog, {"q": {"orchestr8://skills/a": 1, "skills/b": 1}})
+    assert names == {
+        "orchestr8://skills/a": "orchestr8://skills/a",
+        "orchestr8://skills/b": "skills/b",
+        "orchestr8://skills/c": "skills/c",
+    }
+
+
+def test_run_holds_the_documents_in_order_and_its_file_the_trec_form(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment("a", "Adding retry", tags=("retry",)),
+        make_fragment("b", "Adding retry"),
+        make_fragment("z", "Tea"),
+    )
+    report = run_queries(catalog, QUERIES[:1], document_names(catalog, {}), Ranker.DEFAULT)
+    assert [document for document, _ in report.run["q1"]] == ["skills/a", "skills/b"]
+    assert report.index_tokens < report.catalog_tokens
+    assert format_run(report.run, "t") == "q1 Q0 skills/a 1 100 t\nq1 Q0 skills/b 2 99 t\n"
+
+
+def test_input_that_is_not_of_the_form_is_said_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"id": "1", "text": "x"}\n{"id": "2"}\n', encoding="utf-8")
+    with pytest.raises(RequestError, match=r"q\.jsonl:2: expected"):
+        read_queries(tmp_path / "q.jsonl")
+    (tmp_path / "qrels.tsv").write_text("# comment\nq1\ta\tgood\n", encoding="utf-8")
+    with pytest.raises(RequestError, match=r"qrels\.tsv:2: expected"):
+        read_qrels(tmp_path / "qrels.tsv")
+
+
+@needs_shared
+@pytest.mark.slow
+@pytest.mark.parametrize("ranker", list(Ranker))
+def test_figures_equal_those_of_the_independent_scorer(tmp_path: Path, ranker: Ranker) -> None:
+    judged = SHARED / "eval" / "dev" / "orchestr8"
+    queries, qrels = read_queries(judged / "queries.jsonl"), read_qrels(judged / "qrels.tsv")
+    with Catalog.open(build(SHARED / "corpora" / "orchestr8", tmp_path / "o8.db")) as catalog:
+        report = run_queries(catalog, queries, document_names(catalog, qrels), ranker)
+    (tmp_path / "o8.run").write_text(format_run(report.run, "t"), encoding="utf-8")
+    scorer = str(SHARED / "eval" / "score.py")
+    command = [sys.executable, scorer, "--set", str(judged), "--run", str(tmp_path / "o8.run")]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    header = next(line for line in printed.splitlines() if line.startswith("stratum")).split()
+    for score in score_run(queries, qrels, report.run):
+        row = next(line for line in printed.splitlines() if line.startswith(score.stratum)).split()
+        theirs = dict(zip(header, row, strict=True))
+        assert {name: float(theirs[name]) for name in score.means} == pytest.approx(score.means, abs=0.00051)
+    low, high = score_run(queries, qrels, report.run)[0].interval
+    interval = re.search(r"nDCG@10 95% bootstrap CI \[([\d.]+), ([\d.]+)\]", printed)
+    assert interval is not None
+    assert (low, high) == pytest.approx(tuple(map(float, interval.groups())), abs=0.00051)
+
+
+@needs_shared
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "floor"), [("orchestr8", 0.77), ("skills", 0.72)])
+def test_default_ranker_is_as_good_as_the_docs_say_on_judged_queries(tmp_path: Path, name: str, floor: float) -> None:
+    judged = SHARED / "eval" / "dev" / name
+    queries, qrels = read_queries(judged / "queries.jsonl"), read_qrels(judged / "qrels.tsv")
+    with Catalog.open(build(SHARED / "corpora" / name, tmp_path / "index.db")) as catalog:
+        names = document_names(catalog, qrels)
+        default, classic = (run_queries(catalog, queries, names, ranker).run for ranker in Ranker)
+    reached = score_run(queries, qrels, default)[0].means["nDCG@10"]
+    assert reached >= floor
+    assert reached > score_run(queries, qrels, classic)[0].means["nDCG@10"] + 0.2
