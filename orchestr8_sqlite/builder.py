@@ -17,8 +17,9 @@ from orchestr8_sqlite.integrity import check_index
 from orchestr8_sqlite.library import Progress, read_library
 from orchestr8_sqlite.lookup import QUICK_MIN_SCORE, find
 from orchestr8_sqlite.model import Candidate, Diagnostic, Library, MatchRequest, Ranker, Severity
+from orchestr8_sqlite.synonyms import read_synonyms
 from orchestr8_sqlite.tiers.shortcut import DEPTH
-from orchestr8_sqlite.writer import create_schema, write_library, write_quick_lookups
+from orchestr8_sqlite.writer import create_schema, write_library, write_quick_lookups, write_synonyms
 
 QUICK_LOOKUPS = 20
 """Keywords with a precomputed answer: those that most fragments hold. Source: shared/seeds/index-lookup.md."""
@@ -84,7 +85,7 @@ def build_index(
         _refuse_problems(library)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        meta = _write(temporary, library, {"category": category or ""})
+        meta = _write(temporary, library, read_synonyms(roots), {"category": category or ""})
         size = temporary.stat().st_size
         _put_in_place(temporary, target)
     except (OSError, sqlite3.Error) as problem:
@@ -133,7 +134,9 @@ def _refuse_problems(library: Library) -> None:
         raise BuildError(f"{lines}\nNot built: {len(problems)} problems, and strict mode allows none.")
 
 
-def _write(path: Path, library: Library, settings: dict[str, str]) -> dict[str, str]:
+def _write(
+    path: Path, library: Library, synonyms: Sequence[tuple[str, str, str]], settings: dict[str, str]
+) -> dict[str, str]:
     """Write and check the database at *path* and return its `meta` table."""
     db = sqlite3.connect(path, isolation_level=None)
     try:
@@ -141,6 +144,7 @@ def _write(path: Path, library: Library, settings: dict[str, str]) -> dict[str, 
         create_schema(db)
         db.execute("BEGIN")
         write_library(db, library, settings)
+        write_synonyms(db, synonyms)
         catalog = Catalog(db, path, identity=(0, 0, 0))
         for ranker in Ranker:
             write_quick_lookups(db, ranker, _quick_answers(catalog, ranker))

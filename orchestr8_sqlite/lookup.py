@@ -33,7 +33,15 @@ def find(catalog: Catalog, request: MatchRequest, *, quick: bool = True) -> Look
 
     Args:
         quick: Whether precomputed answers may be used; the build that makes them says no.
+
+    Raises:
+        CatalogError: The index is damaged.
     """
+    with catalog.reading():
+        return _find(catalog, request, quick=quick)
+
+
+def _find(catalog: Catalog, request: MatchRequest, *, quick: bool) -> LookupResult:
     keywords = tuple(extract_keywords(request.query))
 
     def result(tier: Tier, found: Found, unknown: tuple[str, ...] = ()) -> LookupResult:

@@ -103,6 +103,13 @@ CREATE TABLE field_posting (
     PRIMARY KEY (keyword_id, fragment_id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE synonym (
+    word TEXT NOT NULL,     -- one to three keywords of a request, separated by spaces
+    form TEXT NOT NULL,     -- a keyword that stands in for them
+    how  TEXT NOT NULL CHECK (how IN ('synonym', 'related')),  -- another name, or what may be needed
+    PRIMARY KEY (word, form)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE quick_lookup (
     ranker      TEXT NOT NULL CHECK (ranker IN ('default', 'classic')),  -- whose scores these are
     query       TEXT NOT NULL,     -- normalised: keywords separated by spaces

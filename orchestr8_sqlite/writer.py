@@ -3,13 +3,13 @@
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 
 import sqlite_utils
 
 from orchestr8_sqlite import __version__
-from orchestr8_sqlite.keywords import index_text
+from orchestr8_sqlite.keywords import index_text, stem
 from orchestr8_sqlite.model import Candidate, Fragment, Library, Ranker, SourceFile
 from orchestr8_sqlite.tiers.weighted import name_words, rarities
 from orchestr8_sqlite.uris import fragment_uri
@@ -59,6 +59,14 @@ def write_library(connection: sqlite3.Connection, library: Library, settings: Ma
         for d in library.diagnostics
     )
     _write_meta(db, library, settings)
+
+
+def write_synonyms(connection: sqlite3.Connection, synonyms: Iterable[tuple[str, str, str]]) -> None:
+    """Write the (words, form, how) rows of the synonym files whose form the index knows."""
+    connection.executemany(
+        "INSERT INTO synonym SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM keyword WHERE stem = ?4)",
+        ((words, form, how, stem(form)) for words, form, how in synonyms),
+    )
 
 
 def write_quick_lookups(

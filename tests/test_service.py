@@ -1,5 +1,6 @@
 """Reading, searching and loading through one `Service`, as both doors do."""
 
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -292,3 +293,15 @@ def test_threads_get_the_answers_of_their_own_requests(service: Service) -> None
     for answers in got.values():
         assert all(text == expected[query] for query, text in answers[:-1])
         assert answers[-1][1].startswith("# Retry")
+
+
+def test_damaged_index_is_one_sentence(tmp_path: Path) -> None:
+    path = build(write_files(tmp_path / "library", {"skills/a.md": "# A\n\nText.\n"}), tmp_path / "index.db")
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TABLE synonym")
+    connection.commit()
+    connection.close()
+    service = Service(Settings(path, "info", 10))
+    with pytest.raises(CatalogError, match=r"cannot be read \(no such table: synonym\); build it again"):
+        service.search(MatchRequest("retry calls"))
+    service.close()

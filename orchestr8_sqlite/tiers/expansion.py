@@ -12,13 +12,17 @@ import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-FACTORS = {"typo": 0.8, "joined": 0.9, "part": 0.5}
+FACTORS = {"joined": 0.9, "synonym": 0.8, "typo": 0.8, "part": 0.5, "related": 0.4}
 MIN_TYPO_LENGTH = 4
 MIN_PART_LENGTH = 3
 MAX_PARTS = 20
 ALPHABET = string.ascii_lowercase + string.digits
 
 KNOWN_WORDS = "SELECT text, fragment_count FROM keyword WHERE text IN (SELECT value FROM json_each(:words))"
+SYNONYMS = "SELECT word, form, how FROM synonym WHERE word IN (SELECT value FROM json_each(:words)) ORDER BY word, form"
+MAX_WORDS = 3
+"""Words in a row that may have a synonym together."""
+
 CONTAINING_WORDS = """
 SELECT k.text
   FROM keyword_suffix x JOIN keyword k ON k.id = x.keyword_id
@@ -54,7 +58,8 @@ def expand(db: sqlite3.Connection, keywords: Sequence[str], counts: Mapping[str,
     repairs = repair_typos(db, unknown)
     if len(keywords) - len(unknown) + len(repairs) / 2 < len(keywords) / 2:
         repairs = {}
-    return [*_joined(db, keywords), *(Expansion(word, form, "typo") for word, form in repairs.items())]
+    typos = [Expansion(word, form, "typo") for word, form in repairs.items()]
+    return [*_joined(db, keywords), *typos, *_synonyms(db, keywords)]
 
 
 def expand_parts(db: sqlite3.Connection, keywords: Sequence[str]) -> list[Expansion]:
@@ -90,6 +95,17 @@ def _joined(db: sqlite3.Connection, keywords: Sequence[str]) -> Iterator[Expansi
         if first + second in known and first + second not in keywords:
             yield Expansion(first, first + second, "joined")
             yield Expansion(second, first + second, "joined")
+
+
+def _synonyms(db: sqlite3.Connection, keywords: Sequence[str]) -> Iterator[Expansion]:
+    """Yield other names of the words, and of up to MAX_WORDS in a row; the first word of a row stands for all."""
+    rows: dict[str, str] = {}
+    for length in range(MAX_WORDS, 0, -1):
+        for at in range(len(keywords) - length + 1):
+            rows[" ".join(keywords[at : at + length])] = keywords[at]
+    for words, form, how in db.execute(SYNONYMS, {"words": json.dumps(list(rows), ensure_ascii=False)}):
+        if form not in keywords:
+            yield Expansion(rows[words], form, how)
 
 
 def _known(db: sqlite3.Connection, words: Sequence[str]) -> dict[str, int]:
