@@ -27,7 +27,6 @@ NO_ANSWER = "none"
 
 ALL = "ALL"
 MEASURES = ("nDCG@10", "nDCG@5", "MRR@10", "R@5", "R@15", "S@1")
-LIBRARY_NAMES = {"MRR@10": "RR@10"}
 DEPTH = 100
 RESAMPLES = 2000
 
@@ -193,7 +192,13 @@ def _measure(queries: Iterable[JudgedQuery], qrels: Qrels, run: Run) -> dict[str
     ranked = {id_: {doc: -rank for rank, (doc, _) in enumerate(run.get(id_, ()))} for id_ in ids}
     judged = {id_: dict(qrels[id_]) for id_ in ids if id_ in qrels}
     values: dict[str, dict[str, float]] = {name: dict.fromkeys(ids, 0.0) for name in MEASURES}
-    wanted = {ir_measures.parse_measure(LIBRARY_NAMES.get(name, name)): name for name in MEASURES if name != "S@1"}
+    wanted = {
+        ir_measures.nDCG @ 10: "nDCG@10",
+        ir_measures.nDCG @ 5: "nDCG@5",
+        ir_measures.RR @ 10: "MRR@10",
+        ir_measures.R @ 5: "R@5",
+        ir_measures.R @ 15: "R@15",
+    }
     for metric in ir_measures.iter_calc(list(wanted), judged, ranked):
         values[wanted[metric.measure]][metric.query_id] = float(metric.value)
     for id_ in ids:

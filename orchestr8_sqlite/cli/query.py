@@ -50,7 +50,8 @@ def search(
             "ranker": ranker,
         }
     )
-    answer = Service(read_settings(db)).search(request)
+    with Service(read_settings(db)) as service:
+        answer = service.search(request)
     assert answer.result is not None
     if sql:
         typer.echo(_paste(answer.result))
@@ -74,7 +75,8 @@ def load(
     from orchestr8_sqlite.service import Service
     from orchestr8_sqlite.settings import read_settings
 
-    answer = Service(read_settings(db)).load(uris, max_tokens=max_tokens, related=related)
+    with Service(read_settings(db)) as service:
+        answer = service.load(uris, max_tokens=max_tokens, related=related)
     if as_json:
         print_json({"uris": uris, "tokens": answer.tokens, "text": answer.text})
     else:
