@@ -4,6 +4,7 @@ A build writes to a temporary file beside the target, checks it, and renames it 
 Whatever goes wrong before the rename leaves the old index as it was.
 """
 
+import hashlib
 import os
 import sqlite3
 import time
@@ -83,9 +84,11 @@ def build_index(
     library = read_library(roots, category=category, progress=progress)
     if strict:
         _refuse_problems(library)
+    synonyms = read_synonyms(roots)
+    settings = {"category": category or "", "synonyms": hashlib.sha256(repr(synonyms).encode()).hexdigest()[:16]}
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        meta = _write(temporary, library, read_synonyms(roots), {"category": category or ""})
+        meta = _write(temporary, library, synonyms, settings)
         size = temporary.stat().st_size
         _put_in_place(temporary, target)
     except (OSError, sqlite3.Error) as problem:

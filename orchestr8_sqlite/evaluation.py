@@ -72,7 +72,7 @@ def read_queries(path: Path) -> list[JudgedQuery]:
     """Return the queries of a JSON Lines file with `id`, `text` and, where it has them, `stratum`.
 
     Raises:
-        RequestError: A line is not of that form.
+        RequestError: A line is not of that form, or there is no answerable query.
     """
     queries = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -83,6 +83,8 @@ def read_queries(path: Path) -> list[JudgedQuery]:
             queries.append(JudgedQuery(str(value["id"]), str(value["text"]), str(value.get("stratum") or ALL)))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise RequestError(f'{path.name}:{number}: expected {{"id": …, "text": …, "stratum": …}}.') from None
+    if all(query.stratum == NO_ANSWER for query in queries):
+        raise RequestError(f"{path.name} holds no query that has an answer.")
     return queries
 
 

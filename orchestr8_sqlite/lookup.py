@@ -2,7 +2,8 @@
 
 1  a precomputed answer, for requests without filters
 2  the keyword index; enough where two fragments match
-3  fuzzy matching over everything else, with typos repaired for the default ranker
+3  wider: words inside other words; the classic ranker weighs them by points of its own,
+   the default one on the scale of tier 2
 """
 
 import difflib
@@ -57,7 +58,7 @@ def _find(catalog: Catalog, request: MatchRequest, *, quick: bool) -> LookupResu
         return result(*_classic(catalog, request, keywords), unknown)
     expansions = expand(catalog.db, keywords, counts)
     read_as = {expansion.word: expansion.form for expansion in expansions if expansion.how == "typo"}
-    unknown = tuple(word for word in unknown if word not in read_as)
+    unknown = tuple(word for word in unknown if all(expansion.word != word for expansion in expansions))
     tier, found = Tier.INDEX, match_weighted(catalog.db, request, keywords, counts, expansions)
     if found.total < ENOUGH:
         expansions += expand_parts(catalog.db, keywords)

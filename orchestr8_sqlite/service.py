@@ -10,8 +10,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from cachetools import TTLCache
 
@@ -46,7 +44,7 @@ class Answer:
 
 
 class Service:
-    """Answers requests from one index file. Close it or use it as a context manager."""
+    """Answers requests from one index file. Close it when done."""
 
     def __init__(self, settings: Settings) -> None:
         self._path = settings.database
@@ -78,14 +76,6 @@ class Service:
         """Close the index in all threads; none may be using it."""
         for catalog in self._catalogs:
             catalog.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def search(self, request: MatchRequest) -> Answer:
         """Return the answer to *request* in its mode, from memory where the same was asked before."""

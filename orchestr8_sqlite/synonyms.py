@@ -6,9 +6,9 @@ from pathlib import Path
 
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.keywords import extract_keywords
+from orchestr8_sqlite.tiers.expansion import MAX_WORDS
 
 FILE_NAME = "synonyms.txt"
-MAX_WORDS = 3
 
 
 def read_synonyms(roots: Sequence[Path]) -> list[tuple[str, str, str]]:
@@ -21,7 +21,10 @@ def read_synonyms(roots: Sequence[Path]) -> list[tuple[str, str, str]]:
     for root in roots:
         path = root / FILE_NAME
         if path.is_file():
-            texts.append((f"{root.name}/{FILE_NAME}", path.read_text(encoding="utf-8-sig")))
+            try:
+                texts.append((f"{root.name}/{FILE_NAME}", path.read_text(encoding="utf-8-sig")))
+            except UnicodeDecodeError:
+                raise LibraryError(f"{path} is not UTF-8; save it as UTF-8.") from None
     rows = {(words, form): how for name, text in texts for words, form, how in _parse(name, text)}
     return sorted((words, form, how) for (words, form), how in rows.items())
 

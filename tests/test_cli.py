@@ -162,6 +162,13 @@ def test_wrong_call_is_one_sentence_and_code_2(run: Run, index: Path, arguments:
     assert err.count("\n") == 1
 
 
+def test_file_that_cannot_be_written_is_one_sentence(run: Run, index: Path, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("x", encoding="utf-8")
+    code, _, err = run("export", "--db", index, "-o", tmp_path / "taken")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "taken cannot be used: File exists." in err
+
+
 def test_unknown_option_is_a_usage_error(run: Run) -> None:
     assert run("search", "x", "--colour")[0] == 2
 

@@ -66,3 +66,27 @@ def test_name_itself_ranks_before_its_synonym(make_library: MakeLibrary, tmp_pat
         **{path: text for path, text in FILES.items() if path.startswith("guides")},
     }
     assert answers(build(make_library(files), tmp_path / "index.db"), "ts") == ["skills/b", "skills/a"]
+
+
+def test_word_with_another_name_is_neither_a_typo_nor_unknown(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library({**FILES, "skills/k3s.md": markdown("useWhen:\n  - Small k3s clusters")})
+    with Catalog.open(build(root, tmp_path / "index.db")) as catalog:
+        found = find(catalog, MatchRequest("container rollouts on authn kubernetes"))
+        assert (found.read_as, found.uncovered) == ({}, ("container", "authn"))
+        named = find(catalog, MatchRequest("slow everything"))
+        assert "slow" not in named.uncovered
+
+
+def test_other_synonyms_make_another_generation(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library({**FILES, "synonyms.txt": "zeppelin = kubernetes\n"})
+    generations = []
+    for number, words in enumerate(("zeppelin", "zeppelin", "balloon")):
+        (root / "synonyms.txt").write_text(f"{words} = kubernetes\n", encoding="utf-8")
+        with Catalog.open(build(root, tmp_path / f"{number}.db")) as catalog:
+            generations.append(catalog.generation)
+    assert generations[0] == generations[1] != generations[2]
+
+
+def test_synonym_file_in_another_encoding_is_said(make_library: MakeLibrary) -> None:
+    with pytest.raises(LibraryError, match="is not UTF-8"):
+        read_synonyms([make_library({"synonyms.txt": b"caf\xe9 = bar\n"})])

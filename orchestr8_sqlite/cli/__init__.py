@@ -16,6 +16,9 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except OSError as problem:
+        sys.stderr.write(f"{problem.filename or 'A file'} cannot be used: {problem.strerror}.\n")
+        sys.exit(1)
     except Orchestr8Error as problem:
         sys.stderr.write(f"{problem}\n")
         sys.exit(2 if isinstance(problem, RequestError) else 1)

@@ -9,8 +9,12 @@ from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
 
 
 def evaluate(
-    queries: Annotated[Path, typer.Option(help="JSON Lines: id, text, stratum (none: nothing fits).")],
-    qrels: Annotated[Path, typer.Option(help="Judgements: query, document, grade between tabs.")],
+    queries: Annotated[
+        Path, typer.Option(exists=True, dir_okay=False, help="JSON Lines: id, text, stratum (none: nothing fits).")
+    ],
+    qrels: Annotated[
+        Path, typer.Option(exists=True, dir_okay=False, help="Judgements: query, document, grade between tabs.")
+    ],
     db: Database = None,
     ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
     run: Annotated[Path | None, typer.Option(help="Write the ranking here, in TREC form.", show_default=False)] = None,
@@ -22,11 +26,10 @@ def evaluate(
     """
     from orchestr8_sqlite import evaluation
     from orchestr8_sqlite.catalog import Catalog
-    from orchestr8_sqlite.model import Ranker
     from orchestr8_sqlite.parameters import make_request
     from orchestr8_sqlite.settings import read_settings
 
-    chosen = Ranker(make_request({"query": "x", "ranker": ranker}).ranker)
+    chosen = make_request({"query": "any", "ranker": ranker}).ranker
     asked, judged = evaluation.read_queries(queries), evaluation.read_qrels(qrels)
     with Catalog.open(read_settings(db).database) as catalog:
         report = evaluation.run_queries(catalog, asked, evaluation.document_names(catalog, judged), chosen)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -9,8 +10,6 @@ import typer
 from orchestr8_sqlite.cli.options import Database, Json, print_json
 from orchestr8_sqlite.model import LookupResult, Ranker, Tier
 from orchestr8_sqlite.parameters import make_request
-
-Many = Annotated[list[str] | None, typer.Option(show_default=False)]
 
 
 def search(
@@ -50,7 +49,7 @@ def search(
             "ranker": ranker,
         }
     )
-    with Service(read_settings(db)) as service:
+    with closing(Service(read_settings(db))) as service:
         answer = service.search(request)
     assert answer.result is not None
     if sql:
@@ -75,7 +74,7 @@ def load(
     from orchestr8_sqlite.service import Service
     from orchestr8_sqlite.settings import read_settings
 
-    with Service(read_settings(db)) as service:
+    with closing(Service(read_settings(db))) as service:
         answer = service.load(uris, max_tokens=max_tokens, related=related)
     if as_json:
         print_json({"uris": uris, "tokens": answer.tokens, "text": answer.text})

@@ -49,17 +49,19 @@ def expand(db: sqlite3.Connection, keywords: Sequence[str], counts: Mapping[str,
     """Return the expansions of a query whose words are *keywords*, in its order.
 
     Typos are repaired only where at least half of the words are then understood, a repaired one counting
-    half: a lucky neighbour must not make sense of a nonsense request.
+    half: a lucky neighbour must not make sense of a nonsense request. A word with a synonym is no typo.
 
     Args:
         counts: In how many fragments each keyword stands.
     """
-    unknown = [word for word in keywords if not counts[word]]
+    synonyms = list(_synonyms(db, keywords))
+    named = {expansion.word for expansion in synonyms}
+    unknown = [word for word in keywords if not counts[word] and word not in named]
     repairs = repair_typos(db, unknown)
     if len(keywords) - len(unknown) + len(repairs) / 2 < len(keywords) / 2:
         repairs = {}
     typos = [Expansion(word, form, "typo") for word, form in repairs.items()]
-    return [*_joined(db, keywords), *typos, *_synonyms(db, keywords)]
+    return [*_joined(db, keywords), *typos, *synonyms]
 
 
 def expand_parts(db: sqlite3.Connection, keywords: Sequence[str]) -> list[Expansion]:
