@@ -8,10 +8,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BUNDLED := orchestr8_sqlite/bundled.db
-SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.toml')
+SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.txt')
 QUERY ?= retry a flaky API call with exponential backoff
 
-.PHONY: help run test test-slow check format docs bench wheel lock clean
+.PHONY: help run test test-slow check format docs bench eval wheel lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,12 +31,13 @@ test: $(VENV)/dev.stamp $(BUNDLED) ## Set up and run the tests, but for the slow
 test-slow: $(VENV)/dev.stamp $(BUNDLED) ## Run the slow tests: wheel, server process, real libraries
 	$(BIN)/python -m pytest -m slow
 
-check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shipped library, docs output
+check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shipped library and its ranking, docs output
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/orchestr8-sqlite lint resources --strict
+	$(BIN)/orchestr8-sqlite eval --self --db $(BUNDLED) --fail-under recall@5=0.75
 	$(BIN)/python tests/docs_output.py --check
 
 format: $(VENV)/dev.stamp ## Format the code and apply safe fixes
@@ -48,6 +49,9 @@ docs: $(VENV)/dev.stamp $(BUNDLED) ## Write the output of the commands in README
 
 bench: $(VENV)/dev.stamp $(BUNDLED) ## Measure start-up against its floors
 	$(BIN)/python bench/startup.py
+
+eval: $(VENV)/dev.stamp ## Measure the ranking on judged queries and renew docs/ranking.md; needs ../shared
+	$(BIN)/python bench/ranking.py
 
 wheel: $(VENV)/dev.stamp ## Build the wheel with the bundled index into dist/
 	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir dist

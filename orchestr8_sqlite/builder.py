@@ -14,13 +14,18 @@ from pathlib import Path
 
 from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog, check_sqlite
 from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.evidence import write_synonyms
+from orchestr8_sqlite.holdout import measure_least_coverage
 from orchestr8_sqlite.integrity import check_index
 from orchestr8_sqlite.library import Progress, read_library
 from orchestr8_sqlite.lookup import QUICK_MIN_SCORE, find
 from orchestr8_sqlite.model import Candidate, Diagnostic, Library, MatchRequest, Ranker, Severity
-from orchestr8_sqlite.synonyms import read_synonyms
 from orchestr8_sqlite.tiers.shortcut import DEPTH
-from orchestr8_sqlite.writer import create_schema, write_library, write_quick_lookups, write_synonyms
+from orchestr8_sqlite.wordlists import Synonym, read_synonyms
+from orchestr8_sqlite.writer import create_schema, write_library, write_quick_lookups
+
+FEWEST_MEASURED = 20
+"""Fragments below which a build cannot tell what an answer must cover: there, every answer stands."""
 
 QUICK_LOOKUPS = 20
 """Keywords with a precomputed answer: those that most fragments hold. Source: shared/seeds/index-lookup.md."""
@@ -85,7 +90,7 @@ def build_index(
     if strict:
         _refuse_problems(library)
     synonyms = read_synonyms(roots)
-    settings = {"category": category or "", "synonyms": hashlib.sha256(repr(synonyms).encode()).hexdigest()[:16]}
+    settings = {"category": category or "", "synonyms": _digest(synonyms), "queries": _hash(library.queries)}
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         meta = _write(temporary, library, synonyms, settings)
@@ -109,6 +114,15 @@ def build_index(
         size=size,
         seconds=time.perf_counter() - started,
     )
+
+
+def _digest(synonyms: Sequence[Synonym]) -> str:
+    texts = ((sorted(map(sorted, one.slots)), one.forms, one.how) for one in synonyms)
+    return _hash(list(texts))
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
 def _check_target(target: Path) -> None:
@@ -137,9 +151,7 @@ def _refuse_problems(library: Library) -> None:
         raise BuildError(f"{lines}\nNot built: {len(problems)} problems, and strict mode allows none.")
 
 
-def _write(
-    path: Path, library: Library, synonyms: Sequence[tuple[str, str, str]], settings: dict[str, str]
-) -> dict[str, str]:
+def _write(path: Path, library: Library, synonyms: Sequence[Synonym], settings: dict[str, str]) -> dict[str, str]:
     """Write and check the database at *path* and return its `meta` table."""
     db = sqlite3.connect(path, isolation_level=None)
     try:
@@ -152,6 +164,8 @@ def _write(
         for ranker in Ranker:
             write_quick_lookups(db, ranker, _quick_answers(catalog, ranker))
         db.execute("COMMIT")
+        least = measure_least_coverage(db) if len(library.fragments) >= FEWEST_MEASURED else 0.0
+        db.execute("INSERT INTO meta VALUES ('least_coverage', ?)", (str(least),))
         check_index(catalog, library)
         return dict(catalog.meta)
     finally:

@@ -17,7 +17,7 @@ from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.model import PromptArgument
 
 APPLICATION_ID = 1_865_970_545
-SCHEMA_MAJOR = 1
+SCHEMA_MAJOR = 2
 MINIMUM_SQLITE = (3, 37, 0)
 
 REBUILD = "build it again with: orchestr8-sqlite build ROOT -o INDEX"
@@ -122,6 +122,11 @@ class Catalog:
     def generation(self) -> str:
         """Return the digest of what the index was built from; a different content has a different one."""
         return self.meta.get("generation", "")
+
+    @property
+    def least_coverage(self) -> float:
+        """Return the share of a request, 0 to 1, that an answer must cover to stand; measured by the build."""
+        return float(self.meta.get("least_coverage", 0))
 
     def is_current(self) -> bool:
         """Tell whether the file at the path is still the one that is open."""

@@ -16,9 +16,10 @@ from statistics import mean
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.holdout import HeldOut
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest, Mode, Ranker
-from orchestr8_sqlite.parameters import DEFAULT_RESULTS, make_request
+from orchestr8_sqlite.parameters import DEFAULT_RESULTS, MAX_QUERY_LENGTH, make_request
 from orchestr8_sqlite.render import render
 from orchestr8_sqlite.tokens import estimate_tokens
 
@@ -27,9 +28,15 @@ NO_ANSWER = "none"
 
 ALL = "ALL"
 MEASURES = ("nDCG@10", "nDCG@5", "MRR@10", "R@5", "R@15", "S@1")
+ALIASES = {"R@5": ("recall@5",), "R@15": ("recall@15",), "S@1": ("success@1",)}
 DEPTH = 100
 RESAMPLES = 2000
 
+LIBRARY_QUERIES = """
+SELECT q.id, q.text, q.origin,
+       (SELECT json_group_array(a.fragment_id) FROM library_answer a WHERE a.query_id = q.id)
+  FROM library_query q ORDER BY q.id
+"""
 SOURCE_PATHS = "SELECT f.uri, s.path FROM fragment f JOIN source s ON s.id = f.source_id"
 
 Qrels = Mapping[str, Mapping[str, int]]
@@ -50,9 +57,13 @@ class JudgedQuery:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What a ranker answered, and what it cost: milliseconds and tokens are means over all queries."""
+    """What a ranker answered, and what it cost: milliseconds and tokens are means over all queries.
+
+    `weak` holds the queries of which the answer says that nothing fits; the run lists the closest all the same.
+    """
 
     run: Run
+    weak: frozenset[str]
     milliseconds: float
     index_tokens: float
     catalog_tokens: float
@@ -117,23 +128,90 @@ def document_names(catalog: Catalog, qrels: Qrels) -> dict[str, str]:
     return names
 
 
+def present_only(catalog: Catalog, qrels: Qrels) -> tuple[dict[str, dict[str, int]], int]:
+    """Return *qrels* without the documents that the index does not hold, and how many documents those are."""
+    held = set(document_names(catalog, qrels).values())
+    kept = {query: {doc: grade for doc, grade in docs.items() if doc in held} for query, docs in qrels.items()}
+    return kept, len({doc for docs in qrels.values() for doc in docs} - held)
+
+
 def run_queries(
     catalog: Catalog, queries: Iterable[JudgedQuery], names: Mapping[str, str], ranker: Ranker
 ) -> RunReport:
-    """Return what *ranker* answers to *queries*, DEPTH documents deep, with its times and token costs."""
-    run, seconds = {}, []
-    tokens: dict[Mode, list[int]] = defaultdict(list)
+    """Return what *ranker* answers to *queries*: DEPTH documents deep, and what an answer of usual size costs."""
+    recorder = _Recorder(names, ranker, DEPTH)
     for query in queries:
-        request = make_request({"query": query.text[:1000], "maxResults": DEPTH, "ranker": ranker.value})
+        recorder.ask(catalog, query)
+    return recorder.report()
+
+
+def run_self(catalog: Catalog, ranker: Ranker) -> tuple[list[JudgedQuery], dict[str, dict[str, int]], RunReport]:
+    """Return the index's own queries, which fragment answers each, and the run: what authors hold a library to.
+
+    Stratum `scenario`: every scenario is asked while its own line is hidden from the index. `queries` and
+    `queries.jsonl`: what authors wrote there, asked of the index as it is.
+    """
+    ids = dict(catalog.db.execute("SELECT id, path FROM fragment"))
+    names = dict(catalog.db.execute("SELECT uri, path FROM fragment"))
+    recorder = _Recorder(names, ranker, DEFAULT_RESULTS[Mode.CATALOG])
+    queries, qrels = [], {}
+    held_out = HeldOut(catalog.db)
+    try:
+        for number, scenario in enumerate(held_out.scenarios(), start=1):
+            query = JudgedQuery(f"scenario-{number}", scenario.text, "scenario")
+            with held_out.without(scenario) as hidden:
+                recorder.ask(hidden, query)
+            queries.append(query)
+            qrels[query.id] = {ids[scenario.fragment_id]: 1}
+    finally:
+        held_out.close()
+    for id_, text, origin, answers in catalog.db.execute(LIBRARY_QUERIES):
+        found = {ids[fragment]: 1 for fragment in json.loads(answers)}
+        query = JudgedQuery(f"query-{id_}", text, origin if found else NO_ANSWER)
+        recorder.ask(catalog, query)
+        queries.append(query)
+        qrels[query.id] = found
+    if not qrels:
+        raise RequestError("The index holds neither scenarios nor queries to ask.")
+    return queries, qrels, recorder.report()
+
+
+class _Recorder:
+    """Asks queries and keeps what the answers were and cost."""
+
+    def __init__(self, names: Mapping[str, str], ranker: Ranker, depth: int) -> None:
+        self._names = names
+        self._ranker = ranker
+        self._depth = depth
+        self._run: dict[str, list[tuple[str, float]]] = {}
+        self._weak: set[str] = set()
+        self._seconds: list[float] = []
+        self._tokens: dict[Mode, list[int]] = defaultdict(list)
+
+    def ask(self, catalog: Catalog, query: JudgedQuery) -> None:
+        usual = make_request({"query": " ".join(query.text.split())[:MAX_QUERY_LENGTH], "ranker": self._ranker.value})
         started = time.perf_counter()
-        result = find(catalog, request)
-        seconds.append(time.perf_counter() - started)
-        run[query.id] = [(names[candidate.uri], candidate.score) for candidate in result.candidates]
+        result = find(catalog, usual, quick=False)
+        self._seconds.append(time.perf_counter() - started)
+        deep = result
+        if self._depth > usual.max_results:
+            deep = find(catalog, replace(usual, max_results=self._depth, min_score=0), quick=False)
+        self._run[query.id] = [(self._names[candidate.uri], candidate.score) for candidate in deep.candidates]
+        if not result.confident:
+            self._weak.add(query.id)
         for mode in (Mode.INDEX, Mode.CATALOG):
             listed = result.candidates[: DEFAULT_RESULTS[mode]]
-            shown = replace(result, request=_in_mode(request, mode), candidates=listed)
-            tokens[mode].append(estimate_tokens(render(shown, catalog.body)))
-    return RunReport(run, mean(seconds) * 1000, mean(tokens[Mode.INDEX]), mean(tokens[Mode.CATALOG]))
+            shown = replace(result, request=_in_mode(usual, mode), candidates=listed)
+            self._tokens[mode].append(estimate_tokens(render(shown, catalog.body)))
+
+    def report(self) -> RunReport:
+        return RunReport(
+            run=self._run,
+            weak=frozenset(self._weak),
+            milliseconds=mean(self._seconds) * 1000,
+            index_tokens=mean(self._tokens[Mode.INDEX]),
+            catalog_tokens=mean(self._tokens[Mode.CATALOG]),
+        )
 
 
 def score_run(queries: Sequence[JudgedQuery], qrels: Qrels, run: Run) -> list[StratumScore]:
@@ -158,10 +236,44 @@ def score_run(queries: Sequence[JudgedQuery], qrels: Qrels, run: Run) -> list[St
     ]
 
 
-def false_answers(queries: Iterable[JudgedQuery], run: Run) -> float | None:
-    """Return the share of no-answer queries that were answered all the same, None where there are none."""
-    answered = [bool(run.get(query.id)) for query in queries if query.stratum == NO_ANSWER]
+def false_answers(queries: Iterable[JudgedQuery], report: RunReport) -> float | None:
+    """Return the share of no-answer queries that were answered with confidence, None where there are none."""
+    answered = [
+        bool(report.run.get(query.id)) and query.id not in report.weak
+        for query in queries
+        if query.stratum == NO_ANSWER
+    ]
     return mean(answered) if answered else None
+
+
+def false_refusals(queries: Iterable[JudgedQuery], report: RunReport) -> float:
+    """Return the share of answerable queries of which the answer said that nothing fits."""
+    return mean(
+        query.id in report.weak or not report.run.get(query.id) for query in queries if query.stratum != NO_ANSWER
+    )
+
+
+def unmet_bounds(bounds: Iterable[str], scores: Sequence[StratumScore]) -> list[str]:
+    """Return a sentence for each bound such as `recall@5=0.9` that the scores of all queries stay below.
+
+    Raises:
+        RequestError: A bound names no measure, or no number.
+    """
+    means = scores[0].means
+    known = {alias: name for name in MEASURES for alias in (name.casefold(), *ALIASES.get(name, ()))}
+    problems = []
+    for bound in bounds:
+        name, _, number = bound.partition("=")
+        measure = known.get(name.strip().casefold())
+        try:
+            least = float(number)
+        except ValueError:
+            measure = None
+        if measure is None:
+            raise RequestError(f"--fail-under wants MEASURE=NUMBER such as recall@5=0.9, one of {', '.join(known)}.")
+        if means[measure] < least:
+            problems.append(f"{measure} is {means[measure]:.3f}, below {least:g}")
+    return problems
 
 
 def bootstrap_interval(values: Sequence[float], resamples: int = RESAMPLES) -> tuple[float, float]:
@@ -171,11 +283,14 @@ def bootstrap_interval(values: Sequence[float], resamples: int = RESAMPLES) -> t
     return means[int(0.025 * resamples)], means[int(0.975 * resamples) - 1]
 
 
-def format_run(run: Run, tag: str) -> str:
-    """Return *run* in TREC form: `query Q0 document rank score tag`, scores falling strictly with the rank."""
+def format_run(report: RunReport, tag: str) -> str:
+    """Return a run in TREC form: `query Q0 document rank score tag`, scores falling strictly with the rank.
+
+    The tag of a query that nothing fits ends in `-weak`.
+    """
     return "".join(
-        f"{query} Q0 {document} {rank} {DEPTH + 1 - rank} {tag}\n"
-        for query, documents in run.items()
+        f"{query} Q0 {document} {rank} {DEPTH + 1 - rank} {tag}{'-weak' if query in report.weak else ''}\n"
+        for query, documents in report.run.items()
         for rank, (document, _) in enumerate(documents, start=1)
     )
 

@@ -12,7 +12,8 @@ A text is normalised (NFKC), cut into words, and each word yields itself and its
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 
 import Stemmer
@@ -73,6 +74,9 @@ WORD = r"""
 ASCII_WORD = re.compile(WORD.format(cjk="一", letter="[A-Za-z0-9]", marks="A-Za-z0-9"), re.VERBOSE)
 """Words of ASCII text; the pattern for all scripts takes ten times as long to compile and waits until it is needed."""
 
+UNGROUPED_ASCII_WORD = re.compile(re.sub(r"\(\?P<\w+>", "(?:", ASCII_WORD.pattern), re.VERBOSE)
+"""The same without groups, so that all words of a text are found in one call."""
+
 
 @cache
 def _unicode_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -109,6 +113,21 @@ def iterate_keywords(text: str) -> Iterator[str]:
             yield from _word_and_parts(match["word"])
 
 
+@lru_cache(maxsize=32)
+def count_stems(text: str) -> Mapping[str, int]:
+    """Return how often each stem occurs among the keywords of *text*; the last few texts are remembered."""
+    text = unicodedata.normalize("NFKC", text)
+    if text.isascii():
+        words = Counter(UNGROUPED_ASCII_WORD.findall(text))
+    else:
+        words = Counter(match[0] for match in _unicode_patterns()[0].finditer(text))
+    stems: Counter[str] = Counter()
+    for word, count in words.items():
+        for one in _stems(word):
+            stems[one] += count
+    return stems
+
+
 def stem(keyword: str) -> str:
     """Return what the inflected forms of a keyword share (Porter), the keyword itself where it is no plain word."""
     return str(STEMMER.stemWord(keyword)) if keyword.isascii() and keyword.isalpha() else keyword
@@ -127,6 +146,11 @@ def index_text(text: str) -> str:
         text = ACCENTED_WORD.sub(_with_humps, text)
         text = _unicode_patterns()[1].sub(lambda match: f" {' '.join(_bigrams(match[0]))} ", text).casefold()
     return SIGN.sub(lambda match: f"{match['suffix'] or ''} ", text)
+
+
+@lru_cache(maxsize=200_000)
+def _stems(word: str) -> tuple[str, ...]:
+    return tuple(stem(keyword) for keyword in iterate_keywords(word))
 
 
 def _with_humps(match: re.Match[str]) -> str:

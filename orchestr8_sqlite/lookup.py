@@ -13,18 +13,20 @@ from dataclasses import replace
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker, Tier
-from orchestr8_sqlite.tiers.expansion import expand, expand_parts
+from orchestr8_sqlite.tiers.expansion import Reading, read_parts, read_request, read_words
+from orchestr8_sqlite.tiers.explanation import coverage, covered_share, explain, held_forms
 from orchestr8_sqlite.tiers.found import Found
 from orchestr8_sqlite.tiers.fuzzy import match_fuzzy
 from orchestr8_sqlite.tiers.postings import match_keywords
 from orchestr8_sqlite.tiers.shortcut import match_quick
-from orchestr8_sqlite.tiers.weighted import document_frequencies, match_weighted
-
-ENOUGH = 2
-"""Fragments that tier 2 must find; with fewer, tier 3 is asked. Source: shared/seeds/index-lookup.md."""
+from orchestr8_sqlite.tiers.weighted import match_weighted
+from orchestr8_sqlite.tiers.weights import ENOUGH
 
 QUICK_MIN_SCORE = 10.0
 """The score bound that precomputed answers were made with: the default of a request."""
+
+JUDGED = 5
+"""Best candidates of which one must cover enough of the request for an answer to stand."""
 
 NEAREST_TAGS = 5
 
@@ -44,26 +46,43 @@ def find(catalog: Catalog, request: MatchRequest, *, quick: bool = True) -> Look
 
 def _find(catalog: Catalog, request: MatchRequest, *, quick: bool) -> LookupResult:
     keywords = tuple(extract_keywords(request.query))
-
-    def result(tier: Tier, found: Found, unknown: tuple[str, ...] = ()) -> LookupResult:
-        return _result(catalog, request, keywords, tier, found, unknown)
-
-    if quick and not request.categories and not request.tags and request.min_score == QUICK_MIN_SCORE:
+    plain = not request.categories and not request.tags and not request.explain
+    if quick and plain and request.min_score == QUICK_MIN_SCORE:
         found = match_quick(catalog.db, request, keywords)
         if found.candidates:
-            return result(Tier.QUICK, found)
-    counts = document_frequencies(catalog.db, keywords)
-    unknown = tuple(word for word in keywords if not counts[word])
+            return _result(catalog, request, keywords, Tier.QUICK, found)
     if request.ranker is Ranker.CLASSIC:
-        return result(*_classic(catalog, request, keywords), unknown)
-    expansions = expand(catalog.db, keywords, counts)
-    read_as = {expansion.word: expansion.form for expansion in expansions if expansion.how == "typo"}
-    unknown = tuple(word for word in unknown if all(expansion.word != word for expansion in expansions))
-    tier, found = Tier.INDEX, match_weighted(catalog.db, request, keywords, counts, expansions)
+        unknown = tuple(word.text for word in read_words(catalog.db, keywords) if word.term_id is None)
+        return _result(catalog, request, keywords, *_classic(catalog, request, keywords), unknown)
+    reading = read_request(catalog.db, keywords)
+    tier, found = Tier.INDEX, match_weighted(catalog.db, request, reading)
     if found.total < ENOUGH:
-        expansions += expand_parts(catalog.db, keywords)
-        tier, found = Tier.FUZZY, match_weighted(catalog.db, request, keywords, counts, expansions)
-    return replace(result(tier, found, unknown), read_as=read_as)
+        reading = read_parts(catalog.db, reading)
+        tier, found = Tier.FUZZY, match_weighted(catalog.db, request, reading)
+    result = _result(catalog, request, keywords, tier, found, reading.unknown)
+    return _judged(catalog, replace(result, read_as=reading.read_as), reading)
+
+
+def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupResult:
+    """Return *result* with how much of the request it covers, and so whether it stands; explained where wanted."""
+    if not result.candidates:
+        return replace(result, confident=False, coverage=0.0)
+    db, best = catalog.db, result.candidates[:JUDGED]
+    held = held_forms(db, reading, [candidate.fragment_id for candidate in best])
+    shares = {id_: coverage(reading, forms) for id_, forms in held.items()}
+    most = max(covered_share(reading, covered) for covered in shares.values())
+    parts = explain(db, result.request, reading, result.candidates) if result.request.explain else {}
+    result = replace(result, coverage=round(most, 3), parts=parts)
+    if most >= catalog.least_coverage:
+        return result
+    reached = {text for covered in shares.values() for text, share in covered.items() if share}
+    missing = [word for word in reading.words if word.text not in reached and not word.everyday]
+    return replace(
+        result,
+        confident=False,
+        uncovered=tuple(word.text for word in sorted(missing, key=lambda word: -word.rarity)),
+        nearest_tags=_nearest_tags(catalog, result.keywords),
+    )
 
 
 def _classic(catalog: Catalog, request: MatchRequest, keywords: Sequence[str]) -> tuple[Tier, Found]:
@@ -81,7 +100,7 @@ def _result(
     keywords: tuple[str, ...],
     tier: Tier,
     found: Found,
-    uncovered: tuple[str, ...],
+    uncovered: tuple[str, ...] = (),
 ) -> LookupResult:
     lists = catalog.lists([candidate.fragment_id for candidate in found.candidates])
     candidates = tuple(

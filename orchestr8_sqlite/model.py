@@ -155,6 +155,15 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryQuery:
+    """A request that by its author the fragments `answers` (ids) answer, none where nothing fits."""
+
+    text: str
+    answers: tuple[str, ...]
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
 class Library:
     """Everything that was read from one or more roots; `rejected` and `ignored` files are in the diagnostics."""
 
@@ -163,6 +172,7 @@ class Library:
     diagnostics: tuple[Diagnostic, ...]
     rejected: tuple[SourceFile, ...]
     ignored: tuple[SourceFile, ...]
+    queries: tuple[LibraryQuery, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +187,7 @@ class MatchRequest:
     max_tokens: int = 3000
     min_score: float = 10.0
     ranker: Ranker = Ranker.DEFAULT
+    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +212,21 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a score: `points` for a `word` of the request, met by the `form` that stands in `fields`.
+
+    `how` says as what: exact (inflected or not), typo, joined, synonym, related, part of a word. The share of the
+    name (`name`) and what the best answers have in common (`learnt`) belong to no single word.
+    """
+
+    word: str | None
+    form: str
+    how: str
+    fields: tuple[str, ...]
+    points: float
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """One SQL statement with its parameters, as it was run."""
 
@@ -212,9 +238,12 @@ class Statement:
 class LookupResult:
     """The answer to a request before it becomes text: candidates best first, and how they were found.
 
-    `total` counts the fragments that match under the request's filters, listed or not. `read_as` maps words
-    that were taken for typos to what they were read as. `uncovered` holds the query's keywords that the index
-    does not know, `nearest_tags` what it knows instead. `statement` is the one that found the candidates.
+    `total` counts the fragments that match under the request's filters, listed or not. Where `confident` is false
+    nothing fits: the candidates are the closest there is, and cover only the share `coverage` of the request.
+    `read_as` maps words that were taken for typos to what they were read as. `uncovered` holds the words that the
+    index does not know or, where nothing fits, that the candidates do not cover; `nearest_tags` is what the index
+    knows instead. `parts` explains the score of each candidate by its fragment, where the request asks for it.
+    `statement` is the one that found the candidates.
     """
 
     request: MatchRequest
@@ -225,4 +254,7 @@ class LookupResult:
     uncovered: tuple[str, ...] = ()
     nearest_tags: tuple[str, ...] = ()
     read_as: Mapping[str, str] = field(default_factory=dict)
+    confident: bool = True
+    coverage: float = 1.0
+    parts: Mapping[int, tuple[Part, ...]] = field(default_factory=dict)
     statement: Statement | None = field(default=None, repr=False)

@@ -15,7 +15,7 @@ E = TypeVar("E", Mode, Ranker)
 
 MAX_QUERY_LENGTH = 1000
 DEFAULT_RESULTS = {Mode.INDEX: 5, Mode.CATALOG: 15, Mode.FULL: 15}
-PARAMETERS = ("query", "mode", "categories", "tags", "maxResults", "maxTokens", "minScore", "ranker")
+PARAMETERS = ("query", "mode", "categories", "tags", "maxResults", "maxTokens", "minScore", "ranker", "explain")
 
 
 def make_request(raw: Mapping[str, object], *, category: str | None = None) -> MatchRequest:
@@ -48,6 +48,7 @@ def make_request(raw: Mapping[str, object], *, category: str | None = None) -> M
         max_tokens=int(_number("maxTokens", raw.get("maxTokens"), 3000, 1, 200_000, whole=True)),
         min_score=_number("minScore", raw.get("minScore"), 10, 0, 1_000_000),
         ranker=_choice("ranker", raw.get("ranker"), Ranker, Ranker.DEFAULT),
+        explain=_truth("explain", raw.get("explain")),
     )
 
 
@@ -91,6 +92,14 @@ def _choice(name: str, value: object, kind: type[E], default: E) -> E:
     if value not in names:
         raise RequestError(f"'{name}' must be one of {', '.join(names)}, not {_shown(value)}.")
     return kind(value)
+
+
+def _truth(name: str, value: object) -> bool:
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    if value not in ("true", "false"):
+        raise RequestError(f"'{name}' must be true or false, not {_shown(value)}.")
+    return value == "true"
 
 
 def _items(name: str, value: object) -> list[str]:

@@ -5,7 +5,7 @@ Texts of other people (titles, scenarios, tags) are put on one line and cut befo
 
 from collections.abc import Callable, Sequence
 
-from orchestr8_sqlite.model import Candidate, LookupResult, Mode
+from orchestr8_sqlite.model import Candidate, LookupResult, Mode, Part
 from orchestr8_sqlite.sections import cut_to_budget, fair_shares, shorten
 from orchestr8_sqlite.tokens import HEADROOM, estimate_tokens, fits
 
@@ -18,6 +18,9 @@ ALWAYS_SHOWN = 3
 FULL_SHARE = 0.8
 """Full mode takes no further match once this share of the budget is used. Same source."""
 
+CLOSEST = 3
+"""Matches that an answer may name where nothing fits, marked as weak."""
+
 QUERY_LENGTH = 60
 ITEM_LENGTH = 90
 CATALOG_TAGS = 4
@@ -27,7 +30,7 @@ MINIMUM_SHARE = 40
 
 def render(result: LookupResult, read_body: ReadBody) -> str:
     """Return the answer as Markdown in the mode of its request, within `max_tokens`."""
-    if not result.candidates:
+    if not result.candidates or not result.confident:
         return shorten(_nothing(result), result.request.max_tokens)
     if result.request.mode is Mode.INDEX:
         return _list(result, _index_entry, _index_head)
@@ -43,24 +46,34 @@ def to_json(result: LookupResult) -> dict[str, object]:
         "keywords": list(result.keywords),
         "tier": result.tier.value,
         "ranker": result.request.ranker.value,
-        "total": result.total,
-        "matches": [
-            {
-                "uri": c.uri,
-                "category": c.category,
-                "title": c.title,
-                "score": c.score,
-                "tokens": c.token_estimate,
-                "tags": list(c.tags),
-                "capabilities": list(c.capabilities),
-                "scenario": c.scenario,
-            }
-            for c in result.candidates
-        ],
+        "confident": result.confident,
+        "coverage": result.coverage,
+        "total": result.total if result.confident else 0,
+        "matches": [_match(candidate, result) for candidate in result.candidates] if result.confident else [],
+        "closest": [] if result.confident else [_match(c, result) for c in result.candidates[:CLOSEST]],
         "readAs": dict(result.read_as),
         "uncovered": list(result.uncovered),
         "nearestTags": list(result.nearest_tags),
     }
+
+
+def _match(candidate: Candidate, result: LookupResult) -> dict[str, object]:
+    match: dict[str, object] = {
+        "uri": candidate.uri,
+        "category": candidate.category,
+        "title": candidate.title,
+        "score": candidate.score,
+        "tokens": candidate.token_estimate,
+        "tags": list(candidate.tags),
+        "capabilities": list(candidate.capabilities),
+        "scenario": candidate.scenario,
+    }
+    if result.request.explain:
+        match["parts"] = [
+            {"word": p.word, "form": p.form, "how": p.how, "fields": list(p.fields), "points": p.points}
+            for p in result.parts.get(candidate.fragment_id, ())
+        ]
+    return match
 
 
 def one_line(text: str, length: int = ITEM_LENGTH) -> str:
@@ -100,7 +113,19 @@ def _catalog_entry(number: int, candidate: Candidate, result: LookupResult) -> s
         lines.append("gives: " + one_line(_best(candidate.capabilities, wanted)))
     if candidate.scenario:
         lines.append("when: " + one_line(candidate.scenario))
+    if parts := result.parts.get(candidate.fragment_id):
+        lines.append("why: " + " + ".join(_part(part) for part in parts))
     return "\n   ".join(lines)
+
+
+def _part(part: Part) -> str:
+    """Return one part of a score as `12.3 word as form (how: fields)`, in as few words as say it."""
+    points = _points(part.points)
+    if part.word is None:
+        return f"{points} {part.how}" + (f" {one_line(part.form, 30)}" if part.form else "")
+    word = one_line(part.word, 30)
+    meant = "" if part.form == part.word else f" as {one_line(part.form, 30)}, {part.how}"
+    return f"{points} {word}{meant} ({'/'.join(part.fields)})"
 
 
 def _best(texts: Sequence[str], wanted: set[str]) -> str:
@@ -143,10 +168,20 @@ def _nothing(result: LookupResult) -> str:
     filters = [*result.request.categories, *result.request.tags]
     text = f"Nothing fits {query!r}" + (f" within {', '.join(filters)}" if filters else "")
     if result.uncovered:
-        text += f"; not in the library: {', '.join(one_line(word, 30) for word in result.uncovered[:8])}"
+        text += f"; not covered: {', '.join(one_line(word, 30) for word in result.uncovered[:8])}"
     if result.nearest_tags:
         text += f"; nearest tags: {', '.join(result.nearest_tags)}"
-    return text + "."
+    text += "."
+    closest = result.candidates[:CLOSEST]
+    if closest:
+        text += f"\nClosest, but weak ({result.coverage:.0%} of the request covered): " + " ".join(
+            c.uri for c in closest
+        )
+    if result.request.explain:
+        for candidate in closest:
+            why = " + ".join(_part(part) for part in result.parts.get(candidate.fragment_id, ()))
+            text += f"\n{candidate.uri} · {_points(candidate.score)}\n   why: {why}"
+    return text
 
 
 def _full(result: LookupResult, read_body: ReadBody) -> str:

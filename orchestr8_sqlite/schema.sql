@@ -1,4 +1,4 @@
--- The index database of orchestr8-sqlite, schema version 1.0.
+-- The index database of orchestr8-sqlite, schema version 2.0.
 --
 -- Made for people too: `sqlite3 index.db .schema` shows these comments, and the views at the end
 -- answer the common questions. Works on SQLite >= 3.37 with FTS5. The file is written once and
@@ -6,9 +6,10 @@
 --
 -- Version history
 --   1.0  first schema
+--   2.0  term, evidence, body_evidence, topic; synonyms with several words on the left
 
 PRAGMA application_id = 1865970545;  -- "o8sq" in ASCII
-PRAGMA user_version = 10000;          -- major * 10000 + minor * 100 + patch
+PRAGMA user_version = 20000;          -- major * 10000 + minor * 100 + patch
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,  -- schema_version, built_by, generation, totals, build settings
@@ -27,22 +28,21 @@ CREATE TABLE source (
     UNIQUE (root, path)
 ) STRICT;
 
-CREATE TABLE fragment (
-    id             INTEGER PRIMARY KEY,  -- also the rowid of fragment_text
-    uri            TEXT NOT NULL UNIQUE,  -- orchestr8://skills/retry, percent-escaped where the name needs it
+CREATE TABLE fragment (  -- long texts stand last
+    id             INTEGER PRIMARY KEY,  -- in the order of the URIs; also the rowid of fragment_text
     category       TEXT NOT NULL CHECK (category IN  -- singular; URIs have the plural
                    ('agent', 'skill', 'example', 'pattern', 'guide', 'workflow', 'best-practice')),
+    uri            TEXT NOT NULL UNIQUE,  -- orchestr8://skills/retry, percent-escaped where the name needs it
     name           TEXT NOT NULL,         -- last part of the id
     path           TEXT NOT NULL UNIQUE,  -- the id: URI without scheme, not escaped (skills/retry)
-    title          TEXT NOT NULL,  -- front matter, else the first heading
-    description    TEXT NOT NULL,         -- may be empty
-    version        TEXT,  -- as the author wrote it
     size           INTEGER NOT NULL,      -- bytes of the body as it is served
     token_estimate INTEGER NOT NULL,      -- tokens of the same
     author_tokens  INTEGER,               -- estimatedTokens of the front matter
-    name_weight    REAL NOT NULL,         -- sum of the rarity (idf) of the words of its name
-    metadata       TEXT NOT NULL CHECK (json_valid(metadata)),  -- other front-matter fields
-    source_id      INTEGER NOT NULL REFERENCES source (id)  -- the file it was read from
+    source_id      INTEGER NOT NULL REFERENCES source (id),  -- the file it was read from
+    version        TEXT,  -- as the author wrote it
+    title          TEXT NOT NULL,  -- front matter, else the first heading
+    description    TEXT NOT NULL,         -- may be empty
+    metadata       TEXT NOT NULL CHECK (json_valid(metadata))  -- other front-matter fields
 ) STRICT;
 CREATE INDEX fragment_by_category ON fragment (category, uri);
 
@@ -103,11 +103,67 @@ CREATE TABLE field_posting (
     PRIMARY KEY (keyword_id, fragment_id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE term (
+    id             INTEGER PRIMARY KEY,  -- number of the term, in alphabetical order
+    stem           TEXT NOT NULL UNIQUE,  -- what the inflected forms of a word share
+    fragment_count INTEGER NOT NULL,      -- fragments that hold it anywhere, the body included
+    rarity         REAL NOT NULL,         -- inverse document frequency: ln(1 + (all - count + .5) / (count + .5))
+    topic_rarity   REAL NOT NULL          -- the same over names, titles and tags: ln((all + .5) / (count + .5))
+) STRICT;
+
+CREATE TABLE evidence (
+    term_id     INTEGER NOT NULL REFERENCES term (id),  -- a term
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- a fragment with it in any field but the body
+    fields      INTEGER NOT NULL,  -- 1 tag + 2 capability + 4 scenario + 8 description + 16 title + 32 name
+    weight      INTEGER NOT NULL,  -- thousandths of the rarity that the fragment earns by it, its body included
+    name_share  INTEGER NOT NULL,  -- thousandths of the rarity of its name that the term is; 0 where not in the name
+    PRIMARY KEY (term_id, fragment_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE body_evidence (
+    term_id     INTEGER NOT NULL REFERENCES term (id),  -- a term
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- a fragment with it in the body alone; none of terms
+                                                            -- that a quarter of all fragments hold
+    weight      INTEGER NOT NULL,  -- as above
+    PRIMARY KEY (term_id, fragment_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE topic (
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- a fragment
+    term_id     INTEGER NOT NULL REFERENCES term (id),  -- in its name, title or tags, and in those of another
+    PRIMARY KEY (fragment_id, term_id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE synonym (
-    word TEXT NOT NULL,     -- one to three keywords of a request, separated by spaces
-    form TEXT NOT NULL,     -- a keyword that stands in for them
-    how  TEXT NOT NULL CHECK (how IN ('synonym', 'related')),  -- another name, or what may be needed
-    PRIMARY KEY (word, form)
+    id    INTEGER PRIMARY KEY,  -- number of the synonym, in the order of the files
+    how   TEXT NOT NULL CHECK (how IN ('synonym', 'related')),  -- another name, or what may meet the need
+    slots INTEGER NOT NULL  -- how many of its slots a request must meet: all
+) STRICT;
+
+CREATE TABLE synonym_word (
+    stem       TEXT NOT NULL,     -- of a word in a request
+    synonym_id INTEGER NOT NULL REFERENCES synonym (id),  -- whose slot it meets
+    slot       INTEGER NOT NULL,  -- 0 for the first
+    PRIMARY KEY (stem, synonym_id, slot)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE synonym_form (
+    synonym_id INTEGER NOT NULL REFERENCES synonym (id),  -- the synonym
+    ordinal    INTEGER NOT NULL,  -- 0 for the most certain
+    term_id    INTEGER NOT NULL REFERENCES term (id),  -- what stands in for the words
+    PRIMARY KEY (synonym_id, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE library_query (
+    id     INTEGER PRIMARY KEY,  -- number of the request
+    text   TEXT NOT NULL,  -- as somebody would ask; `eval --self` asks it
+    origin TEXT NOT NULL  -- queries (front matter) or queries.jsonl
+) STRICT;
+
+CREATE TABLE library_answer (
+    query_id    INTEGER NOT NULL REFERENCES library_query (id),  -- the request; one without answers must be refused
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- what its author says answers it
+    PRIMARY KEY (query_id, fragment_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE quick_lookup (
@@ -227,6 +283,19 @@ SELECT k.text, 'partial', min(other.text), 10, s.text, f.uri
   JOIN fragment f ON f.id = s.fragment_id
  WHERE NOT EXISTS (SELECT 1 FROM posting WHERE keyword_id = k.id AND scenario_id = s.id)
  GROUP BY k.id, s.id;
+
+-- What each term earns in each fragment by the default ranker, before expansions and the share of the name:
+-- SELECT uri, sum(points) FROM evidence_detail WHERE stem IN ('retri', 'backoff') GROUP BY uri ORDER BY 2 DESC, 1;
+CREATE VIEW evidence_detail AS
+SELECT t.stem, t.rarity, f.uri, f.category,
+       trim(iif(e.fields & 32, 'name ', '') || iif(e.fields & 16, 'title ', '') || iif(e.fields & 1, 'tag ', '')
+            || iif(e.fields & 2, 'capability ', '') || iif(e.fields & 4, 'scenario ', '')
+            || iif(e.fields & 8, 'description ', '')) AS fields,
+       e.weight / 1000.0 AS weight, t.rarity * e.weight / 1000.0 AS points
+  FROM evidence e JOIN term t ON t.id = e.term_id JOIN fragment f ON f.id = e.fragment_id
+UNION ALL
+SELECT t.stem, t.rarity, f.uri, f.category, 'body', b.weight / 1000.0, t.rarity * b.weight / 1000.0
+  FROM body_evidence b JOIN term t ON t.id = b.term_id JOIN fragment f ON f.id = b.fragment_id;
 
 -- Which fragment points to which; to_uri is NULL where the target does not exist.
 CREATE VIEW reference_detail AS

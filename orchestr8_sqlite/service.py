@@ -187,7 +187,9 @@ class Service:
         for category, count in self.catalog.category_counts().items():
             lines.append(f"- {SCHEME}://{CATEGORY_FOLDERS[category]} ({count:,})")
         lines.append(f"Search all: {SCHEME}://match?query=… · one category: {SCHEME}://<category>/match?query=…")
-        lines.append("Parameters: mode=index|catalog|full, categories, tags, maxResults, maxTokens, minScore, ranker")
+        lines.append(
+            "Parameters: mode=index|catalog|full, categories, tags, maxResults, maxTokens, minScore, ranker, explain"
+        )
         return "\n".join(lines)
 
     def _category_list(self, category: str) -> str:

@@ -3,19 +3,19 @@
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 
 import sqlite_utils
 
 from orchestr8_sqlite import __version__
-from orchestr8_sqlite.keywords import index_text, stem
+from orchestr8_sqlite.evidence import write_evidence
+from orchestr8_sqlite.keywords import index_text
 from orchestr8_sqlite.model import Candidate, Fragment, Library, Ranker, SourceFile
-from orchestr8_sqlite.tiers.weighted import name_words, rarities
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.vocabulary import scenario_ids, write_vocabulary
 
-SCHEMA_VERSION = "1.0.0"
+SCHEMA_VERSION = "2.0.0"
 INSERT_QUICK = """
 INSERT INTO quick_lookup
 VALUES (?, ?, ?, ?, ?, (SELECT id FROM scenario WHERE fragment_id = ? AND text = ?), ?)
@@ -43,8 +43,9 @@ def write_library(connection: sqlite3.Connection, library: Library, settings: Ma
     _write_prompts(db, library, sources)
     write_vocabulary(connection, library.fragments, _write_scenarios(db, library.fragments))
     _write_references(db, library.fragments)
+    _write_queries(db, library)
     _write_full_text(connection, library.fragments)
-    _write_name_weights(connection, library.fragments)
+    write_evidence(connection, library.fragments)
     db.table("diagnostic").insert_all(
         {
             "severity": d.severity.value,
@@ -59,14 +60,6 @@ def write_library(connection: sqlite3.Connection, library: Library, settings: Ma
         for d in library.diagnostics
     )
     _write_meta(db, library, settings)
-
-
-def write_synonyms(connection: sqlite3.Connection, synonyms: Iterable[tuple[str, str, str]]) -> None:
-    """Write the (words, form, how) rows of the synonym files whose form the index knows."""
-    connection.executemany(
-        "INSERT INTO synonym SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM keyword WHERE stem = ?4)",
-        ((words, form, how, stem(form)) for words, form, how in synonyms),
-    )
 
 
 def write_quick_lookups(
@@ -124,7 +117,6 @@ def _write_fragments(
             "size": len(f.body.encode()),
             "token_estimate": f.token_estimate,
             "author_tokens": f.author_tokens,
-            "name_weight": 0.0,
             "metadata": _json(f.metadata),
             "source_id": sources[f.source.root, f.source.path],
         }
@@ -208,6 +200,15 @@ def _write_references(db: sqlite_utils.Database, fragments: Sequence[Fragment]) 
     )
 
 
+def _write_queries(db: sqlite_utils.Database, library: Library) -> None:
+    rows = {fragment.id: number for number, fragment in enumerate(library.fragments, start=1)}
+    numbered = list(enumerate(library.queries, start=1))
+    db.table("library_query").insert_all({"id": n, "text": q.text, "origin": q.origin} for n, q in numbered)
+    db.table("library_answer").insert_all(
+        {"query_id": n, "fragment_id": row} for n, q in numbered for row in sorted({rows[id_] for id_ in q.answers})
+    )
+
+
 def _write_full_text(connection: sqlite3.Connection, fragments: Sequence[Fragment]) -> None:
     connection.executemany(
         "INSERT INTO fragment_text (rowid, name, title, tags, capabilities, scenarios, description, body)"
@@ -227,16 +228,6 @@ def _write_full_text(connection: sqlite3.Connection, fragments: Sequence[Fragmen
         ),
     )
     connection.execute("INSERT INTO fragment_text (fragment_text) VALUES ('optimize')")
-
-
-def _write_name_weights(connection: sqlite3.Connection, fragments: Sequence[Fragment]) -> None:
-    """Fill `name_weight`: how much the words of a name say together, which needs the finished full text."""
-    words = sorted({word for fragment in fragments for word in name_words(fragment.name)})
-    rarity = rarities(connection, words)
-    connection.executemany(
-        "UPDATE fragment SET name_weight = ? WHERE id = ?",
-        ((sum(rarity[word] for word in name_words(f.name)), number) for number, f in enumerate(fragments, start=1)),
-    )
 
 
 def _write_meta(db: sqlite_utils.Database, library: Library, settings: Mapping[str, str]) -> None:

@@ -29,13 +29,13 @@ def make_catalog(tmp_path: Path) -> Iterator[MakeCatalog]:
     """Return a function that writes fragment records to an index and opens it."""
     opened: list[Catalog] = []
 
-    def make(*fragments: Fragment) -> Catalog:
+    def make(*fragments: Fragment, least_coverage: float = 0.0) -> Catalog:
         path = tmp_path / f"made{len(opened)}.db"
         connection = sqlite3.connect(path, isolation_level=None)
         connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
         create_schema(connection)
         ordered = tuple(sorted(fragments, key=lambda fragment: fragment.id))
-        write_library(connection, Library(ordered, (), (), (), ()), {})
+        write_library(connection, Library(ordered, (), (), (), ()), {"least_coverage": str(least_coverage)})
         connection.close()
         opened.append(Catalog.open(path))
         return opened[-1]

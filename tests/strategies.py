@@ -11,6 +11,7 @@ from support import make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.model import Fragment, Library
+from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.writer import create_schema, write_library
 
 WORDS = """retry retrying entry api apis rapid time timeout timeouts cache caching log logic login db mongodb ci circuit
@@ -24,11 +25,17 @@ NAMES = ("a", "b c", "b!c", "deep/one", "deep/Two", "ü", "z")
 STORED = ("fragment", "tag", "capability", "scenario", "keyword", "keyword_suffix", "posting", "field_posting")
 
 
+TOPICS = """kubernetes rollout backoff queue schema index shard proxy gateway token session cookie vault audit metric
+    trace alert deploy canary lint parser grammar compiler kernel driver socket packet router help running wait month
+    """.split()
+"""Words of which few fragments hold the same ones; the last four are everyday words."""
+
+
 def open_in_memory(fragments: Sequence[Fragment]) -> Catalog:
     """Return the index of *fragments*, which the caller closes."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     create_schema(connection)
-    ordered = tuple(sorted(fragments, key=lambda fragment: fragment.id))
+    ordered = tuple(sorted(fragments, key=lambda fragment: fragment_uri(fragment.id)))
     write_library(connection, Library(ordered, (), (), (), ()), {})
     return Catalog(connection, Path(":memory:"), identity=(0, 0, 0))
 
@@ -69,6 +76,41 @@ def make_any_fragment(choice: random.Random) -> Fragment:
 
 POOL = [make_any_fragment(random.Random(number)) for number in range(300)]
 """Made once: drawing each field of each fragment would take most of a property test's time."""
+
+
+def make_topical_fragment(choice: random.Random, number: int) -> Fragment:
+    """Return a fragment with few words, so that most words are rare, and a name of several words."""
+    words = [*TOPICS, *WORDS]
+    plain = [word for word in words if word.isascii() and word.isalnum()]
+    name = "".join(word + choice.choice("-_") for word in choice.sample(plain, choice.randint(1, 3)))
+    return make_fragment(
+        f"{name}{number}" if choice.random() < 0.3 else f"{number % 7}/{name[:-1]}",
+        *{" ".join(choice.sample(words, choice.randint(1, 4))): None for _ in range(choice.randint(0, 2))},
+        category=choice.choice(["agent", "skill", "skill", "example"]),
+        title=" ".join(choice.choices(words, k=choice.randint(1, 3))),
+        description=" ".join(some(choice, words, 3)),
+        tags=tuple(some(choice, TOPICS[:9], 2)),
+        capabilities=tuple(some(choice, words, 2)),
+        body=" ".join(choice.choices(words, k=choice.randint(0, 9))),
+    )
+
+
+TOPICAL_POOL = [make_topical_fragment(random.Random(number), number) for number in range(200)]
+
+
+def topical_libraries(*, most: int = 30) -> st.SearchStrategy[list[Fragment]]:
+    """Return one to *most* fragments with few words each."""
+    return st.lists(
+        st.sampled_from(TOPICAL_POOL), min_size=1, max_size=most, unique_by=lambda fragment: fragment.id
+    ) | st.lists(
+        st.sampled_from(TOPICAL_POOL), min_size=most - 5, max_size=most, unique_by=lambda fragment: fragment.id
+    )
+
+
+def topical_queries() -> st.SearchStrategy[str]:
+    """Return requests of one to eight words, some of them everyday words and some that no library holds."""
+    words = st.sampled_from([*TOPICS, *TOPICS, *WORDS, "zzyzx", "tries", "qvr-queue"])
+    return st.lists(words, min_size=1, max_size=8, unique=True).map(" ".join)
 
 
 def libraries(*, most: int = 9) -> st.SearchStrategy[list[Fragment]]:

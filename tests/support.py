@@ -21,7 +21,8 @@ needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared corpor
 needs_sqlite_shell = pytest.mark.skipif(shutil.which("sqlite3") is None, reason="there is no sqlite3 shell here")
 
 MakeCatalog = Callable[..., Catalog]
-"""`make_catalog(*fragments)` returns the open index of these fragments."""
+"""`make_catalog(*fragments, least_coverage=0.0)` returns the open index of these fragments; no answer is too weak
+for it unless a share of the request is given that answers must cover."""
 
 MakeLibrary = Callable[[Mapping[str, str | bytes]], Path]
 """`make_library({"agents/a.md": "text"})` writes the files and returns the root folder."""
@@ -70,6 +71,13 @@ def write_files(root: Path, files: Mapping[str, str | bytes]) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content if isinstance(content, bytes) else content.encode())
     return root
+
+
+GARDENING = {
+    f"guides/g{number}.md": f"---\nuseWhen: [Pruning roses in week {number}]\n---\n\n# Gardening {number}\n\nRoses.\n"
+    for number in range(20)
+}
+"""Files to put beside others: words of those are rare then, and a build measures what an answer must cover."""
 
 
 def rows(path: Path, sql: str) -> list[tuple[object, ...]]:

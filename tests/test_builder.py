@@ -5,13 +5,16 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from support import MakeLibrary, build, markdown, rows
+from support import GARDENING, MakeLibrary, build, markdown, rows
 
 from orchestr8_sqlite import builder, integrity
 from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
+from orchestr8_sqlite.holdout import measure_least_coverage
 from orchestr8_sqlite.library import read_library
+from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.parameters import make_request
 
 ONE = {"skills/retry.md": markdown("useWhen:\n  - Retrying a flaky call")}
 TWO = {**ONE, "agents/api.md": markdown("useWhen:\n  - Designing a REST API")}
@@ -149,8 +152,8 @@ def test_precomputed_answer_that_differs_from_the_live_one_fails_the_check(
     ("pragma", "message"),
     [
         ("PRAGMA application_id = 7", "no orchestr8-sqlite index"),
-        ("PRAGMA user_version = 20000", "newer schema version 2, this program reads 1; upgrade"),
-        ("PRAGMA user_version = 100", "older schema version 0, this program reads 1; build it again"),
+        ("PRAGMA user_version = 30000", "newer schema version 3, this program reads 2; upgrade"),
+        ("PRAGMA user_version = 10000", "older schema version 1, this program reads 2; build it again"),
     ],
 )
 def test_index_of_another_kind_or_major_version_is_refused_in_one_sentence(
@@ -163,6 +166,42 @@ def test_index_of_another_kind_or_major_version_is_refused_in_one_sentence(
     connection.close()
     with pytest.raises(CatalogError, match=message):
         Catalog.open(target)
+
+
+def test_build_measures_what_an_answer_must_cover_where_there_is_enough_to_measure(
+    make_library: MakeLibrary, tmp_path: Path
+) -> None:
+    small = build(make_library(dict(list(GARDENING.items())[1:])), tmp_path / "small.db")
+    enough = build(make_library(GARDENING), tmp_path / "enough.db")
+    with Catalog.open(small) as few, Catalog.open(enough) as many:
+        assert few.least_coverage == 0.0
+        assert 0.1 <= many.least_coverage <= 0.6
+        assert many.least_coverage == measure_least_coverage(many.db)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "adding retry",
+        "retry with exponential backoff and jitter",
+        "how do I add retry with exponential backoff to a flaky http call in python",
+        "designing a rest api for my web shop",
+        "pytest fixtures",
+    ],
+)
+@pytest.mark.parametrize("count", [3, 10])
+def test_small_library_answers_whoever_names_its_words(
+    make_library: MakeLibrary, tmp_path: Path, query: str, count: int
+) -> None:
+    files = {
+        **TWO,
+        "guides/tests.md": "# Testing with pytest\n\nHow to test.\n",
+        **dict(list(GARDENING.items())[: count - 3]),
+    }
+    with Catalog.open(build(make_library(files), tmp_path / "index.db")) as catalog:
+        answer = find(catalog, make_request({"query": query}))
+    assert answer.confident
+    assert answer.candidates[0].name in {"retry", "api", "tests"}
 
 
 @pytest.mark.parametrize("name", ["a b?c#d%20.db", "büro.db"])

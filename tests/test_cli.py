@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import MakeLibrary, build, markdown, needs_sqlite_shell
+from support import GARDENING, MakeLibrary, build, markdown, needs_sqlite_shell, write_files
 
 from orchestr8_sqlite.cli import main
 
@@ -38,9 +38,25 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return run_command
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    return build(write_files(folder / "library", FILES), folder / "index.db")
+
+
 @pytest.fixture
-def index(make_library: MakeLibrary, tmp_path: Path) -> Path:
-    return build(make_library(FILES), tmp_path / "index.db")
+def index(built: Path, tmp_path: Path) -> Path:
+    """Return an index of FILES that the test may change."""
+    return Path(shutil.copy(built, tmp_path))
+
+
+@pytest.fixture(scope="module")
+def larger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the index of FILES among other fragments, so that its words are rare."""
+    folder = tmp_path_factory.mktemp("larger")
+    again = markdown("useWhen:\n  - Retry what failed, calls above all")
+    files = {**FILES, **GARDENING, "skills/again.md": again}
+    return build(write_files(folder / "library", files), folder / "larger.db")
 
 
 def test_build_prints_diagnostics_on_stderr_and_a_summary_on_stdout(
@@ -103,7 +119,38 @@ def test_search_filters_by_category_and_tag(run: Run, index: Path) -> None:
 def test_search_says_when_nothing_fits_and_that_is_no_failure(run: Run, index: Path) -> None:
     code, out, _ = run("search", "zxqv plugh", "--db", index, "--category", "agent")
     assert code == 0
-    assert out.startswith("Nothing fits 'zxqv plugh' within agent; not in the library: zxqv, plugh")
+    assert out.startswith("Nothing fits 'zxqv plugh' within agent; not covered: zxqv, plugh")
+
+
+@pytest.mark.parametrize("mode", ["index", "catalog", "full"])
+def test_search_says_when_what_it_found_covers_too_little(run: Run, larger: Path, mode: str) -> None:
+    query = "retry cobol fortran pascal haskell erlang prolog"
+    code, out, err = run("search", query, "--db", larger, "--mode", mode)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"Nothing fits '{query}'; not covered: cobol, fortran, pascal, haskell, erlang, prolog")
+    assert out.count("\n") == 2
+    assert "\nClosest, but weak (" in out
+    value = json.loads(run("search", query, "--db", larger, "--mode", mode, "--json")[1])
+    assert (value["confident"], value["matches"]) == (False, [])
+    names = ("again", "breaker", "retry")
+    assert sorted(match["uri"] for match in value["closest"]) == [f"orchestr8://skills/{name}" for name in names]
+    classic = json.loads(run("search", query, "--db", larger, "--ranker", "classic", "--json")[1])
+    assert (classic["confident"], classic["closest"]) == (True, [])
+    assert classic["matches"] != []
+
+
+def test_search_explains_each_score_on_request(run: Run, larger: Path) -> None:
+    query = ["search", "retry flaky calls", "--db", larger]
+    _, out, _ = run(*query, "--explain")
+    whys = re.findall(r"^   why: (.*)$", out, re.MULTILINE)
+    scores = re.findall(r"^\d+\. \S+ · (\S+) · ", out, re.MULTILINE)
+    assert len(whys) == len(scores) > 1
+    for why, score in zip(whys, scores, strict=True):
+        assert sum(float(part.split(" ")[0]) for part in why.split(" + ")) == pytest.approx(float(score))
+    assert "why: " not in run(*query)[1]
+    matches = json.loads(run(*query, "--explain", "--json")[1])["matches"]
+    assert [match["score"] for match in matches] == [float(score) for score in scores]
+    assert [len(match["parts"]) for match in matches] == [why.count(" + ") + 1 for why in whys]
 
 
 @needs_sqlite_shell
@@ -113,15 +160,12 @@ def test_search_says_when_nothing_fits_and_that_is_no_failure(run: Run, index: P
     [("retry", "quick"), ("retry flaky calls", "index"), ('it\'s a "retry" -- of calls; drop table', "index")],
 )
 def test_printed_sql_gives_the_same_answer_in_the_sqlite_shell(
-    run: Run, make_library: MakeLibrary, tmp_path: Path, ranker: str, query: str, tier: str
+    run: Run, larger: Path, ranker: str, query: str, tier: str
 ) -> None:
-    others = {f"guides/g{number}.md": markdown("", f"# Gardening {number}\n\nRoses.\n") for number in range(9)}
-    library = {**FILES, **others, "skills/again.md": markdown("useWhen:\n  - Retry what failed, calls above all")}
-    index = build(make_library(library), tmp_path / "larger.db")
-    _, sql, _ = run("search", query, "--db", index, "--ranker", ranker, "--sql")
-    _, answer, _ = run("search", query, "--db", index, "--ranker", ranker, "--json")
+    _, sql, _ = run("search", query, "--db", larger, "--ranker", ranker, "--sql")
+    _, answer, _ = run("search", query, "--db", larger, "--ranker", ranker, "--json")
     done = subprocess.run(
-        [shutil.which("sqlite3") or "", "-readonly", index], input=sql, capture_output=True, text=True, check=True
+        [shutil.which("sqlite3") or "", "-readonly", larger], input=sql, capture_output=True, text=True, check=True
     )
     printed = [line.split("|") for line in done.stdout.splitlines()]
     result = json.loads(answer)

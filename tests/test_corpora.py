@@ -1,18 +1,24 @@
-"""What the product promises on a real library of 413 fragments that nobody wrote for it."""
+"""What the product promises on real libraries that nobody wrote for it, the first of them of 413 fragments."""
 
 import json
+import math
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 
 import pytest
 from support import SHARED, build, needs_shared, rows
 from tokenizer import true_tokens
 
-from orchestr8_sqlite.model import Mode, Ranker
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.model import LookupResult, Mode, Ranker
 from orchestr8_sqlite.parameters import make_request
 from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.settings import Settings
@@ -94,3 +100,97 @@ def test_sqlite_utils_lists_every_table_of_the_index(index: Path) -> None:
     done = subprocess.run([program, "tables", index, "--counts"], capture_output=True, text=True, check=True)
     counts = {row["table"]: row["count"] for row in json.loads(done.stdout)}
     assert counts["fragment"] == counts["fragment_body"] == counts["fragment_text"] == 413
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the default ranker answers to the queries of a judged set; documents are paths below the library's folder.
+
+    Query id → grades by document (empty where nothing in the library fits), documents best first, and the result.
+    """
+
+    grades: dict[str, dict[str, int]]
+    ranked: dict[str, list[str]]
+    results: dict[str, LookupResult]
+
+    def ndcg(self) -> float:
+        """Return the mean nDCG@10 over the queries with an answer: linear gain, discounted by log2(1 + rank)."""
+
+        def gain(grades: list[int]) -> float:
+            return sum(grade / math.log2(1 + rank) for rank, grade in enumerate(grades[:10], start=1))
+
+        return mean(
+            gain([grades.get(document, 0) for document in self.ranked[query]])
+            / gain(sorted(grades.values(), reverse=True))
+            for query, grades in self.grades.items()
+            if any(grades.values())
+        )
+
+    def called_weak(self, *, answerable: bool) -> float:
+        """Return the share of the queries with (without) an answer that are told that nothing fits."""
+        return mean(
+            not self.results[query].confident
+            for query, grades in self.grades.items()
+            if any(grades.values()) == answerable
+        )
+
+
+def answer_judged(index: Path, folder: Path, names: Mapping[str, str] | None = None) -> Judged:
+    """Return the answers of the default ranker to the judged set in *folder*.
+
+    Args:
+        names: Document of a judgement → its path, where they differ.
+    """
+    lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    queries = {query["id"]: query["text"] for query in map(json.loads, lines)}
+    paths = {uri: str(path).removesuffix(".md") for uri, path in rows(index, SOURCES)}
+    known = set(paths.values())
+    grades: dict[str, dict[str, int]] = defaultdict(dict)
+    for line in (folder / "qrels.tsv").read_text(encoding="utf-8").splitlines():
+        query, document, grade = line.split("\t")
+        path = (names or {}).get(document, document)
+        if path in known:
+            grades[query][path] = int(grade)
+    with Catalog.open(index) as catalog:
+        results = {id_: find(catalog, make_request({"query": text})) for id_, text in queries.items()}
+    ranked = {id_: [paths[c.uri] for c in result.candidates] for id_, result in results.items()}
+    return Judged({id_: grades[id_] for id_ in queries}, ranked, results)
+
+
+SOURCES = "SELECT f.uri, s.path FROM fragment f JOIN source s ON s.id = f.source_id"
+
+
+@pytest.fixture(scope="module")
+def orchestr8(index: Path) -> Judged:
+    return answer_judged(index, SHARED / "eval" / "dev" / "orchestr8")
+
+
+@pytest.fixture(scope="module")
+def skills(tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    """Return the answers of 2,294 real skills and subagents."""
+    index = build(SHARED / "corpora" / "skills", tmp_path_factory.mktemp("skills") / "skills.db")
+    return answer_judged(index, SHARED / "eval" / "dev" / "skills")
+
+
+@pytest.mark.parametrize(("name", "least"), [("orchestr8", 0.85), ("skills", 0.82)])
+def test_short_requests_are_ranked_as_well_as_ever(request: pytest.FixtureRequest, name: str, least: float) -> None:
+    judged: Judged = request.getfixturevalue(name)
+    assert sum(any(grades.values()) for grades in judged.grades.values()) >= 95
+    assert judged.ndcg() >= least
+
+
+@pytest.mark.parametrize("name", ["orchestr8", "skills"])
+def test_what_nothing_fits_is_refused_and_what_something_fits_is_not(request: pytest.FixtureRequest, name: str) -> None:
+    judged: Judged = request.getfixturevalue(name)
+    assert judged.called_weak(answerable=False) >= 0.9
+    assert judged.called_weak(answerable=True) <= 0.05
+
+
+def test_long_everyday_requests_are_ranked_as_well_as_ever(tmp_path: Path) -> None:
+    """199 descriptions of tools, and requests written by others than those of the short sets."""
+    index = build(SHARED / "corpora" / "metatool", tmp_path / "metatool.db")
+    lines = (SHARED / "corpora" / "metatool.ids.tsv").read_text(encoding="utf-8").splitlines()
+    names = dict(line.split("\t") for line in lines)
+    judged = answer_judged(index, SHARED / "eval" / "metatool", names)
+    assert sum(any(grades.values()) for grades in judged.grades.values()) == 1094
+    assert judged.ndcg() >= 0.62

@@ -4,24 +4,33 @@ import math
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support import SHARED, MakeCatalog, build, make_fragment, needs_shared
+from support import SHARED, MakeCatalog, MakeLibrary, build, make_fragment, markdown, needs_shared, rows
+from typer.testing import CliRunner
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.cli.app import app
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.evaluation import (
     JudgedQuery,
+    RunReport,
     StratumScore,
     bootstrap_interval,
     document_names,
     false_answers,
+    false_refusals,
     format_run,
+    present_only,
     read_qrels,
     read_queries,
     run_queries,
+    run_self,
     score_run,
+    unmet_bounds,
 )
 from orchestr8_sqlite.model import Ranker
 
@@ -31,6 +40,10 @@ QUERIES = [
     JudgedQuery("q3", "bread", "none"),
 ]
 QRELS = {"q1": {"a": 2, "b": 1, "c": 0}, "q2": {"d": 1}}
+
+
+def report(run: dict[str, list[tuple[str, float]]], weak: Iterable[str] = ()) -> RunReport:
+    return RunReport(run, frozenset(weak), 1.0, 1.0, 1.0)
 
 
 def scores(run: dict[str, list[tuple[str, float]]]) -> dict[str, StratumScore]:
@@ -59,9 +72,34 @@ def test_best_grade_is_asked_of_the_first_result() -> None:
 
 
 def test_false_answers_are_those_to_queries_that_nothing_fits() -> None:
-    assert false_answers(QUERIES, {"q3": [("a", 1.0)]}) == 1.0
-    assert false_answers(QUERIES, {"q3": []}) == 0.0
-    assert false_answers(QUERIES[:2], {}) is None
+    assert false_answers(QUERIES, report({"q3": [("a", 1.0)]})) == 1.0
+    assert false_answers(QUERIES, report({"q3": [("a", 1.0)]}, weak={"q3"})) == 0.0
+    assert false_answers(QUERIES, report({"q3": []})) == 0.0
+    assert false_answers(QUERIES[:2], report({})) is None
+
+
+def test_false_refusals_are_answerable_queries_without_an_answer_that_stands() -> None:
+    assert false_refusals(QUERIES, report({"q1": [("a", 1.0)], "q2": [("d", 1.0)]})) == 0.0
+    assert false_refusals(QUERIES, report({"q1": [("a", 1.0)], "q2": [("d", 1.0)]}, weak={"q2", "q3"})) == 0.5
+    assert false_refusals(QUERIES, report({"q1": [("a", 1.0)]})) == 0.5
+
+
+def test_bounds_are_compared_with_the_means_of_all_queries() -> None:
+    found = score_run(QUERIES, QRELS, {"q1": [("c", 9.0), ("b", 8.0), ("a", 7.0)], "q2": [("d", 1.0)]})
+    assert unmet_bounds(["mrr@10=0.75", "Recall@5 = 1"], found) == []
+    assert unmet_bounds(["success@1=0.6", "R@15=0.2"], found) == ["S@1 is 0.500, below 0.6"]
+
+
+@pytest.mark.parametrize("bound", ["recall@7=0.5", "recall@5", "recall@5=high", "=0.5"])
+def test_bound_of_another_form_is_answered_with_the_measures_there_are(bound: str) -> None:
+    with pytest.raises(RequestError, match=r"--fail-under wants MEASURE=NUMBER .* ndcg@10"):
+        unmet_bounds([bound], score_run(QUERIES, QRELS, {}))
+
+
+def test_judgements_of_documents_that_the_index_lacks_can_be_left_out(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("a"), make_fragment("b"))
+    kept, missing = present_only(catalog, {"q1": {"skills/a": 2, "skills/gone": 1}, "q2": {"skills/gone": 2}})
+    assert (kept, missing) == ({"q1": {"skills/a": 2}, "q2": {}}, 1)
 
 
 def test_interval_of_equal_values_is_that_value_and_is_the_same_every_time() -> None:
@@ -90,7 +128,64 @@ def test_run_holds_the_documents_in_order_and_its_file_the_trec_form(make_catalo
     report = run_queries(catalog, QUERIES[:1], document_names(catalog, {}), Ranker.DEFAULT)
     assert [document for document, _ in report.run["q1"]] == ["skills/a", "skills/b"]
     assert report.index_tokens < report.catalog_tokens
-    assert format_run(report.run, "t") == "q1 Q0 skills/a 1 100 t\nq1 Q0 skills/b 2 99 t\n"
+    assert format_run(report, "t") == "q1 Q0 skills/a 1 100 t\nq1 Q0 skills/b 2 99 t\n"
+    weak = replace(report, weak=frozenset({"q1"}))
+    assert format_run(weak, "t") == "q1 Q0 skills/a 1 100 t-weak\nq1 Q0 skills/b 2 99 t-weak\n"
+
+
+def test_self_asks_every_scenario_without_its_line_and_the_authors_queries(
+    make_library: MakeLibrary, tmp_path: Path
+) -> None:
+    root = make_library(
+        {
+            "skills/one.md": markdown("tags: [retry]\nuseWhen:\n  - Adding retry to calls\n  - Waiting zebra"),
+            "skills/two.md": markdown("useWhen:\n  - Brewing tea\nqueries:\n  - a cup of tea\n  - 7"),
+            "queries.jsonl": '{"text": "call retry", "documents": ["skills/one"]}\n'
+            '{"text": "sourdough", "documents": []}\n'
+            '{"text": "lost", "documents": ["skills/lost"]}\n'
+            "no json\n",
+        }
+    )
+    index = build(root, tmp_path / "index.db")
+    with Catalog.open(index) as catalog:
+        queries, qrels, found = run_self(catalog, Ranker.DEFAULT)
+    asked = {(query.text, query.stratum): tuple(qrels[query.id]) for query in queries}
+    assert asked == {
+        ("Adding retry to calls", "scenario"): ("skills/one",),
+        ("Waiting zebra", "scenario"): ("skills/one",),
+        ("Brewing tea", "scenario"): ("skills/two",),
+        ("a cup of tea", "queries"): ("skills/two",),
+        ("call retry", "queries.jsonl"): ("skills/one",),
+        ("sourdough", "none"): (),
+    }
+    answers = {query.text: [document for document, _ in found.run[query.id]] for query in queries}
+    assert answers["Adding retry to calls"] == ["skills/one"]  # by its tag
+    assert answers["Waiting zebra"] == answers["Brewing tea"] == []  # nothing but the hidden line says so
+    assert answers["a cup of tea"] == ["skills/two"]  # nothing is hidden here
+    problems = rows(index, "SELECT path, line, code FROM diagnostic WHERE code LIKE 'queries%' ORDER BY path, line")
+    assert problems == [
+        ("queries.jsonl", 3, "queries-document"),
+        ("queries.jsonl", 4, "queries-form"),
+        ("skills/two.md", None, "queries-form"),
+    ]
+
+
+def test_eval_of_the_library_itself_fails_under_its_bound(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library({"skills/one.md": markdown("tags: [retry]\nuseWhen:\n  - Adding retry to calls")})
+    index = str(build(root, tmp_path / "index.db"))
+    run = CliRunner().invoke(app, ["eval", "--self", "--db", index, "--fail-under", "recall@5=0.9"])
+    assert (run.exit_code, "scenario" in run.output) == (0, True)
+    root = make_library({"skills/one.md": markdown("useWhen:\n  - Adding retry to calls")})
+    index = str(build(root, tmp_path / "other.db"))
+    run = CliRunner().invoke(app, ["eval", "--self", "--db", index, "--fail-under", "recall@5=0.9"])
+    assert (run.exit_code, "R@5 is 0.000, below 0.9" in run.output) == (1, True)
+
+
+@pytest.mark.parametrize("options", [[], ["--self", "--queries", "q.jsonl"], ["--queries", "q.jsonl"]])
+def test_eval_wants_judged_queries_or_the_library_itself(tmp_path: Path, options: list[str]) -> None:
+    (tmp_path / "q.jsonl").write_text('{"id": "1", "text": "x"}\n', encoding="utf-8")
+    run = CliRunner().invoke(app, ["eval", *(str(tmp_path / o) if o.endswith("l") else o for o in options)])
+    assert run.exit_code != 0
 
 
 def test_input_that_is_not_of_the_form_is_said_with_its_line(tmp_path: Path) -> None:
@@ -110,7 +205,7 @@ def test_figures_equal_those_of_the_independent_scorer(tmp_path: Path, ranker: R
     queries, qrels = read_queries(judged / "queries.jsonl"), read_qrels(judged / "qrels.tsv")
     with Catalog.open(build(SHARED / "corpora" / "orchestr8", tmp_path / "o8.db")) as catalog:
         report = run_queries(catalog, queries, document_names(catalog, qrels), ranker)
-    (tmp_path / "o8.run").write_text(format_run(report.run, "t"), encoding="utf-8")
+    (tmp_path / "o8.run").write_text(format_run(report, "t"), encoding="utf-8")
     scorer = str(SHARED / "eval" / "score.py")
     command = [sys.executable, scorer, "--set", str(judged), "--run", str(tmp_path / "o8.run")]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -127,7 +222,7 @@ def test_figures_equal_those_of_the_independent_scorer(tmp_path: Path, ranker: R
 
 @needs_shared
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "floor"), [("orchestr8", 0.81), ("skills", 0.74)])
+@pytest.mark.parametrize(("name", "floor"), [("orchestr8", 0.85), ("skills", 0.8)])
 def test_default_ranker_is_as_good_as_the_docs_say_on_judged_queries(tmp_path: Path, name: str, floor: float) -> None:
     judged = SHARED / "eval" / "dev" / name
     queries, qrels = read_queries(judged / "queries.jsonl"), read_qrels(judged / "qrels.tsv")

@@ -1,5 +1,7 @@
 """Tier order, thresholds, and what an answer says about words that nothing fits."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -149,3 +151,88 @@ def test_every_candidate_passes_the_filters_and_has_a_row_of_its_own(
         assert candidate.score >= request.min_score
         assert set(request.tags) <= set(candidate.tags)
         assert not request.categories or candidate.category in request.categories
+
+
+def test_answer_that_covers_too_little_names_what_is_missing_and_the_nearest_tags(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment("a", "Adding retry"),
+        make_fragment("b", "Removing retry", tags=("fortress",)),
+        *(make_fragment(f"other{n}", "Something else") for n in range(4)),
+        least_coverage=0.5,
+    )
+    found = find(catalog, MatchRequest("retry fortran cobol"))
+    assert (found.confident, ids(found), found.total) == (False, ["skills/a", "skills/b"], 2)
+    assert (found.uncovered, found.nearest_tags) == (("fortran", "cobol"), ("fortress",))
+
+
+@pytest.mark.parametrize(("least", "stands"), [(0.32, True), (0.33, False)])
+def test_answer_stands_from_the_least_coverage_on(make_catalog: MakeCatalog, least: float, stands: bool) -> None:
+    """By the definition of rarity, "retry" in 1 of 3 fragments weighs ln(1 + 2.5/1.5), an unknown word ln(1 + 3.5/.5).
+
+    The first is .3205 of both.
+    """
+    library = (make_fragment("a", "Adding retry"), make_fragment("b"), make_fragment("c"))
+    found = find(make_catalog(*library, least_coverage=least), MatchRequest("retry cobol"))
+    assert found.coverage == pytest.approx(0.3205, abs=0.001)
+    assert found.confident == stands
+
+
+def test_word_in_the_body_alone_is_half_covered(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("a", body="How to retry."), *(make_fragment(name) for name in "bcde"))
+    assert find(catalog, MatchRequest("retry")).coverage == 0.5
+
+
+def test_request_with_more_words_than_matter_is_covered_by_six_rare_ones(make_catalog: MakeCatalog) -> None:
+    words = "retry backoff jitter timeout cache circuit".split()
+    catalog = make_catalog(*(make_fragment(name, " ".join(words)) for name in "ab"), *map(make_fragment, "cdefghij"))
+    whole = find(catalog, MatchRequest(" ".join(words)))
+    longer = find(catalog, MatchRequest(" ".join([*words, "cobol"])))
+    assert whole.coverage == 1.0
+    assert 0.6 < longer.coverage < 1.0
+    assert longer.uncovered == ("cobol",)
+
+
+def test_everyday_words_are_neither_missed_nor_named(make_catalog: MakeCatalog) -> None:
+    others = (make_fragment(f"other{n}", "Something else") for n in range(4))
+    catalog = make_catalog(make_fragment("a", "Adding retry"), *others, least_coverage=0.7)
+    found = find(catalog, MatchRequest("please help me find a good retry"))
+    assert (found.confident, ids(found)) == (True, ["skills/a"])
+    weak = find(catalog, MatchRequest("please help me find a good retry in cobol"))
+    assert (weak.confident, weak.uncovered) == (False, ("cobol",))
+
+
+def test_answer_is_judged_by_what_the_filters_leave(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment("a", "Adding retry with backoff"),
+        make_fragment("b", "Adding retry", category="agent"),
+        *(make_fragment(f"other{n}", "Something else") for n in range(4)),
+        least_coverage=0.6,
+    )
+    assert find(catalog, MatchRequest("retry backoff")).confident
+    filtered = find(catalog, MatchRequest("retry backoff", categories=("agent",)))
+    assert (filtered.confident, ids(filtered), filtered.uncovered) == (False, ["agents/b"], ("backoff",))
+
+
+@settings(max_examples=25, deadline=None)
+@given(library=libraries(), query=queries(), options=filters())
+def test_classic_ranker_is_never_judged(library: list[Fragment], query: str, options: dict[str, object]) -> None:
+    request = MatchRequest(query, ranker=CLASSIC, **options)  # type: ignore[arg-type]
+    with open_in_memory(library) as catalog:
+        catalog.meta = {**catalog.meta, "least_coverage": "1.0"}
+        assert find(catalog, request).confident
+
+
+@settings(max_examples=25, deadline=None)
+@given(library=libraries(), query=queries(), options=filters())
+def test_judging_and_explaining_change_no_ranking(
+    library: list[Fragment], query: str, options: dict[str, object]
+) -> None:
+    request = MatchRequest(query, **options)  # type: ignore[arg-type]
+    with open_in_memory(library) as catalog:
+        plain = find(catalog, request)
+        catalog.meta = {**catalog.meta, "least_coverage": "1.0"}
+        judged = find(catalog, replace(request, explain=True))
+    assert (judged.candidates, judged.total, judged.tier) == (plain.candidates, plain.total, plain.tier)
+    assert judged.coverage == plain.coverage
+    assert judged.confident == (judged.coverage == 1.0 and judged.candidates != ())
+    assert set(judged.parts) == {candidate.fragment_id for candidate in judged.candidates}

@@ -22,6 +22,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         max_tokens=3000,
         min_score=10,
         ranker=Ranker.DEFAULT,
+        explain=False,
     )
 
 
@@ -64,6 +65,17 @@ def test_rankers_are_default_and_classic() -> None:
     assert make_request({"query": "x", "ranker": "classic"}).ranker is Ranker.CLASSIC
     with pytest.raises(RequestError, match="default, classic"):
         make_request({"query": "x", "ranker": "bm25"})
+
+
+@pytest.mark.parametrize(("written", "meant"), [(True, True), (False, False), ("true", True), ("false", False)])
+def test_explain_is_true_or_false(written: object, meant: bool) -> None:
+    assert make_request({"query": "x", "explain": written}).explain is meant
+
+
+@pytest.mark.parametrize("value", ["", "yes", "True", "1", 1, 0, [True], {}])
+def test_another_value_of_explain_is_answered_with_what_to_send(value: object) -> None:
+    with pytest.raises(RequestError, match="'explain' must be true or false, not "):
+        make_request({"query": "x", "explain": value})
 
 
 @pytest.mark.parametrize("written", ["agents,Skill", " agent , skills ", ["AGENTS", "skill"], "agent,skill,agents,,"])

@@ -1,6 +1,7 @@
 """The MCP server through the SDK's own client, in memory, in both protocol eras. Promises of ours, not of the spec."""
 
 import json
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent, TextResourceContents
-from support import MakeLibrary, build, markdown
+from support import GARDENING, MakeLibrary, build, markdown, write_files
 from tokenizer import true_tokens
 
 from orchestr8_sqlite.server.app import PAGE_SIZE, make_server
@@ -38,24 +39,41 @@ Fix ${symptom}. Read orchestr8://match?query=${symptom}&mode=index first.
 """
 
 
+FILES = {
+    "skills/retry.md": markdown(
+        "title: Retrying\ndescription: Retry well\ntags: [retry]\nuseWhen:\n  - Retrying a flaky call"
+    ),
+    "skills/breaker.md": markdown("tags: [retry, breaker]\nuseWhen:\n  - Stopping calls to a dead service"),
+    "agents/api.md": markdown("useWhen:\n  - Designing a REST API"),
+    "prompts/workflows/fix-bug.md": PROMPT,
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("server")
+    return build(write_files(folder / "library", FILES), folder / "index.db")
+
+
 @pytest.fixture
-def index(make_library: MakeLibrary, tmp_path: Path) -> Path:
-    root = make_library(
-        {
-            "skills/retry.md": markdown(
-                "title: Retrying\ndescription: Retry well\ntags: [retry]\nuseWhen:\n  - Retrying a flaky call"
-            ),
-            "skills/breaker.md": markdown("tags: [retry, breaker]\nuseWhen:\n  - Stopping calls to a dead service"),
-            "agents/api.md": markdown("useWhen:\n  - Designing a REST API"),
-            "prompts/workflows/fix-bug.md": PROMPT,
-        }
-    )
-    return build(root, tmp_path / "index.db")
+def index(built: Path, tmp_path: Path) -> Path:
+    """Return an index of FILES that the test may move."""
+    return Path(shutil.copy(built, tmp_path))
 
 
 @pytest.fixture
 def service(index: Path) -> Iterator[Service]:
     service = Service(Settings(index, "info", 200))
+    yield service
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def larger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service over FILES among others, enough to measure what an answer must cover."""
+    folder = tmp_path_factory.mktemp("larger")
+    root = write_files(folder / "library", {**FILES, **GARDENING})
+    service = Service(Settings(build(root, folder / "index.db"), "info", 200))
     yield service
     service.close()
 
@@ -92,6 +110,7 @@ def test_search_tool_lists_uris_that_the_load_tool_reads(service: Service, era: 
         ("search", {}, "'query' is missing"),
         ("search", {"query": "x", "mode": "brief"}, "one of index, catalog, full"),
         ("search", {"query": "x", "limit": 3}, "Unknown parameter 'limit'"),
+        ("search", {"query": "x", "explain": "yes"}, "'explain' must be true or false, not 'yes'."),
         ("load", {"uris": []}, "Give 1 to 20 URIs"),
         ("load", {"uris": ["orchestr8://skills/retri"]}, "Nearest: orchestr8://skills/retry"),
         ("load", {"uris": ["orchestr8://skills/retry"], "maxTokens": 0}, "whole number from 1"),
@@ -106,6 +125,50 @@ def test_mistake_in_a_tool_call_is_a_tool_error_that_says_what_to_send(
             result = await client.call_tool(tool, arguments)
             assert result.is_error
             assert advice in text_of(result.content[0])
+
+    anyio.run(scenario)
+
+
+@both_eras
+def test_search_explains_its_scores_by_tool_and_by_uri(service: Service, era: Era) -> None:
+    async def scenario() -> None:
+        async with connected(service, era) as client:
+            called = await client.call_tool("search", {"query": "retry", "explain": True})
+            text = text_of(called.content[0])
+            read = await client.read_resource("orchestr8://match?query=retry&explain=true")
+            assert text_of(read.contents[0]) == text
+            assert text.count("\n   why: ") == 2
+            plain = await client.call_tool("search", {"query": "retry"})
+            assert text_of(plain.content[0]) == "\n".join(
+                line for line in text.split("\n") if not line.startswith("   why: ")
+            )
+
+    anyio.run(scenario)
+
+
+@both_eras
+def test_unknown_value_of_explain_in_a_uri_is_invalid_params(service: Service, era: Era) -> None:
+    async def scenario() -> None:
+        async with connected(service, era) as client:
+            with pytest.raises(MCPError, match="'explain' must be true or false, not 'yes'") as caught:
+                await client.read_resource("orchestr8://match?query=retry&explain=yes")
+            assert caught.value.code == -32602
+
+    anyio.run(scenario)
+
+
+@both_eras
+@pytest.mark.parametrize("mode", ["index", "catalog", "full"])
+def test_weak_answer_is_no_error_and_says_so_first(larger: Service, era: Era, mode: str) -> None:
+    async def scenario() -> None:
+        async with connected(larger, era) as client:
+            query = "retry cobol fortran pascal haskell erlang prolog"
+            found = await client.call_tool("search", {"query": query, "mode": mode})
+            assert not found.is_error
+            first, second = text_of(found.content[0]).split("\n")
+            assert first.startswith(f"Nothing fits '{query}'; not covered: cobol, fortran, pascal")
+            assert second.startswith("Closest, but weak (")
+            assert "orchestr8://skills/retry" in second
 
     anyio.run(scenario)
 
@@ -201,6 +264,7 @@ def test_match_templates_cover_all_and_each_category_that_has_fragments(service:
         async with connected(service, MODERN) as client:
             templates = (await client.list_resource_templates()).resource_templates
             starts = [template.uri_template.partition("{")[0] for template in templates]
+            assert all("explain" in template.uri_template for template in templates[:-1])
             assert starts == [
                 "orchestr8://match",
                 "orchestr8://agents/match",

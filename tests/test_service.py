@@ -1,5 +1,6 @@
 """Reading, searching and loading through one `Service`, as both doors do."""
 
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ import pytest
 from cachetools import TTLCache
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import build, markdown, write_files
+from support import GARDENING, build, markdown, write_files
 
 from orchestr8_sqlite import lookup
 from orchestr8_sqlite import service as service_module
@@ -42,9 +43,15 @@ def make_index(folder: Path, files: dict[str, str]) -> Path:
     return build(write_files(numbered, files), folder / "index.db")
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_index(tmp_path_factory.mktemp("service"), FILES)
+
+
 @pytest.fixture
-def index(tmp_path: Path) -> Path:
-    return make_index(tmp_path, FILES)
+def index(built: Path, tmp_path: Path) -> Path:
+    """Return an index of FILES that the test may replace."""
+    return Path(shutil.copy(built, tmp_path))
 
 
 @pytest.fixture
@@ -80,6 +87,45 @@ def test_match_uri_gives_what_search_gives(service: Service) -> None:
     assert read == service.search(request)
     assert "orchestr8://agents/deep/helper" in read.text
     assert "orchestr8://skills" not in read.text
+
+
+WEAK = "backoff cobol fortran pascal haskell erlang prolog"
+"""Of this the index knows but the first word."""
+
+
+@pytest.fixture(scope="module")
+def larger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service over FILES among others, enough to measure what an answer must cover."""
+    opened = Service(Settings(make_index(tmp_path_factory.mktemp("larger"), {**FILES, **GARDENING}), "info", 200))
+    yield opened
+    opened.close()
+
+
+def test_weak_answer_is_said_by_uri_and_search_and_from_memory(larger: Service) -> None:
+    for mode in Mode:
+        answer = larger.search(MatchRequest(WEAK, mode))
+        assert answer.result is not None
+        assert not answer.result.confident
+        assert answer.text.startswith(f"Nothing fits '{WEAK}'; not covered: cobol, fortran, ")
+        assert "\nClosest, but weak (" in answer.text
+        assert "Wait." not in answer.text
+        assert larger.search(MatchRequest(WEAK, mode)) == answer
+    assert larger.read(f"orchestr8://match?query={WEAK.replace(' ', '+')}").text.startswith("Nothing fits")
+
+
+def test_match_uri_explains_on_request(service: Service) -> None:
+    plain = service.read("orchestr8://match?query=retry")
+    answer = service.read("orchestr8://match?query=retry&explain=true")
+    assert answer == service.search(MatchRequest("retry", explain=True))
+    assert answer.text.count("   why: ") == 3
+    assert "why: " not in plain.text
+    assert service.read("orchestr8://match?query=retry&explain=false") == plain
+
+
+@pytest.mark.parametrize("value", ["yes", "1", "", "TRUE"])
+def test_match_uri_with_another_value_of_explain_is_told_what_to_send(service: Service, value: str) -> None:
+    with pytest.raises(RequestError, match=f"'explain' must be true or false, not '{value}'"):
+        service.read(f"orchestr8://match?query=retry&explain={value}")
 
 
 @pytest.mark.parametrize("uri", ["orchestr8://", "orchestr8://registry"])
@@ -204,6 +250,7 @@ def test_same_request_is_answered_from_memory(service: Service, lookups: list[Ma
         {"max_tokens": 60},
         {"min_score": 1000.0},
         {"ranker": Ranker.CLASSIC},
+        {"explain": True},
         {"query": "backoff"},
     ],
 )

@@ -1,28 +1,44 @@
-"""`eval`: how well an index answers judged queries."""
+"""`eval`: how well an index answers judged queries, or its own scenarios."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
+from orchestr8_sqlite.errors import RequestError
+
+if TYPE_CHECKING:
+    from orchestr8_sqlite.evaluation import StratumScore
 
 
 def evaluate(
     queries: Annotated[
-        Path, typer.Option(exists=True, dir_okay=False, help="JSON Lines: id, text, stratum (none: nothing fits).")
-    ],
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="JSON Lines: id, text, stratum (none: nothing fits)."),
+    ] = None,
     qrels: Annotated[
-        Path, typer.Option(exists=True, dir_okay=False, help="Judgements: query, document, grade between tabs.")
-    ],
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Judgements: query, document, grade between tabs."),
+    ] = None,
+    own: Annotated[
+        bool, typer.Option("--self", help="Ask the library's own scenarios, each hidden meanwhile, and its queries.")
+    ] = False,
+    fail_under: Annotated[
+        list[str] | None, typer.Option(metavar="MEASURE=N", help="Exit with 1 below, e.g. recall@5=0.9; repeatable.")
+    ] = None,
+    present_only: Annotated[
+        bool, typer.Option("--present-only", help="Leave out judgements of documents that the index lacks.")
+    ] = False,
     db: Database = None,
     ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
     run: Annotated[Path | None, typer.Option(help="Write the ranking here, in TREC form.", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure the answers to judged queries.
+    """Measure the answers to judged queries, or with --self to the library's own.
 
-    Example: orchestr8-sqlite eval --queries queries.jsonl --qrels qrels.tsv --db index.db
+    Example: orchestr8-sqlite eval --self --fail-under recall@5=0.9 --db index.db
     """
     from orchestr8_sqlite import evaluation
     from orchestr8_sqlite.catalog import Catalog
@@ -30,13 +46,22 @@ def evaluate(
     from orchestr8_sqlite.settings import read_settings
 
     chosen = make_request({"query": "any", "ranker": ranker}).ranker
-    asked, judged = evaluation.read_queries(queries), evaluation.read_qrels(qrels)
+    if own in (queries is not None, qrels is not None):
+        raise RequestError("Give either --queries and --qrels, or --self.")
+    missing = 0
     with Catalog.open(read_settings(db).database) as catalog:
-        report = evaluation.run_queries(catalog, asked, evaluation.document_names(catalog, judged), chosen)
+        if queries is None or qrels is None:
+            asked, judged, report = evaluation.run_self(catalog, chosen)
+        else:
+            asked, judged = evaluation.read_queries(queries), evaluation.read_qrels(qrels)
+            present, missing = evaluation.present_only(catalog, judged)
+            judged = present if present_only else judged
+            report = evaluation.run_queries(catalog, asked, evaluation.document_names(catalog, judged), chosen)
     scores = evaluation.score_run(asked, judged, report.run)
-    wrong = evaluation.false_answers(asked, report.run)
+    wrong, refused = evaluation.false_answers(asked, report), evaluation.false_refusals(asked, report)
     if run is not None:
-        run.write_text(evaluation.format_run(report.run, chosen.value), encoding="utf-8")
+        run.write_text(evaluation.format_run(report, chosen.value), encoding="utf-8")
+    unmet = evaluation.unmet_bounds(fail_under or (), scores)
     costs = {
         "indexTokens": round(report.index_tokens, 1),
         "catalogTokens": round(report.catalog_tokens, 1),
@@ -46,14 +71,26 @@ def evaluate(
         values = [
             {"stratum": s.stratum, "queries": s.queries, **s.means, "nDCG@10 interval": s.interval} for s in scores
         ]
-        print_json({"ranker": chosen.value, "scores": values, "falseAnswers": wrong, **costs})
-        return
+        judgement = {"falseAnswers": wrong, "falseRefusals": refused, "missingDocuments": missing}
+        print_json({"ranker": chosen.value, "scores": values, **judgement, **costs, "unmet": unmet})
+    else:
+        _print(scores, wrong, refused, costs, 0 if present_only else missing)
+        for problem in unmet:
+            typer.echo(problem, err=True)
+    raise typer.Exit(1 if unmet else 0)
+
+
+def _print(
+    scores: "Sequence[StratumScore]", wrong: float | None, refused: float, costs: Mapping[str, float], missing: int
+) -> None:
     rows = []
     for s in scores:
         low, high = s.interval
-        figures = (f"{s.means[name]:.3f}" for name in evaluation.MEASURES)
-        rows.append((s.stratum, s.queries, *figures, f"{low:.3f}-{high:.3f}"))
-    print_rows(("stratum", "queries", *evaluation.MEASURES, "nDCG@10 95 %"), rows)
+        rows.append((s.stratum, s.queries, *(f"{value:.3f}" for value in s.means.values()), f"{low:.3f}-{high:.3f}"))
+    print_rows(("stratum", "queries", *scores[0].means, "nDCG@10 95 %"), rows)
     if wrong is not None:
-        typer.echo(f"no-answer queries answered all the same: {wrong:.3f}")
+        typer.echo(f"no-answer queries answered with confidence: {wrong:.3f}")
+    typer.echo(f"answerable queries said to have no answer: {refused:.3f}")
     typer.echo("means: " + ", ".join(f"{name} {value}" for name, value in costs.items()))
+    if missing:
+        typer.echo(f"{missing} judged documents are not in the index; --present-only leaves their lines out.")

@@ -26,6 +26,7 @@ def search(
     max_tokens: Annotated[int, typer.Option(help="Budget of the whole answer.")] = 3000,
     min_score: Annotated[float, typer.Option(help="Leave out what scores less.")] = 10,
     ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
+    explain: Annotated[bool, typer.Option("--explain", help="Say what each score is made of.")] = False,
     as_json: Json = False,
     sql: Annotated[bool, typer.Option("--sql", help="Print the SQL that answers, to paste into sqlite3.")] = False,
 ) -> None:
@@ -47,6 +48,7 @@ def search(
             "maxTokens": max_tokens,
             "minScore": min_score,
             "ranker": ranker,
+            "explain": explain,
         }
     )
     with closing(Service(read_settings(db))) as service:

@@ -10,11 +10,13 @@ from typing import TypeVar
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.library.document import decode, parse_document
 from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.queries import read_queries
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.references import resolve_references
 from orchestr8_sqlite.library.walk import Found, Kind, find_files
 from orchestr8_sqlite.model import Diagnostic, Fragment, Library, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.settings import latest_file_time
+from orchestr8_sqlite.uris import fragment_uri
 
 R = TypeVar("R", Fragment, Prompt)
 Progress = Callable[[int, int], None]
@@ -65,13 +67,16 @@ def read_library(roots: Sequence[Path], *, category: str | None = None, progress
             if progress:
                 progress(done, total)
     known = {(label, file.path) for _, label, files in found for file in files}
-    fragments, dangling = resolve_references(reading.fragments.values(), known)
+    resolved, dangling = resolve_references(reading.fragments.values(), known)
+    fragments = tuple(sorted(resolved, key=lambda fragment: fragment_uri(fragment.id)))
+    queries, unclear = read_queries(list(zip(roots, labels, strict=True)), fragments)
     return Library(
-        fragments=tuple(sorted(fragments, key=lambda fragment: fragment.id)),
+        fragments=fragments,
         prompts=tuple(sorted(reading.prompts.values(), key=lambda prompt: prompt.name)),
-        diagnostics=tuple(sorted([*reading.diagnostics, *dangling, *_shared_ids(reading)], key=_place)),
+        diagnostics=tuple(sorted([*reading.diagnostics, *dangling, *unclear, *_shared_ids(reading)], key=_place)),
         rejected=tuple(reading.rejected),
         ignored=tuple(reading.ignored),
+        queries=tuple(queries),
     )
 
 

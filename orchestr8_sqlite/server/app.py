@@ -29,7 +29,7 @@ PAGE_SIZE = 100
 RESOURCE_NOT_FOUND = -32002
 """What revisions before 2026-07-28 answer for an unknown resource; since then it is invalid params."""
 
-MATCH_PARAMETERS = "{?query,mode,categories,tags,maxResults,maxTokens,minScore}"
+MATCH_PARAMETERS = "{?query,mode,categories,tags,maxResults,maxTokens,minScore,explain}"
 R = TypeVar("R")
 Context = Any
 

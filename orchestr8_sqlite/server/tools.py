@@ -39,6 +39,7 @@ SEARCH = Tool(
             "maxResults": {"type": "integer", "minimum": 1, "maximum": 100},
             "maxTokens": {"type": "integer", "minimum": 1, "maximum": MAX_BUDGET, "default": 3000},
             "minScore": {"type": "number", "minimum": 0, "default": 10},
+            "explain": {"type": "boolean", "default": False, "description": "Catalog: what each score is made of"},
         },
         "required": ["query"],
         "additionalProperties": False,

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from orchestr8_sqlite.model import Candidate, MatchRequest, Statement
 
 FILTERS = """
-       (json_array_length(:categories) = 0 OR f.category IN (SELECT value FROM json_each(:categories)))
-   AND NOT EXISTS (SELECT 1 FROM json_each(:tags) wanted
-                    WHERE NOT EXISTS (SELECT 1 FROM tag t WHERE t.fragment_id = f.id AND t.tag = wanted.value))
+       (:categories = '[]' OR f.category IN (SELECT value FROM json_each(:categories)))
+   AND (:tags = '[]'
+        OR NOT EXISTS (SELECT 1 FROM json_each(:tags) wanted
+                        WHERE NOT EXISTS (SELECT 1 FROM tag t WHERE t.fragment_id = f.id AND t.tag = wanted.value)))
 """
-"""SQL over the alias `f` of fragment: any of the categories, all of the tags."""
+"""SQL over the alias `f` of fragment: any of the categories, all of the tags. Empty lists cost nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,151 @@
+"""Which words a fragment holds, where, and how much that earns: the tables that the default ranker reads."""
+
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from orchestr8_sqlite.keywords import count_stems
+from orchestr8_sqlite.model import Fragment
+from orchestr8_sqlite.tiers import weights
+from orchestr8_sqlite.tiers.weights import (
+    CAPABILITY,
+    DESCRIPTION,
+    FIELD_WEIGHTS,
+    NAME,
+    SCENARIO,
+    TAG,
+    TITLE,
+    TOPIC,
+    rarity_of,
+)
+from orchestr8_sqlite.wordlists import Synonym
+
+UNSORTED = "CREATE TEMP TABLE held (stem TEXT, fragment_id INTEGER, fields INTEGER, weight INTEGER)"
+STEMS = f"SELECT stem, count(*), sum(fields & {TOPIC} > 0) FROM held GROUP BY stem ORDER BY stem"
+FILL = (
+    f"""
+    INSERT INTO evidence
+    SELECT t.id, h.fragment_id, h.fields, h.weight,
+           iif(h.fields & {NAME}, round(1000 * t.rarity / sum(t.rarity) FILTER (WHERE h.fields & {NAME})
+                                                         OVER (PARTITION BY h.fragment_id)), 0)
+      FROM held h JOIN term t USING (stem) WHERE h.fields ORDER BY 1, 2
+    """,
+    f"""
+    INSERT INTO body_evidence
+    SELECT t.id, h.fragment_id, h.weight
+      FROM held h JOIN term t USING (stem)
+     WHERE NOT h.fields AND t.fragment_count <= {weights.BODY_SPREAD} * (SELECT count(*) FROM fragment)
+     ORDER BY 1, 2
+    """,
+    f"""
+    INSERT INTO topic
+    SELECT h.fragment_id, t.id FROM held h JOIN term t USING (stem)
+     WHERE h.fields & {TOPIC}
+       AND stem IN (SELECT stem FROM held WHERE fields & {TOPIC} GROUP BY stem HAVING count(*) > 1)
+     ORDER BY 1, 2
+    """,
+)
+
+Texts = Mapping[int, str]
+"""Field (a bit, 0 for the body) → its text."""
+
+BODY = 0
+
+
+def fragment_texts(fragment: Fragment) -> Texts:
+    """Return the texts of a fragment that are searched."""
+    return {
+        NAME: fragment.name.replace("-", " ").replace("_", " "),
+        TITLE: fragment.title,
+        TAG: "\n".join(fragment.tags),
+        CAPABILITY: "\n".join(fragment.capabilities),
+        SCENARIO: "\n".join(fragment.use_when),
+        DESCRIPTION: fragment.description,
+        BODY: fragment.body,
+    }
+
+
+def average_lengths(fragments: Iterable[Texts]) -> dict[int, float]:
+    """Return the mean number of keywords of each field but the body."""
+    totals: Counter[int] = Counter()
+    number = 0
+    for texts in fragments:
+        number += 1
+        for field in FIELD_WEIGHTS:
+            totals[field] += sum(count_stems(texts[field]).values())
+    return {field: totals[field] / max(1, number) for field in FIELD_WEIGHTS}
+
+
+def weigh(texts: Texts, averages: Mapping[int, float]) -> Iterator[tuple[str, int, int]]:
+    """Yield (stem, fields, weight) of every stem of a fragment; weight in thousandths of the stem's rarity."""
+    fields: dict[str, int] = {}
+    evidence: dict[str, float] = {}
+    for field, weight in FIELD_WEIGHTS.items():
+        stems = count_stems(texts[field])
+        relative = sum(stems.values()) / averages[field] if averages[field] else 1.0
+        given = weight / (1 - weights.LENGTH_SHARE + weights.LENGTH_SHARE * relative)
+        for one in stems:
+            fields[one] = fields.get(one, 0) | field
+            evidence[one] = evidence.get(one, 0.0) + given
+    for one, count in count_stems(texts[BODY]).items():
+        given = weights.BODY_WEIGHT * count / (count + weights.BODY_SATURATION)
+        evidence[one] = evidence.get(one, 0.0) + given
+    for one, total in evidence.items():
+        yield one, fields.get(one, 0), round(1000 * total / (total + weights.SATURATION))
+
+
+def write_evidence(connection: sqlite3.Connection, fragments: Sequence[Fragment]) -> None:
+    """Write term, evidence, body_evidence and topic."""
+    averages = average_lengths(fragment_texts(fragment) for fragment in fragments)
+    connection.execute(UNSORTED)
+    for number, fragment in enumerate(fragments, start=1):
+        connection.executemany(
+            "INSERT INTO temp.held VALUES (?, ?, ?, ?)",
+            ((one, number, fields, weight) for one, fields, weight in weigh(fragment_texts(fragment), averages)),
+        )
+    size = len(fragments)
+    rows = connection.execute(STEMS).fetchall()
+    connection.executemany(
+        "INSERT INTO term VALUES (?, ?, ?, ?, ?)",
+        (
+            (number, one, count, rarity_of(size, count), math.log((size + 0.5) / (topics + 0.5)))
+            for number, (one, count, topics) in enumerate(rows, start=1)
+        ),
+    )
+    for statement in FILL:
+        connection.execute(statement)
+    connection.execute("DROP TABLE temp.held")
+    connection.executemany(
+        "INSERT INTO meta VALUES (?, ?)",
+        ((f"average_length_{field}", repr(length)) for field, length in sorted(averages.items())),
+    )
+
+
+def write_synonyms(connection: sqlite3.Connection, synonyms: Iterable[Synonym]) -> None:
+    """Write the synonyms of which the index holds a form outside the bodies."""
+    known = dict(connection.execute("SELECT stem, id FROM term WHERE id IN (SELECT term_id FROM evidence)"))
+    useful = [synonym for synonym in synonyms if any(form in known for form in synonym.forms)]
+    numbered = list(enumerate(useful, start=1))
+    connection.executemany(
+        "INSERT INTO synonym VALUES (?, ?, ?)",
+        ((number, synonym.how, len(synonym.slots)) for number, synonym in numbered),
+    )
+    connection.executemany(
+        "INSERT INTO synonym_word VALUES (?, ?, ?)",
+        sorted(
+            (one, number, slot)
+            for number, synonym in numbered
+            for slot, stems in enumerate(synonym.slots)
+            for one in stems
+        ),
+    )
+    connection.executemany(
+        "INSERT INTO synonym_form VALUES (?, ?, ?)",
+        (
+            (number, ordinal, known[form])
+            for number, synonym in numbered
+            for ordinal, form in enumerate(synonym.forms)
+            if form in known
+        ),
+    )

@@ -1,0 +1,159 @@
+"""How an index answers its own scenarios when their lines are hidden from it, and requests that it cannot answer.
+
+All of this happens in a copy in memory. Hiding a line takes its words out of the fragment's evidence, wherever the
+same line stands in its other texts too; how many fragments hold a word stays as it was counted.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.evidence import BODY, Texts, weigh
+from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.model import MatchRequest
+from orchestr8_sqlite.parameters import MAX_QUERY_LENGTH
+from orchestr8_sqlite.tiers import weights
+from orchestr8_sqlite.tiers.weights import CAPABILITY, DESCRIPTION, FIELD_WEIGHTS, NAME, SCENARIO, TAG, TITLE, TOPIC
+from orchestr8_sqlite.wordlists import foreign_requests
+
+SAMPLE = 100
+"""Scenarios that calibration asks for, spread evenly over the library."""
+
+WRONGLY_ANSWERED = 0.025
+"""Share of the foreign requests that may pass for answered: some library does know about piano tuning."""
+
+WRONGLY_REFUSED = 0.03
+"""Share of the held-out scenarios that may be called weak."""
+
+FEWEST, MOST = 0.1, 0.6
+"""Bounds of the threshold, whatever is measured."""
+
+SCENARIOS = "SELECT fragment_id, text FROM scenario ORDER BY id"
+LINES = """
+SELECT :tag, tag, ordinal FROM tag WHERE fragment_id = :id
+UNION ALL SELECT :capability, text, ordinal FROM capability WHERE fragment_id = :id
+UNION ALL SELECT :scenario, text, ordinal FROM scenario WHERE fragment_id = :id
+ORDER BY 1, 3
+"""
+TEXTS = """
+SELECT f.name, f.title, f.description, b.body FROM fragment f JOIN fragment_body b ON b.fragment_id = f.id
+ WHERE f.id = :id
+"""
+TERM = "SELECT id, fragment_count FROM term WHERE stem = ?"
+NAME_SHARE = "SELECT name_share FROM evidence WHERE term_id = ? AND fragment_id = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One scenario of a library and the fragment that it belongs to."""
+
+    fragment_id: int
+    text: str
+
+
+class HeldOut:
+    """A copy of an index in memory whose scenarios can be hidden one at a time. Close it when done."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        copy = sqlite3.connect(":memory:", isolation_level=None)
+        db.backup(copy)
+        self.catalog = Catalog(copy, path=Path(":memory:"), identity=(0, 0, 0))
+        self._averages = {field: float(self.catalog.meta[f"average_length_{field}"]) for field in FIELD_WEIGHTS}
+        self._size = int(self.catalog.meta["fragments"])
+
+    def close(self) -> None:
+        """Drop the copy."""
+        self.catalog.close()
+
+    def scenarios(self) -> list[Scenario]:
+        """Return all scenarios, in the order of the fragments."""
+        return [Scenario(*row) for row in self.catalog.db.execute(SCENARIOS)]
+
+    @contextmanager
+    def without(self, scenario: Scenario) -> Iterator[Catalog]:
+        """Provide the index as it would be had its author not written *scenario*."""
+        db = self.catalog.db
+        texts = self._texts(scenario.fragment_id)
+        whole = {stem: rest for stem, *rest in weigh(texts, self._averages)}
+        hidden = {stem: rest for stem, *rest in weigh(_without(texts, scenario.text), self._averages)}
+        db.execute("BEGIN")
+        try:
+            for stem, row in whole.items():
+                if hidden.get(stem) != row:
+                    self._replace(stem, scenario.fragment_id, hidden.get(stem))
+            yield self.catalog
+        finally:
+            db.execute("ROLLBACK")
+
+    def _replace(self, stem: str, fragment_id: int, row: Sequence[int] | None) -> None:
+        """Let the fragment hold *stem* with the (fields, weight) of *row*, or not at all."""
+        db = self.catalog.db
+        term_id, count = db.execute(TERM, (stem,)).fetchone()
+        share = db.execute(NAME_SHARE, (term_id, fragment_id)).fetchone()
+        for table in ("evidence", "body_evidence"):
+            db.execute(f"DELETE FROM {table} WHERE term_id = ? AND fragment_id = ?", (term_id, fragment_id))  # noqa: S608 - names from the tuple above
+        fields, weight = row or (0, 0)
+        if not fields & TOPIC:
+            db.execute("DELETE FROM topic WHERE term_id = ? AND fragment_id = ?", (term_id, fragment_id))
+        if fields:
+            name_share = share[0] if fields & NAME else 0
+            db.execute(
+                "INSERT INTO evidence VALUES (?, ?, ?, ?, ?)", (term_id, fragment_id, fields, weight, name_share)
+            )
+        elif weight and count <= weights.BODY_SPREAD * self._size:
+            db.execute("INSERT INTO body_evidence VALUES (?, ?, ?)", (term_id, fragment_id, weight))
+
+    def _texts(self, fragment_id: int) -> Texts:
+        db = self.catalog.db
+        name, title, description, body = db.execute(TEXTS, {"id": fragment_id}).fetchone()
+        lines: dict[int, list[str]] = {TAG: [], CAPABILITY: [], SCENARIO: []}
+        numbers = {"id": fragment_id, "tag": TAG, "capability": CAPABILITY, "scenario": SCENARIO}
+        for field, text, _ in db.execute(LINES, numbers):
+            lines[field].append(text)
+        joined = {field: "\n".join(texts) for field, texts in lines.items()}
+        name = name.replace("-", " ").replace("_", " ")
+        return {NAME: name, TITLE: title, DESCRIPTION: description, BODY: body, **joined}
+
+
+def measure_least_coverage(db: sqlite3.Connection) -> float:
+    """Return the share of a request that an answer must cover to stand, by what the index makes of its own library.
+
+    It lies between what all but WRONGLY_ANSWERED of the foreign requests stay below and what all but WRONGLY_REFUSED
+    of the held-out scenarios reach, nearer to the former; where these overlap, refusing counts as the worse mistake.
+    """
+    held_out = HeldOut(db)
+    try:
+        foreign = sorted(_coverage(held_out.catalog, text) for text in foreign_requests())
+        scenarios = held_out.scenarios()
+        step = max(1, len(scenarios) // SAMPLE)
+        own = []
+        for scenario in scenarios[::step]:
+            with held_out.without(scenario) as catalog:
+                own.append(_coverage(catalog, scenario.text))
+    finally:
+        held_out.close()
+    threshold = _quantile(foreign, 1 - WRONGLY_ANSWERED)
+    if own:
+        reached = _quantile(sorted(own), WRONGLY_REFUSED)
+        threshold = min(reached, threshold + (reached - threshold) / 3)
+    return round(min(max(threshold, FEWEST), MOST), 3)
+
+
+def _coverage(catalog: Catalog, text: str) -> float:
+    result = find(catalog, MatchRequest(" ".join(text.split())[:MAX_QUERY_LENGTH]), quick=False)
+    return result.coverage
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def _without(texts: Mapping[int, str], line: str) -> Texts:
+    """Return *texts* without *line*, in any case and however it is wrapped, but never in the middle of a word."""
+    words = r"\s+".join(re.escape(word) for word in line.split())
+    pattern = re.compile(rf"(?<![A-Za-z0-9]){words}(?![A-Za-z0-9])", re.IGNORECASE)
+    return {field: pattern.sub(" ", text) for field, text in texts.items()}

@@ -1,0 +1,131 @@
+"""The word lists that ship with the package, and those that libraries add → synonyms and single words.
+
+names.txt, needs.txt   other names, and what may meet a need; a library's own synonyms.txt has the same form
+everyday.txt           words of requests that carry no topic
+foreign.txt            requests that no one library answers, to calibrate what counts as an answer
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from orchestr8_sqlite.errors import LibraryError
+from orchestr8_sqlite.keywords import STOP_WORDS, extract_keywords, stem
+
+SHIPPED = ("names.txt", "needs.txt")
+OWN = "synonyms.txt"
+MAX_SLOTS = 4
+CLASS = re.compile(r"\$(\w+)")
+CLASS_LINE = re.compile(r"\$(\w+) = (\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """What stands in for some words of a request.
+
+    Every one of `slots` must be met by a word of the request; each is the stems of its alternatives. `forms` are
+    stems too, the most certain first. `how` is `synonym` for another name, `related` for what may meet the need.
+    """
+
+    slots: tuple[frozenset[str], ...]
+    forms: tuple[str, ...]
+    how: str
+
+
+def read_synonyms(roots: Sequence[Path]) -> list[Synonym]:
+    """Return the synonyms of the shipped files and of each root's own, in the order of the files.
+
+    Raises:
+        LibraryError: A line is not of the form that names.txt describes.
+    """
+    texts: list[tuple[str, str]] = []
+    for root in roots:
+        path = root / OWN
+        if path.is_file():
+            try:
+                texts.append((f"{root.name}/{OWN}", path.read_text(encoding="utf-8-sig")))
+            except UnicodeDecodeError:
+                raise LibraryError(f"{path} is not UTF-8; save it as UTF-8.") from None
+    own = (synonym for name, text in texts for synonym in _parse(name, text))
+    return list(dict.fromkeys([*_shipped_synonyms(), *own]))
+
+
+@cache
+def _shipped_synonyms() -> tuple[Synonym, ...]:
+    return tuple(synonym for name in SHIPPED for synonym in _parse(name, _shipped(name)))
+
+
+@cache
+def everyday_words() -> frozenset[str]:
+    """Return the words of requests that carry no topic."""
+    return frozenset(word for line in _lines(_shipped("everyday.txt")) for word in line[1].split())
+
+
+def foreign_requests() -> list[str]:
+    """Return requests from many fields, of which a library can answer but a few."""
+    return [line for _, line in _lines(_shipped("foreign.txt"))]
+
+
+def _shipped(name: str) -> str:
+    return files("orchestr8_sqlite").joinpath("words", name).read_text(encoding="utf-8")
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (number, text) of every line that is neither empty nor a comment."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip() and not line.startswith(("# ", "#\n")) and line.strip() != "#":
+            yield number, line.strip()
+
+
+def _parse(name: str, text: str) -> Iterator[Synonym]:
+    classes: dict[str, str] = {}
+    for number, line in _lines(text):
+        if defined := CLASS_LINE.fullmatch(line):
+            classes[defined[1]] = defined[2]
+            continue
+        found = list(_needs(line, classes) if "~" in line else _other_names(line))
+        if not found:
+            raise LibraryError(f"{name}:{number}: expected 'a = b' or 'a ~ b, c', found {line!r}.")
+        yield from found
+
+
+def _needs(line: str, classes: Mapping[str, str]) -> Iterator[Synonym]:
+    left, _, right = line.partition("~")
+    if any(used not in classes for used in CLASS.findall(left)):
+        return
+    slots = _slots(CLASS.sub(lambda used: classes[used[1]], left).split())
+    forms = tuple(_form(part) for part in right.split(","))
+    if 1 <= len(slots) <= MAX_SLOTS and all(forms):
+        yield Synonym(slots, forms, "related")
+
+
+def _other_names(line: str) -> Iterator[Synonym]:
+    """Yield a synonym for the names of one word together, and one for each name of several words."""
+    names = [part.split() for part in line.split("=")]
+    forms = tuple(dict.fromkeys(_form(words[0]) for words in names if len(words) == 1))
+    if not all(names) or not all(forms) or line.startswith("$"):
+        return
+    if len(forms) > 1:
+        yield Synonym((frozenset(forms),), forms, "synonym")
+    for words in names:
+        slots = _slots(words)
+        if forms and 1 < len(slots) <= MAX_SLOTS:
+            yield Synonym(slots, forms, "synonym")
+
+
+def _slots(words: Iterable[str]) -> tuple[frozenset[str], ...]:
+    """Return the stems of the alternatives of each word; one that no request can hold is left out."""
+    slots = (
+        frozenset(_form(part) for part in word.split("/") if part.casefold() not in STOP_WORDS) - {""} for word in words
+    )
+    return tuple(slot for slot in slots if slot)
+
+
+@cache
+def _form(word: str) -> str:
+    """Return the stem of the first keyword of *word*, which is the word itself; empty where it has none."""
+    keywords = extract_keywords(word)
+    return stem(keywords[0]) if keywords else ""

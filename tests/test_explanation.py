@@ -1,0 +1,338 @@
+"""Why a fragment has its score: the parts add up, say what met which word where, and how much of it is covered."""
+
+import math
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import filters, libraries, open_in_memory, queries, topical_libraries, topical_queries
+from support import make_fragment
+
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.evidence import write_synonyms
+from orchestr8_sqlite.keywords import extract_keywords
+from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.model import Fragment, LookupResult, MatchRequest, Part, Tier
+from orchestr8_sqlite.tiers.expansion import read_parts, read_request
+from orchestr8_sqlite.tiers.explanation import BONUSES, HELD_FORMS, coverage, covered_share, held_forms
+from orchestr8_sqlite.tiers.weighted import parameters
+from orchestr8_sqlite.wordlists import Synonym
+
+MakeIndex = Callable[..., Catalog]
+"""`make_index(*fragments, synonyms=[…])` returns the open index of these fragments with these synonyms."""
+
+PERF = Synonym((frozenset({"perf", "perform"}),), ("perf", "perform"), "synonym")
+SLOW = Synonym((frozenset({"slow", "laggi"}),), ("absent", "perform", "cach"), "related")
+
+
+@pytest.fixture
+def make_index() -> Iterator[MakeIndex]:
+    opened: list[Catalog] = []
+
+    def make(*fragments: Fragment, synonyms: tuple[Synonym, ...] = ()) -> Catalog:
+        opened.append(open_in_memory(fragments))
+        write_synonyms(opened[-1].db, synonyms)
+        return opened[-1]
+
+    yield make
+    for catalog in opened:
+        catalog.close()
+
+
+def others(count: int = 8) -> list[Fragment]:
+    return [make_fragment(f"other{number}", "Something else entirely", title=f"Own{number}") for number in range(count)]
+
+
+def explained(catalog: Catalog, query: str, **options: object) -> LookupResult:
+    request = MatchRequest(query, explain=True, **{"min_score": 0.0, "max_results": 100, **options})  # type: ignore[arg-type]
+    return find(catalog, request)
+
+
+def parts_of(result: LookupResult, id_: str) -> tuple[Part, ...]:
+    (candidate,) = [candidate for candidate in result.candidates if candidate.id == id_]
+    return result.parts[candidate.fragment_id]
+
+
+def why(catalog: Catalog, query: str, id_: str) -> set[tuple[str | None, str, str, tuple[str, ...]]]:
+    """Return (word, form, how, fields) of every part of a fragment's score."""
+    return {(part.word, part.form, part.how, part.fields) for part in parts_of(explained(catalog, query), id_)}
+
+
+def covered(catalog: Catalog, query: str, id_: str, *, parts: bool = False) -> tuple[dict[str, float], float]:
+    """Return how much of each word of *query* a fragment covers, and how much of the request."""
+    reading = read_request(catalog.db, extract_keywords(query))
+    if parts:
+        reading = read_parts(catalog.db, reading)
+    (number,) = catalog.db.execute("SELECT id FROM fragment WHERE path = ?", (id_,)).fetchone()
+    shares = coverage(reading, held_forms(catalog.db, reading, [number])[number])
+    return shares, covered_share(reading, shares)
+
+
+def rarity(size: int, count: int) -> float:
+    return math.log(1 + (size - count + 0.5) / (count + 0.5))
+
+
+# The parts of a score
+
+
+@settings(max_examples=40, deadline=None)
+@given(library=libraries() | topical_libraries(), query=queries() | topical_queries(), options=filters())
+def test_parts_add_up_to_the_printed_score(library: list[Fragment], query: str, options: dict[str, object]) -> None:
+    with open_in_memory(library) as catalog:
+        write_synonyms(catalog.db, [Synonym((frozenset({"retri", "zzyzx"}),), ("token", "api"), "related")])
+        result = explained(catalog, query, **options)
+        plain = find(catalog, MatchRequest(query, **options), quick=False)  # type: ignore[arg-type]
+    assert [(c.uri, c.score) for c in result.candidates] == [(c.uri, c.score) for c in plain.candidates]
+    assert set(result.parts) == {candidate.fragment_id for candidate in result.candidates}
+    asked = set(extract_keywords(query))
+    for candidate in result.candidates:
+        parts = result.parts[candidate.fragment_id]
+        assert sum(round(100 * part.points) for part in parts) == round(100 * candidate.score)
+        assert all(part.points > 0 for part in parts)
+        assert [part.points for part in parts] == sorted((part.points for part in parts), reverse=True)
+        words = [part.word for part in parts if part.word is not None]
+        assert len(words) == len(set(words))
+        assert set(words) <= asked
+        assert all((part.word is None) == (part.how in ("name", "learnt")) for part in parts)
+
+
+@settings(max_examples=25, deadline=None)
+@given(library=libraries() | topical_libraries(), query=queries() | topical_queries())
+def test_name_adds_at_most_its_bonus_and_common_words_at_most_theirs(library: list[Fragment], query: str) -> None:
+    """A name adds up to .4 of what the words earn; what the best have in common up to .3 of the best sum."""
+    with open_in_memory(library) as catalog:
+        result = explained(catalog, query)
+    for candidate in result.candidates:
+        parts = result.parts[candidate.fragment_id]
+        rounding = 0.01 * len(parts) + 0.005
+        earned = sum(part.points for part in parts if part.word is not None)
+        name = [part.points for part in parts if part.how == "name"]
+        assert len(name) <= 1
+        assert sum(name) <= 0.4 * earned + rounding
+        assert len([part for part in parts if part.how == "learnt"]) <= 10
+    if result.candidates:
+        best = result.parts[result.candidates[0].fragment_id]
+        learnt = sum(part.points for part in best if part.how == "learnt")
+        assert learnt <= 0.3 / 0.7 * sum(part.points for part in best) + 0.01 * len(best)
+
+
+def test_exact_word_is_shown_as_it_was_asked_for_with_its_fields(make_index: MakeIndex) -> None:
+    catalog = make_index(
+        make_fragment("a", "Retrying calls", title="x", tags=("retry",), description="Retries"),
+        make_fragment("b", title="Retry", capabilities=("Retried calls",)),
+        make_fragment("c", title="y", body="A retry."),
+        *others(20),
+    )
+    for query in ("retry", "retrying"):
+        assert why(catalog, query, "skills/a") == {(query, query, "exact", ("tag", "scenario", "description"))}
+        assert why(catalog, query, "skills/b") == {(query, query, "exact", ("title", "capability"))}
+        assert why(catalog, query, "skills/c") == {(query, query, "exact", ("body",))}
+
+
+def test_covered_name_is_a_part_of_its_own(make_index: MakeIndex) -> None:
+    catalog = make_index(make_fragment("retry", title="x"), make_fragment("retry-calls", title="y"), *others())
+    assert why(catalog, "retry", "skills/retry") == {
+        ("retry", "retry", "exact", ("name",)),
+        (None, "", "name", ("name",)),
+    }
+    word, name = parts_of(explained(catalog, "retry"), "skills/retry")
+    assert (word.how, name.how) == ("exact", "name")
+    assert name.points / word.points == pytest.approx(0.4, abs=0.001)
+    share = rarity(10, 2) / (rarity(10, 2) + rarity(10, 1))
+    word, name = parts_of(explained(catalog, "retry"), "skills/retry-calls")
+    assert name.points / word.points == pytest.approx(0.4 * share, abs=0.001)
+
+
+def test_typo_is_shown_as_the_word_that_it_was_read_as(make_index: MakeIndex) -> None:
+    catalog = make_index(make_fragment("a", "Kubernetes rollout", title="x"), *others())
+    assert why(catalog, "kuberntes rollout", "skills/a") == {
+        ("kuberntes", "kubernetes", "typo", ("scenario",)),
+        ("rollout", "rollout", "exact", ("scenario",)),
+    }
+
+
+def test_joined_words_are_shown_as_the_name_that_they_are(make_index: MakeIndex) -> None:
+    catalog = make_index(make_fragment("a", title="TypeScript"), *others())
+    assert why(catalog, "type script", "skills/a") == {
+        ("type", "typescript", "joined", ("title",)),
+        ("script", "typescript", "joined", ("title",)),
+    }
+
+
+def test_other_name_and_need_are_shown_as_the_most_used_keyword(make_index: MakeIndex) -> None:
+    catalog = make_index(
+        make_fragment("a", "Performance", title="x"),
+        make_fragment("b", "Performing", "Performance", title="y"),
+        make_fragment("c", "Caching", title="z"),
+        *others(),
+        synonyms=(PERF, SLOW),
+    )
+    assert why(catalog, "perf", "skills/a") == {("perf", "performance", "synonym", ("scenario",))}
+    assert why(catalog, "slow", "skills/b") == {("slow", "performance", "related", ("scenario",))}
+    assert why(catalog, "laggy", "skills/c") == {("laggy", "caching", "related", ("scenario",))}
+
+
+def test_word_that_is_met_in_two_forms_is_shown_by_the_better_one(make_index: MakeIndex) -> None:
+    catalog = make_index(
+        make_fragment("a", "Performance", "perf", title="x"),
+        make_fragment("b", "Caching", "Performance", title="y"),
+        make_fragment("c", "Performance", title="z"),
+        make_fragment("d", "perf", title="w"),
+        *others(),
+        synonyms=(PERF, SLOW),
+    )
+    assert why(catalog, "perf", "skills/a") == {("perf", "perf", "exact", ("scenario",))}
+    assert why(catalog, "slow", "skills/b") == {("slow", "caching", "related", ("scenario",))}
+
+
+def test_part_of_a_word_is_shown_with_the_whole_word(make_index: MakeIndex) -> None:
+    catalog = make_index(make_fragment("a", "PostgreSQL", title="x"), *others())
+    assert explained(catalog, "postgres").tier is Tier.FUZZY
+    assert why(catalog, "postgres", "skills/a") == {("postgres", "postgresql", "part", ("scenario",))}
+
+
+def test_what_the_best_have_in_common_is_shown_where_a_fragment_has_it(make_index: MakeIndex) -> None:
+    tagged = [make_fragment(name, "Retry", title=f"Own{name}", tags=("resilience",)) for name in ("a", "b")]
+    catalog = make_index(*tagged, make_fragment("c", "Retry", title="z"), *others())
+    retry = ("retry", "retry", "exact", ("scenario",))
+    assert why(catalog, "retry", "skills/a") == {retry, (None, "resilience", "learnt", ())}
+    assert why(catalog, "retry", "skills/c") == {retry}
+    word, learnt = parts_of(explained(catalog, "retry"), "skills/a")
+    assert learnt.points / word.points == pytest.approx(0.3, abs=0.001)
+
+
+def test_what_all_fragments_have_in_common_adds_nothing(make_index: MakeIndex) -> None:
+    catalog = make_index(*(make_fragment(name, "Retry", title=f"Own{name}", tags=("api",)) for name in "ab"))
+    assert why(catalog, "retry", "skills/a") == {("retry", "retry", "exact", ("scenario",))}
+
+
+def test_ten_words_are_learnt_at_most(make_index: MakeIndex) -> None:
+    tags = tuple(f"tag{letter}" for letter in "abcdefghijkl")
+    catalog = make_index(*(make_fragment(name, "Retry", title=f"Own{name}", tags=tags) for name in "ab"), *others())
+    learnt = {form for _, form, how, _ in why(catalog, "retry", "skills/a") if how == "learnt"}
+    assert learnt == set(tags[:10])
+
+
+def test_word_of_the_request_is_not_learnt(make_index: MakeIndex) -> None:
+    catalog = make_index(*(make_fragment(name, title="Retry", tags=("backoff",)) for name in "ab"), *others())
+    assert {how for _, _, how, _ in why(catalog, "retry backoff", "skills/a")} == {"exact"}
+
+
+def test_parts_do_not_depend_on_filters(make_index: MakeIndex) -> None:
+    catalog = make_index(
+        *(make_fragment(name, "Retry", title=f"Own{name}", tags=("resilience",)) for name in "abc"),
+        make_fragment("retry", title="y", tags=("resilience",), category="agent"),
+        *others(),
+    )
+    unfiltered = parts_of(explained(catalog, "retry"), "agents/retry")
+    assert unfiltered == parts_of(explained(catalog, "retry", categories=("agent",)), "agents/retry")
+    assert unfiltered == parts_of(explained(catalog, "retry", tags=("resilience",), max_results=1), "agents/retry")
+
+
+def test_answer_is_explained_only_where_it_is_asked_for(make_index: MakeIndex) -> None:
+    catalog = make_index(make_fragment("a", "Retry"), *others())
+    assert find(catalog, MatchRequest("retry")).parts == {}
+    assert explained(catalog, "zzyzx").parts == {}
+
+
+def test_statements_read_evidence_and_topics_by_primary_key_only(make_index: MakeIndex) -> None:
+    catalog = make_index(make_fragment("a", "Retry"), *others())
+    reading = read_request(catalog.db, ["retry"])
+
+    def plan(sql: str, given_: dict[str, object]) -> list[str]:
+        return [str(row[3]) for row in catalog.db.execute(f"EXPLAIN QUERY PLAN {sql}", given_)]
+
+    held = plan(HELD_FORMS, {"forms": "[]", "ids": "[]"})
+    assert held.count("SEARCH e USING PRIMARY KEY (term_id=? AND fragment_id=?)") == 1
+    assert held.count("SEARCH b USING PRIMARY KEY (term_id=? AND fragment_id=?)") == 1
+    bonuses = plan(BONUSES, {**parameters(MatchRequest("retry"), reading), "ids": "[]"})
+    assert not [step for step in bonuses if step in ("SCAN b", "SCAN t", "SCAN term")]
+
+
+# How much of a request is covered
+
+
+@pytest.mark.parametrize(
+    ("query", "shares"),
+    [
+        ("retry", {"retry": 1.0}),
+        ("retrying", {"retrying": 1.0}),
+        ("jitter", {"jitter": 0.5}),
+        ("retry zzyzx", {"retry": 1.0, "zzyzx": 0.0}),
+        ("kuberntes", {"kuberntes": 0.9 * 0.8}),
+        ("type script", {"type": 0.9, "script": 0.9}),
+        ("perf", {"perf": 0.8}),
+        ("slow", {"slow": 0.7 * 0.85 * 0.65}),
+        ("retry month", {"retry": 1.0, "month": 0.0}),
+    ],
+)
+def test_word_is_covered_as_far_as_its_best_form_is_sure(
+    make_index: MakeIndex, query: str, shares: dict[str, float]
+) -> None:
+    catalog = make_index(
+        make_fragment("a", "Retry", "Kubernetes", "TypeScript", "Performance", body="jitter retry"),
+        *others(),
+        synonyms=(PERF, SLOW),
+    )
+    assert covered(catalog, query, "skills/a")[0] == pytest.approx(shares)
+
+
+def test_repaired_word_in_a_body_alone_is_covered_by_half_of_that(make_index: MakeIndex) -> None:
+    catalog = make_index(make_fragment("a", body="Kubernetes"), make_fragment("b", "Kubernetes"), *others())
+    assert covered(catalog, "kuberntes", "skills/a")[0] == pytest.approx({"kuberntes": 0.5 * 0.9 * 0.8})
+
+
+def test_part_of_a_word_covers_half(make_index: MakeIndex) -> None:
+    catalog = make_index(make_fragment("a", "PostgreSQL"), *others())
+    assert covered(catalog, "postgres", "skills/a", parts=True) == ({"postgres": 0.5}, 0.5)
+
+
+def test_covered_share_weighs_words_by_their_rarity(make_index: MakeIndex) -> None:
+    often = [make_fragment(f"s{number}", "Retry", title=f"Own{number}") for number in range(3)]
+    catalog = make_index(
+        make_fragment("a", "Retry", title="x", body="Jitter"), *often, make_fragment("c", "Backoff"), *others(5)
+    )
+    wanted = rarity(10, 4), rarity(10, 1), rarity(10, 1), rarity(10, 0)
+    share = covered(catalog, "retry jitter backoff zzyzx", "skills/a")[1]
+    assert share == pytest.approx((wanted[0] + 0.5 * wanted[1]) / sum(wanted))
+
+
+def test_everyday_words_hardly_count_beside_others(make_index: MakeIndex) -> None:
+    catalog = make_index(make_fragment("a", "Retry"), make_fragment("b", "Month"), *others())
+    rare = rarity(10, 1)
+    assert covered(catalog, "retry month", "skills/a")[1] == pytest.approx(rare / (1.05 * rare))
+    assert covered(catalog, "retry month", "skills/b")[1] == pytest.approx(0.05 * rare / (1.05 * rare))
+    assert covered(catalog, "month", "skills/b")[1] == pytest.approx(1.0)
+
+
+def test_long_request_is_covered_by_as_much_as_its_six_rarest_words_weigh(make_index: MakeIndex) -> None:
+    words = ["retry", "backoff", "jitter", "queue", "shard", "proxy", "vault", "token"]
+    catalog = make_index(
+        make_fragment("a", " ".join(words)), make_fragment("b", " ".join(words[:3]), title="x"), *others()
+    )
+    query = " ".join(words)
+    assert covered(catalog, query, "skills/a")[1] == 1.0
+    common, rare = rarity(10, 2), rarity(10, 1)
+    assert covered(catalog, query, "skills/b")[1] == pytest.approx(3 * common / (5 * rare + common))
+
+
+def test_request_without_words_is_not_covered(make_index: MakeIndex) -> None:
+    catalog = make_index(make_fragment("a", "Retry"), *others())
+    assert covered(catalog, "what is it", "skills/a") == ({}, 0.0)
+
+
+@settings(max_examples=25, deadline=None)
+@given(library=libraries() | topical_libraries(), query=topical_queries(), seed=st.integers(0, 30))
+def test_coverage_is_a_share_of_each_word_and_of_the_request(library: list[Fragment], query: str, seed: int) -> None:
+    id_ = library[seed % len(library)].id
+    with open_in_memory(library) as catalog:
+        result = explained(catalog, query)
+        shares, whole = covered(catalog, query, id_, parts=result.tier is Tier.FUZZY)
+    assert all(0 <= share <= 1 for share in shares.values())
+    assert 0 <= whole <= 1
+    if id_ in [candidate.id for candidate in result.candidates]:
+        assert {part.word for part in parts_of(result, id_) if part.word} <= {w for w, share in shares.items() if share}
+        assert whole > 0
+    if id_ in [candidate.id for candidate in result.candidates[:5]]:
+        assert result.coverage >= round(whole, 3)

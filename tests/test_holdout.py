@@ -1,0 +1,255 @@
+"""Hiding a scenario from its own index, and the share of a request that an answer must cover to stand."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+from strategies import open_in_memory
+from support import MakeCatalog, make_fragment
+
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.holdout import HeldOut, Scenario, measure_least_coverage
+from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.model import Fragment, MatchRequest
+from orchestr8_sqlite.wordlists import foreign_requests
+
+LINE = "Retrying flaky uploads"
+EVIDENCE = """
+SELECT t.stem, e.fields, e.weight FROM evidence e JOIN term t ON t.id = e.term_id WHERE e.fragment_id = :id
+ UNION ALL
+SELECT t.stem, 0, b.weight FROM body_evidence b JOIN term t ON t.id = b.term_id WHERE b.fragment_id = :id
+ ORDER BY 1
+"""
+TABLES = ("fragment", "fragment_body", "scenario", "term", "evidence", "body_evidence", "topic", "meta")
+
+SUBJECTS = {
+    "retry-backoff": "Retrying failed calls with exponential backoff; Spacing retries of failed calls with jitter",
+    "circuit-breaker": "Stopping calls to a broken service; Opening a circuit when a service fails",
+    "response-caching": "Caching responses of an api; Expiring cached responses on time",
+    "redis-sessions": "Storing sessions in redis; Sharing sessions of users between servers",
+    "postgres-indexes": "Choosing indexes for postgres queries; Reading the plan of postgres queries",
+    "schema-migrations": "Migrating a database schema without downtime; Rolling back a schema migration",
+    "docker-images": "Building small docker images; Layering docker images for fast builds",
+    "kubernetes-rollouts": "Rolling out a kubernetes deployment; Pausing a kubernetes rollout on errors",
+    "helm-charts": "Writing helm charts; Templating values of helm charts",
+    "pytest-fixtures": "Sharing pytest fixtures between modules; Scoping pytest fixtures",
+    "property-tests": "Testing properties with generated inputs; Shrinking generated inputs of tests",
+    "structured-logging": "Logging structured records as json; Adding request ids to structured logs",
+    "distributed-tracing": "Tracing requests across services; Sampling traces of services",
+    "metrics-dashboards": "Drawing dashboards of metrics; Choosing metrics for alerts on dashboards",
+    "oauth-tokens": "Refreshing oauth tokens; Revoking oauth tokens of a client",
+    "secret-rotation": "Rotating secrets in a vault; Reading secrets from a vault at start",
+    "cursor-pagination": "Paginating lists by cursor; Encoding the cursor of a page",
+    "webhook-signatures": "Verifying signatures of webhooks; Signing webhooks with a shared key",
+    "message-queues": "Consuming messages from queues; Dead lettering messages of queues",
+    "event-sourcing": "Replaying events into a projection; Storing events of an aggregate",
+    "grpc-streaming": "Streaming replies over grpc; Cancelling grpc streams",
+    "graphql-resolvers": "Batching graphql resolvers; Limiting the depth of graphql queries",
+    "css-grid": "Laying out pages with css grid; Naming areas of a css grid",
+    "react-hooks": "Writing react hooks for data; Testing react hooks",
+    "form-validation": "Validating forms in the browser; Showing errors of form validation",
+    "image-compression": "Compressing images for the web; Resizing and compressing uploaded images",
+    "csv-parsing": "Parsing large csv files; Parsing csv with quoted fields",
+    "feature-flags": "Releasing behind feature flags; Removing stale feature flags",
+    "code-review": "Reviewing code changes; Writing comments in a code review",
+    "branching-model": "Choosing a branching model for git; Merging branches of git",
+}
+
+
+@pytest.fixture
+def held_out() -> Iterator[list[HeldOut]]:
+    """Return a list whose copies of indexes are closed after the test."""
+    opened: list[HeldOut] = []
+    yield opened
+    for copy in opened:
+        copy.close()
+
+
+def library(texts: Mapping[str, object] = MappingProxyType({}), *, hidden: bool = False) -> list[Fragment]:
+    """Return twelve fragments, of which the first says LINE in its scenarios and where *texts* say so.
+
+    Args:
+        hidden: LINE is said by the last fragment instead, in the same fields, so that these are as long on average.
+    """
+
+    def said(text: object, *, here: bool) -> object:
+        if isinstance(text, tuple):
+            return tuple(said(part, here=here) for part in text)
+        return str(text).replace("LINE", LINE if here else "")
+
+    other, own = "Serving files to clients", "Sending uploads again"
+    fields = {"description": "", "body": "", "tags": (), "capabilities": (), "title": "plain", **texts}
+    mine = {name: said(text, here=not hidden) for name, text in fields.items()}
+    theirs = {name: said(text, here=hidden) for name, text in fields.items() if "LINE" in str(text) and name != "body"}
+    first = make_fragment("uploads", own, *(() if hidden else (LINE,)))
+    last = make_fragment("z", other, *((LINE,) if hidden else ()), title="plain")
+    rest = [make_fragment(f"other-{number}", "Something else", tags=("files",)) for number in range(10)]
+    return [replace(first, **mine), *rest, replace(last, **theirs)]  # type: ignore[arg-type]
+
+
+def evidence(db: sqlite3.Connection, path: str = "skills/uploads") -> list[tuple[str, int, int]]:
+    """Return (stem, fields, weight) of all evidence of a fragment."""
+    (id_,) = db.execute("SELECT id FROM fragment WHERE path = ?", (path,)).fetchone()
+    return db.execute(EVIDENCE, {"id": id_}).fetchall()
+
+
+def scenario(copy: HeldOut, text: str = LINE) -> Scenario:
+    return next(one for one in copy.scenarios() if one.text == text)
+
+
+def contents(db: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
+    return {table: db.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in TABLES}
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {},
+        {"description": "LINE. Made for clerks with flaky lines."},
+        {"body": "# Uploads\n\nLINE, again and again. A flaky line is no excuse.\n"},
+        {"capabilities": ("LINE", "Counting uploads"), "tags": ("uploads", "retrying")},
+        {"title": "LINE", "description": "LINE", "body": "LINE\n\nLINE\n"},
+    ],
+)
+def test_hidden_line_leaves_the_evidence_of_a_library_without_it(
+    make_catalog: MakeCatalog, held_out: list[HeldOut], texts: dict[str, object]
+) -> None:
+    expected = evidence(make_catalog(*library(texts, hidden=True)).db)
+    held_out.append(HeldOut(make_catalog(*library(texts)).db))
+    assert evidence(held_out[0].catalog.db) != expected
+    with held_out[0].without(scenario(held_out[0])) as catalog:
+        assert evidence(catalog.db) == expected
+
+
+def test_words_of_a_hidden_line_that_stand_elsewhere_keep_their_fields(
+    make_catalog: MakeCatalog, held_out: list[HeldOut]
+) -> None:
+    texts: dict[str, object] = {"tags": ("uploads",), "body": "Flaky networks."}
+    held_out.append(HeldOut(make_catalog(*library(texts)).db))
+    with held_out[0].without(scenario(held_out[0])) as catalog:
+        left = {stem: fields for stem, fields, _ in evidence(catalog.db)}
+    tag, other_scenario, name, body_alone = 1, 4, 32, 0
+    assert left["upload"] == tag + other_scenario + name
+    assert left["flaki"] == body_alone
+    assert "retri" not in left
+
+
+@pytest.mark.parametrize(
+    ("line", "body", "kept"),
+    [
+        ("Go", "Good algorithms, long ago.", ["good", "algorithm"]),
+        ("Go", "go! (GO)", []),
+        ("Retrying flaky uploads", "Why retrying\n  flaky uploads fails.", ["fail"]),
+        ("再試行", "再試行する", []),
+    ],
+)
+def test_line_is_hidden_in_any_case_and_wrapping_but_not_inside_words(
+    make_catalog: MakeCatalog, held_out: list[HeldOut], line: str, body: str, kept: list[str]
+) -> None:
+    rest = [make_fragment(f"other-{number}") for number in range(9)]
+    held_out.append(HeldOut(make_catalog(make_fragment("a", line, title="", body=body), *rest).db))
+    with held_out[0].without(scenario(held_out[0], line)) as catalog:
+        left = {stem for stem, _, _ in evidence(catalog.db, "skills/a")}
+    assert left >= set(kept)
+    assert not left & {"go", "retri", "flaki", "upload", "再試", "試行"}
+
+
+def test_hidden_title_teaches_nothing(make_catalog: MakeCatalog, held_out: list[HeldOut]) -> None:
+    twin = make_fragment("z-twin", title=LINE)
+    held_out.append(HeldOut(make_catalog(*library({"title": "LINE"}), twin).db))
+    learnt = "SELECT f.name FROM topic p JOIN fragment f ON f.id = p.fragment_id JOIN term t ON t.id = p.term_id"
+    with held_out[0].without(scenario(held_out[0])) as catalog:
+        assert catalog.db.execute(f"{learnt} WHERE t.stem = 'flaki'").fetchall() == [("z-twin",)]
+
+
+def test_other_fragments_are_untouched_while_a_line_is_hidden(
+    make_catalog: MakeCatalog, held_out: list[HeldOut]
+) -> None:
+    twin = make_fragment("z-twin", LINE, "Sending uploads again", description=LINE, body=LINE)
+    held_out.append(HeldOut(make_catalog(*library({"description": "LINE"}), twin).db))
+    paths = [path for (path,) in held_out[0].catalog.db.execute("SELECT path FROM fragment")]
+    before = {path: evidence(held_out[0].catalog.db, path) for path in paths}
+    with held_out[0].without(scenario(held_out[0])) as catalog:
+        changed = [path for path in paths if evidence(catalog.db, path) != before[path]]
+    assert changed == ["skills/uploads"]
+
+
+def test_index_and_copy_are_afterwards_as_before(make_catalog: MakeCatalog, held_out: list[HeldOut]) -> None:
+    original = make_catalog(*library({"description": "LINE", "body": "LINE"})).db
+    before = contents(original)
+    held_out.append(HeldOut(original))
+    for one in held_out[0].scenarios():
+        with held_out[0].without(one):
+            assert contents(original) == before
+    with pytest.raises(ZeroDivisionError), held_out[0].without(scenario(held_out[0])):
+        raise ZeroDivisionError
+    assert contents(held_out[0].catalog.db) == before
+    assert contents(original) == before
+
+
+def test_hidden_scenario_no_longer_finds_its_fragment(make_catalog: MakeCatalog, held_out: list[HeldOut]) -> None:
+    held_out.append(HeldOut(make_catalog(*library()).db))
+    request = MatchRequest("retrying flaky", min_score=0)
+    assert [c.name for c in find(held_out[0].catalog, request).candidates] == ["uploads"]
+    with held_out[0].without(scenario(held_out[0])) as catalog:
+        assert find(catalog, request).candidates == ()
+
+
+def subjects() -> list[Fragment]:
+    """Return thirty fragments on a subject each, with two scenarios that share words with their names."""
+    return [
+        make_fragment(name, *lines.split("; "), title=name.replace("-", " ").title(), tags=tuple(name.split("-")))
+        for name, lines in SUBJECTS.items()
+    ]
+
+
+@pytest.fixture(scope="module")
+def calibrated() -> Iterator[tuple[Catalog, float]]:
+    """Return the index of thirty subjects, and what an answer of it must cover."""
+    with open_in_memory(subjects()) as catalog:
+        yield catalog, measure_least_coverage(catalog.db)
+
+
+def test_least_coverage_lies_above_most_requests_of_other_fields(calibrated: tuple[Catalog, float]) -> None:
+    catalog, least = calibrated
+    reached = [find(catalog, MatchRequest(text)).coverage for text in foreign_requests()]
+    assert sum(coverage >= least for coverage in reached) <= len(reached) * 0.05
+
+
+def test_least_coverage_lies_below_most_scenarios_that_the_index_was_not_told(
+    calibrated: tuple[Catalog, float], held_out: list[HeldOut]
+) -> None:
+    catalog, least = calibrated
+    held_out.append(HeldOut(catalog.db))
+    reached = []
+    for one in held_out[0].scenarios():
+        with held_out[0].without(one) as hidden:
+            reached.append(find(hidden, MatchRequest(one.text)).coverage)
+    assert len(reached) == 60
+    assert sum(coverage < least for coverage in reached) <= len(reached) * 0.05
+
+
+def test_least_coverage_is_the_same_every_time_and_measuring_changes_nothing(
+    calibrated: tuple[Catalog, float],
+) -> None:
+    with open_in_memory(subjects()[::-1]) as again:
+        before = contents(again.db)
+        assert measure_least_coverage(again.db) == calibrated[1]
+        assert contents(again.db) == before
+
+
+@pytest.mark.parametrize(
+    "fragments",
+    [
+        [],
+        [make_fragment("a", LINE)],
+        [make_fragment(f"s{number}", LINE) for number in range(9)],
+        [make_fragment("all", body="\n".join(foreign_requests()))],
+        [make_fragment("all", *foreign_requests()[:20])],
+    ],
+)
+def test_least_coverage_keeps_its_bounds_however_odd_the_library(fragments: list[Fragment]) -> None:
+    with open_in_memory(fragments) as catalog:
+        assert 0.1 <= measure_least_coverage(catalog.db) <= 0.6
