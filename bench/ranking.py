@@ -65,6 +65,18 @@ GRID: Mapping[str, Sequence[float]] = {
 }
 """Settings to choose from: the product's, and every change of one or two values to a neighbour."""
 
+WITHOUT: Mapping[str, Mapping[str, float]] = {
+    "other names": {"synonym": 0.0},
+    "needs": {"related": 0.0},
+    "typo repair": {"typo": 0.0},
+    "joined words": {"joined": 0.0},
+    "the rarity bound of forms": {"RARITY_BOUND": 99.0},
+    "the name's share": {"NAME_BONUS": 0.0},
+    "what is learnt": {"FEEDBACK": 0.0},
+    "everyday words": {"EVERYDAY": 1.0},
+}
+"""What can be left out when a request is answered, and the weights that do so."""
+
 CHANGES = 2
 REPEATS = 3
 
@@ -96,7 +108,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         sets = [open_set(name, Path(folder)) for name in SETS]
         validated = {} if options.no_cross_validation else cross_validate(sets)
-        text = "\n\n".join([quality(sets, validated), strata(sets), confidence(sets), speed(sets)])
+        text = "\n\n".join([quality(sets, validated), strata(sets), without(sets), confidence(sets), speed(sets)])
         for judged in sets:
             judged.catalog.close()
     sys.stdout.write(text + "\n")
@@ -185,6 +197,22 @@ def strata(sets: Sequence[JudgedSet]) -> str:
         if len(found) > 1:
             table[judged.name] = {stratum: f"{found[stratum]:.3f}" for stratum in STRATA}
     return _table(("default, nDCG@10", *STRATA), table)
+
+
+def without(sets: Sequence[JudgedSet]) -> str:
+    """Return the table of what nDCG@10 loses when an ingredient is left out."""
+    whole = _measure(sets, {})
+    table = {}
+    for name, setting in WITHOUT.items():
+        found = _measure(sets, setting)
+        losses = {judged.name: _mean(whole[judged.name]) - _mean(found[judged.name]) for judged in sets}
+        row = {set_name: f"{loss:+.3f}" for set_name, loss in losses.items()}
+        table[name] = {**row, "mean": f"{mean(losses.values()):+.3f}"}
+    return _table(("loss of nDCG@10 without", *(judged.name for judged in sets), "mean"), table)
+
+
+def _mean(values: Mapping[str, float]) -> float:
+    return mean(values.values())
 
 
 def confidence(sets: Sequence[JudgedSet]) -> str:

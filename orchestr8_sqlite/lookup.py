@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker, Tier
+from orchestr8_sqlite.model import Candidate, LookupResult, MatchRequest, Ranker, Tier
 from orchestr8_sqlite.tiers.expansion import Reading, read_parts, read_request, read_words
 from orchestr8_sqlite.tiers.explanation import coverage, covered_share, explain, held_forms
 from orchestr8_sqlite.tiers.found import Found
@@ -29,6 +29,8 @@ JUDGED = 5
 """Best candidates of which one must cover enough of the request for an answer to stand."""
 
 NEAREST_TAGS = 5
+SPELLED_ALIKE = 0.8
+"""Share of letters that a tag has in common with a word it may have been meant by."""
 
 
 def find(catalog: Catalog, request: MatchRequest, *, quick: bool = True) -> LookupResult:
@@ -81,7 +83,7 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupR
         result,
         confident=False,
         uncovered=tuple(word.text for word in sorted(missing, key=lambda word: -word.rarity)),
-        nearest_tags=_nearest_tags(catalog, result.keywords),
+        nearest_tags=_nearest_tags(catalog, result.keywords, result.candidates[:NEAREST_TAGS]),
     )
 
 
@@ -119,8 +121,13 @@ def _result(
     )
 
 
-def _nearest_tags(catalog: Catalog, keywords: Sequence[str]) -> tuple[str, ...]:
-    """Return known tags that look like the keywords, the nearest of each keyword first."""
+def _nearest_tags(catalog: Catalog, keywords: Sequence[str], closest: Sequence[Candidate] = ()) -> tuple[str, ...]:
+    """Return known tags that are spelled like the keywords, then those of the *closest* fragments; else any alike."""
     tags = catalog.frequent_tags()
-    nearest = [tag for keyword in keywords[:NEAREST_TAGS] for tag in difflib.get_close_matches(keyword, tags, n=2)]
+
+    def alike(cutoff: float) -> list[str]:
+        few = keywords[:NEAREST_TAGS]
+        return [tag for word in few for tag in difflib.get_close_matches(word, tags, n=2, cutoff=cutoff)]
+
+    nearest = [*alike(SPELLED_ALIKE), *(tag for candidate in closest for tag in candidate.tags[:2])] or alike(0.6)
     return tuple(dict.fromkeys(nearest))[:NEAREST_TAGS]

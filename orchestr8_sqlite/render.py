@@ -170,13 +170,12 @@ def _nothing(result: LookupResult) -> str:
     if result.uncovered:
         text += f"; not covered: {', '.join(one_line(word, 30) for word in result.uncovered[:8])}"
     if result.nearest_tags:
-        text += f"; nearest tags: {', '.join(result.nearest_tags)}"
+        text += f"; nearest tags: {', '.join(one_line(tag, 30) for tag in result.nearest_tags)}"
     text += "."
     closest = result.candidates[:CLOSEST]
     if closest:
-        text += f"\nClosest, but weak ({result.coverage:.0%} of the request covered): " + " ".join(
-            c.uri for c in closest
-        )
+        uris = " ".join(candidate.uri for candidate in closest)
+        text += f"\nClosest, but weak ({result.coverage:.0%} of the request covered): {uris}"
     if result.request.explain:
         for candidate in closest:
             why = " + ".join(_part(part) for part in result.parts.get(candidate.fragment_id, ()))

@@ -222,13 +222,11 @@ def test_figures_equal_those_of_the_independent_scorer(tmp_path: Path, ranker: R
 
 @needs_shared
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "floor"), [("orchestr8", 0.85), ("skills", 0.8)])
-def test_default_ranker_is_as_good_as_the_docs_say_on_judged_queries(tmp_path: Path, name: str, floor: float) -> None:
-    judged = SHARED / "eval" / "dev" / name
+def test_default_ranker_is_far_better_than_the_classic_one_on_judged_queries(tmp_path: Path) -> None:
+    judged = SHARED / "eval" / "dev" / "orchestr8"
     queries, qrels = read_queries(judged / "queries.jsonl"), read_qrels(judged / "qrels.tsv")
-    with Catalog.open(build(SHARED / "corpora" / name, tmp_path / "index.db")) as catalog:
+    with Catalog.open(build(SHARED / "corpora" / "orchestr8", tmp_path / "index.db")) as catalog:
         names = document_names(catalog, qrels)
         default, classic = (run_queries(catalog, queries, names, ranker).run for ranker in Ranker)
     reached = score_run(queries, qrels, default)[0].means["nDCG@10"]
-    assert reached >= floor
-    assert reached > score_run(queries, qrels, classic)[0].means["nDCG@10"] + 0.2
+    assert reached > score_run(queries, qrels, classic)[0].means["nDCG@10"] + 0.3

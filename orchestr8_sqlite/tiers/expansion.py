@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from orchestr8_sqlite.keywords import extract_keywords, stem
-from orchestr8_sqlite.tiers.weights import DECAY, EVERYDAY, FACTORS, rarity_of
+from orchestr8_sqlite.tiers.weights import DECAY, EVERYDAY, FACTORS, RARITY_BOUND, rarity_of
 from orchestr8_sqlite.wordlists import everyday_words
 
 OWN = "exact"
@@ -91,7 +91,7 @@ class Form:
     @property
     def gain(self) -> float:
         """Return what a fragment could earn by it: its rarity, or that of the word where that is less."""
-        rarity = self.rarity if self.word.term_id is None else min(self.rarity, self.word.rarity)
+        rarity = self.rarity if self.word.term_id is None else min(self.rarity, RARITY_BOUND * self.word.rarity)
         return rarity * self.factor * self.word.weight
 
 

@@ -39,8 +39,10 @@ EVERYDAY = 0.7
 
 FACTORS = {"joined": 0.9, "synonym": 0.8, "typo": 0.9, "related": 0.7, "part": 0.5}
 """What another form counts where the word itself counts 1: two neighbours written as one word, another name (.016),
-a repaired typo, what may meet the need (.015), a keyword that contains the word. A form never counts as rarer than
-the word that it stands in for (.008)."""
+a repaired typo, what may meet the need (.015), a keyword that contains the word."""
+
+RARITY_BOUND = 1.0
+"""How many times as rare as the word that it stands in for a form may count (.008)."""
 
 DECAY = 0.85
 """What each further form of a need counts of the one before (.004)."""
