@@ -21,28 +21,27 @@ from orchestr8_sqlite.tiers.weights import (
 )
 from orchestr8_sqlite.wordlists import Synonym
 
-UNSORTED = "CREATE TEMP TABLE held (stem TEXT, fragment_id INTEGER, fields INTEGER, weight INTEGER)"
-STEMS = f"SELECT stem, count(*), sum(fields & {TOPIC} > 0) FROM held GROUP BY stem ORDER BY stem"
+UNSORTED = "CREATE TEMP TABLE held (term_id INTEGER, fragment_id INTEGER, fields INTEGER, weight INTEGER)"
 FILL = (
     f"""
     INSERT INTO evidence
-    SELECT t.id, h.fragment_id, h.fields, h.weight,
+    SELECT h.term_id, h.fragment_id, h.fields, h.weight,
            iif(h.fields & {NAME}, round(1000 * t.rarity / sum(t.rarity) FILTER (WHERE h.fields & {NAME})
                                                          OVER (PARTITION BY h.fragment_id)), 0)
-      FROM held h JOIN term t USING (stem) WHERE h.fields ORDER BY 1, 2
+      FROM held h JOIN term t ON t.id = h.term_id WHERE h.fields ORDER BY 1, 2
     """,
     f"""
     INSERT INTO body_evidence
-    SELECT t.id, h.fragment_id, h.weight
-      FROM held h JOIN term t USING (stem)
+    SELECT h.term_id, h.fragment_id, h.weight
+      FROM held h JOIN term t ON t.id = h.term_id
      WHERE NOT h.fields AND t.fragment_count <= {weights.BODY_SPREAD} * (SELECT count(*) FROM fragment)
      ORDER BY 1, 2
     """,
     f"""
     INSERT INTO topic
-    SELECT h.fragment_id, t.id FROM held h JOIN term t USING (stem)
-     WHERE h.fields & {TOPIC}
-       AND stem IN (SELECT stem FROM held WHERE fields & {TOPIC} GROUP BY stem HAVING count(*) > 1)
+    SELECT fragment_id, term_id FROM held
+     WHERE fields & {TOPIC}
+       AND term_id IN (SELECT term_id FROM held WHERE fields & {TOPIC} GROUP BY term_id HAVING count(*) > 1)
      ORDER BY 1, 2
     """,
 )
@@ -98,19 +97,24 @@ def weigh(texts: Texts, averages: Mapping[int, float]) -> Iterator[tuple[str, in
 def write_evidence(connection: sqlite3.Connection, fragments: Sequence[Fragment]) -> None:
     """Write term, evidence, body_evidence and topic."""
     averages = average_lengths(fragment_texts(fragment) for fragment in fragments)
+    terms: dict[str, int] = {}
+    counts: Counter[int] = Counter()
+    topics: Counter[int] = Counter()
     connection.execute(UNSORTED)
     for number, fragment in enumerate(fragments, start=1):
-        connection.executemany(
-            "INSERT INTO temp.held VALUES (?, ?, ?, ?)",
-            ((one, number, fields, weight) for one, fields, weight in weigh(fragment_texts(fragment), averages)),
-        )
+        rows = [
+            (terms.setdefault(one, len(terms) + 1), number, fields, weight)
+            for one, fields, weight in weigh(fragment_texts(fragment), averages)
+        ]
+        counts.update(term_id for term_id, *_ in rows)
+        topics.update(term_id for term_id, _, fields, _ in rows if fields & TOPIC)
+        connection.executemany("INSERT INTO temp.held VALUES (?, ?, ?, ?)", rows)
     size = len(fragments)
-    rows = connection.execute(STEMS).fetchall()
     connection.executemany(
         "INSERT INTO term VALUES (?, ?, ?, ?, ?)",
         (
-            (number, one, count, rarity_of(size, count), math.log((size + 0.5) / (topics + 0.5)))
-            for number, (one, count, topics) in enumerate(rows, start=1)
+            (id_, one, counts[id_], rarity_of(size, counts[id_]), math.log((size + 0.5) / (topics[id_] + 0.5)))
+            for one, id_ in terms.items()
         ),
     )
     for statement in FILL:

@@ -104,7 +104,7 @@ CREATE TABLE field_posting (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE term (
-    id             INTEGER PRIMARY KEY,  -- number of the term, in alphabetical order
+    id             INTEGER PRIMARY KEY,  -- number of the term, in the order the fragments hold them
     stem           TEXT NOT NULL UNIQUE,  -- what the inflected forms of a word share
     fragment_count INTEGER NOT NULL,      -- fragments that hold it anywhere, the body included
     rarity         REAL NOT NULL,         -- inverse document frequency: ln(1 + (all - count + .5) / (count + .5))

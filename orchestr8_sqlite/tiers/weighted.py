@@ -44,7 +44,7 @@ learnt (term_id, strength) AS MATERIALIZED (
       FROM seed s CROSS JOIN topic t ON t.fragment_id = s.id JOIN term ON term.id = t.term_id
      WHERE t.term_id NOT IN (SELECT term_id FROM query WHERE whole)
      GROUP BY t.term_id HAVING sum(s.value) > {weights.FEEDBACK_VOTES} * (SELECT sum(value) FROM seed)
-     ORDER BY 2 DESC, t.term_id LIMIT {weights.FEEDBACK_WORDS}),
+     ORDER BY 2 DESC, term.stem LIMIT {weights.FEEDBACK_WORDS}),
 unit (points) AS MATERIALIZED (
     SELECT {weights.FEEDBACK} * (SELECT max(value) FROM seed) / (SELECT sum(strength) FROM learnt)),
 fitting (id, value) AS (
