@@ -1,8 +1,9 @@
 """Every weight and threshold of the default ranker, with the measurement that set it.
 
-The figure behind a value is what mean nDCG@10 over the three judged sets of docs/ranking.md loses without it
-(`make eval` reproduces the table there; the changes were measured the same way, one at a time). The scores lie on
-a plateau: halving or doubling one weight moves the mean by less than .01 unless it says otherwise.
+The figure behind a value is what mean nDCG@10 over the three judged sets of docs/ranking.md loses without it. Those of
+forms, name, feedback and everyday words are in its table of losses (`make eval`); those of the evidence in a fragment
+were measured the same way on indexes built with the other value. The scores lie on a plateau: halving or doubling one
+weight moves the mean by less than .01 unless it says otherwise.
 """
 
 import math
@@ -32,23 +33,23 @@ SATURATION = 4.0
 """x of evidence earns x / (x + SATURATION) of a word's rarity: the first field counts most."""
 
 NAME_BONUS = 0.4
-"""Share of what it earns that a fragment gains whose name the request covers whole (.010)."""
+"""Share of what it earns that a fragment gains whose name the request covers whole (.012)."""
 
 EVERYDAY = 0.7
-"""What a word of everyday speech (words/everyday.txt) earns of its rarity (.005, all of it on long requests)."""
+"""What a word of everyday speech (words/everyday.txt) earns of its rarity (.003, all of it on long requests)."""
 
 FACTORS = {"joined": 0.9, "synonym": 0.8, "typo": 0.9, "related": 0.7, "part": 0.5}
-"""What another form counts where the word itself counts 1: two neighbours written as one word, another name (.016),
-a repaired typo, what may meet the need (.015), a keyword that contains the word."""
+"""What another form counts where the word itself counts 1: two neighbours written as one word, another name (.017),
+a repaired typo (.011), what may meet the need (.035), a keyword that contains the word."""
 
 RARITY_BOUND = 1.0
-"""How many times as rare as the word that it stands in for a form may count (.008)."""
+"""How many times as rare as the word that it stands in for a form may count (.011)."""
 
 DECAY = 0.85
 """What each further form of a need counts of the one before (.004)."""
 
 FEEDBACK = 0.3
-"""Share of the best sum that a fragment may gain by what the best fragments have in common (.012)."""
+"""Share of the best sum that a fragment may gain by what the best fragments have in common (.020)."""
 
 FEEDBACK_SEEDS = 20
 """Best fragments that are asked for what they have in common; their sums are their votes."""
