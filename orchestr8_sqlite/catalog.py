@@ -20,6 +20,9 @@ APPLICATION_ID = 1_865_970_545
 SCHEMA_MAJOR = 2
 MINIMUM_SQLITE = (3, 37, 0)
 
+PAGE_CACHE = "PRAGMA cache_size = -20000"
+"""KiB that a connection may keep of the file: with SQLite's 2,000 a search of 2,294 fragments takes a third longer."""
+
 REBUILD = "build it again with: orchestr8-sqlite build ROOT -o INDEX"
 
 FRAGMENT_COLUMNS = """
@@ -232,7 +235,9 @@ def check_sqlite() -> None:
 def _connect(path: Path) -> sqlite3.Connection:
     """Open *path* immutable; a server closes it from another thread than the one that used it."""
     uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    db.execute(PAGE_CACHE)
+    return db
 
 
 def _authorize_reading(action: int, name: str | None, *_: object) -> int:
