@@ -113,6 +113,7 @@ class Catalog:
             raise CatalogError(f"The index {path} cannot be opened: {problem}.") from None
         try:
             _check_header(db, path)
+            db.execute(PAGE_CACHE)
             return cls(db, path, identity)
         except sqlite3.Error as problem:
             db.close()
@@ -235,9 +236,7 @@ def check_sqlite() -> None:
 def _connect(path: Path) -> sqlite3.Connection:
     """Open *path* immutable; a server closes it from another thread than the one that used it."""
     uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-    db.execute(PAGE_CACHE)
-    return db
+    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
 
 def _authorize_reading(action: int, name: str | None, *_: object) -> int:

@@ -171,8 +171,8 @@ def run_self(catalog: Catalog, ranker: Ranker) -> tuple[list[JudgedQuery], dict[
         recorder.ask(catalog, query)
         queries.append(query)
         qrels[query.id] = found
-    if not qrels:
-        raise RequestError("The index holds neither scenarios nor queries to ask.")
+    if not any(qrels.values()):
+        raise RequestError("The index holds neither scenarios nor queries with an answer to ask.")
     return queries, qrels, recorder.report()
 
 

@@ -76,7 +76,7 @@ def _shipped(name: str) -> str:
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield (number, text) of every line that is neither empty nor a comment."""
     for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip() and not line.startswith(("# ", "#\n")) and line.strip() != "#":
+        if line.strip() and not line.startswith("#"):
             yield number, line.strip()
 
 

@@ -143,7 +143,8 @@ def test_self_asks_every_scenario_without_its_line_and_the_authors_queries(
             "queries.jsonl": '{"text": "call retry", "documents": ["skills/one"]}\n'
             '{"text": "sourdough", "documents": []}\n'
             '{"text": "lost", "documents": ["skills/lost"]}\n'
-            "no json\n",
+            "no json\n"
+            '{"text": "odd", "documents": [{}]}\n',
         }
     )
     index = build(root, tmp_path / "index.db")
@@ -166,6 +167,7 @@ def test_self_asks_every_scenario_without_its_line_and_the_authors_queries(
     assert problems == [
         ("queries.jsonl", 3, "queries-document"),
         ("queries.jsonl", 4, "queries-form"),
+        ("queries.jsonl", 5, "queries-form"),
         ("skills/two.md", None, "queries-form"),
     ]
 
@@ -185,7 +187,17 @@ def test_eval_of_the_library_itself_fails_under_its_bound(make_library: MakeLibr
 def test_eval_wants_judged_queries_or_the_library_itself(tmp_path: Path, options: list[str]) -> None:
     (tmp_path / "q.jsonl").write_text('{"id": "1", "text": "x"}\n', encoding="utf-8")
     run = CliRunner().invoke(app, ["eval", *(str(tmp_path / o) if o.endswith("l") else o for o in options)])
-    assert run.exit_code != 0
+    assert isinstance(run.exception, RequestError)
+    assert str(run.exception) == "Give either --queries and --qrels, or --self."
+
+
+def test_self_without_anything_to_answer_says_so(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library({"skills/a.md": "# A\n", "queries.jsonl": '{"text": "sourdough", "documents": []}\n'})
+    with (
+        Catalog.open(build(root, tmp_path / "index.db")) as catalog,
+        pytest.raises(RequestError, match="neither scenarios nor queries with an answer"),
+    ):
+        run_self(catalog, Ranker.DEFAULT)
 
 
 def test_input_that_is_not_of_the_form_is_said_with_its_line(tmp_path: Path) -> None:

@@ -66,7 +66,8 @@ def _of_file(path: Path, names: Mapping[str, str], notes: Notes) -> Iterator[Lib
         try:
             value = json.loads(line)
             text, documents = value["text"], value["documents"]
-            well_formed = isinstance(text, str) and text.strip() and isinstance(documents, list)
+            named = isinstance(documents, list) and all(isinstance(document, str) for document in documents)
+            well_formed = named and isinstance(text, str) and text.strip()
         except (ValueError, KeyError, TypeError):
             well_formed = False
         if not well_formed:
@@ -75,7 +76,7 @@ def _of_file(path: Path, names: Mapping[str, str], notes: Notes) -> Iterator[Lib
             continue
         unknown = [document for document in documents if document not in names]
         if unknown:
-            what = f"there is no document {shown(str(unknown[0]))}; the request is left out"
+            what = f"there is no document {shown(unknown[0])}; the request is left out"
             notes.warn("queries-document", what, "name a fragment by its id", line=number)
             continue
         yield LibraryQuery(" ".join(text.split()), tuple(names[document] for document in documents), FILE_NAME)

@@ -80,7 +80,7 @@ HALF_SCORE = 0.5
 have by default so falls on s = .06: cutting at .13 loses .016 on long requests."""
 
 UNKNOWN_WORD = 0.5
-"""What a word that the library lacks counts there of the rarity of a word that one fragment holds."""
+"""What a word that the library lacks counts there of the rarity of a word that no fragment holds."""
 
 ENOUGH = 2
 """Fragments that tier 2 must find; with fewer, tier 3 is asked. Source: shared/seeds/index-lookup.md."""
