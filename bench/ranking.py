@@ -5,66 +5,32 @@ takes about ten minutes: most of it goes into cross-validation, which asks every
 """
 
 import argparse
-import importlib
-import itertools
-import os
-import random
 import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import mean, median
 
-from orchestr8_sqlite.builder import build_index
+from judged import SETS, SHARED, JudgedSet, open_set
+from settings import cross_validate, measure_queries
+
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.evaluation import (
-    NO_ANSWER,
-    JudgedQuery,
-    Qrels,
-    Run,
-    document_names,
-    false_answers,
-    false_refusals,
-    present_only,
-    read_qrels,
-    read_queries,
-    run_queries,
-    score_run,
-)
+from orchestr8_sqlite.evaluation import Run, false_answers, false_refusals, run_queries, score_run
 from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest, Ranker
 from orchestr8_sqlite.parameters import MAX_QUERY_LENGTH
-from orchestr8_sqlite.tiers import expansion, weighted, weights
+from orchestr8_sqlite.tiers import expansion, weighted
 
-SHARED = Path(os.environ.get("ORCHESTR8_SHARED", Path(__file__).parents[2] / "shared"))
 DOCUMENT = Path(__file__).parents[1] / "docs" / "ranking.md"
 BEGIN, END = "<!-- written by `make eval` from here -->", "<!-- to here -->"
-SETS = {
-    "orchestr8": ("dev/orchestr8", "orchestr8"),
-    "skills": ("dev/skills", "skills"),
-    "metatool": ("metatool", "metatool"),
-}
 STRATA = ("kw", "nl", "prob", "syn", "typo", "morph", "single", "known")
 BM25 = """
 SELECT f.uri FROM fragment_text JOIN fragment f ON f.id = fragment_text.rowid
  WHERE fragment_text MATCH ? ORDER BY bm25(fragment_text), f.uri LIMIT 100
 """
-FOLDS = 5
-GRID: Mapping[str, Sequence[float]] = {
-    "NAME_BONUS": (0.2, 0.4, 0.6),
-    "FEEDBACK": (0.15, 0.3, 0.45),
-    "related": (0.5, 0.7, 0.9),
-    "synonym": (0.7, 0.8, 0.9),
-    "EVERYDAY": (0.5, 0.7, 0.9),
-}
-"""Settings to choose from: the product's, and every change of one or two values to a neighbour."""
-
 WITHOUT: Mapping[str, Mapping[str, float]] = {
     "other names": {"synonym": 0.0},
     "needs": {"related": 0.0},
@@ -77,24 +43,7 @@ WITHOUT: Mapping[str, Mapping[str, float]] = {
 }
 """What can be left out when a request is answered, and the weights that do so."""
 
-CHANGES = 2
 REPEATS = 3
-
-
-@dataclass(frozen=True)
-class JudgedSet:
-    """An open index with its queries and judgements."""
-
-    name: str
-    catalog: Catalog
-    queries: Sequence[JudgedQuery]
-    qrels: Qrels
-    names: Mapping[str, str]
-
-    @property
-    def answerable(self) -> list[JudgedQuery]:
-        """Return the queries that have an answer."""
-        return [query for query in self.queries if query.stratum != NO_ANSWER]
 
 
 def main() -> None:
@@ -117,27 +66,6 @@ def main() -> None:
         head, rest = document.split(BEGIN)
         tail = rest.split(END)[1]
         DOCUMENT.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
-
-
-def open_set(name: str, folder: Path) -> JudgedSet:
-    """Return the judged set *name*, its index built in *folder*; judgements of missing documents are dropped."""
-    queries, library = SETS[name]
-    path = folder / f"{name}.db"
-    build_index([SHARED / "corpora" / library], path, category="skill")
-    catalog = Catalog.open(path)
-    qrels = read_qrels(SHARED / "eval" / queries / "qrels.tsv")
-    renamed = _metatool_names(catalog) if name == "metatool" else None
-    if renamed is None:
-        qrels, _ = present_only(catalog, qrels)
-    names = renamed or document_names(catalog, qrels)
-    return JudgedSet(name, catalog, read_queries(SHARED / "eval" / queries / "queries.jsonl"), qrels, names)
-
-
-def _metatool_names(catalog: Catalog) -> dict[str, str]:
-    """Return the name of each document of metatool, whose judgements go by tool and not by file."""
-    lines = (SHARED / "corpora" / "metatool.ids.tsv").read_text(encoding="utf-8").splitlines()
-    tools = {line.split("\t")[1]: line.split("\t")[0] for line in lines}
-    return {uri: tools.get(name, name) for uri, name in document_names(catalog, {}).items()}
 
 
 def ndcg(judged: JudgedSet, run: Run) -> dict[str, float]:
@@ -201,10 +129,10 @@ def strata(sets: Sequence[JudgedSet]) -> str:
 
 def without(sets: Sequence[JudgedSet]) -> str:
     """Return the table of what nDCG@10 loses when an ingredient is left out."""
-    whole = _measure(sets, {})
+    whole = measure_queries(sets, {})
     table = {}
     for name, setting in WITHOUT.items():
-        found = _measure(sets, setting)
+        found = measure_queries(sets, setting)
         losses = {judged.name: _mean(whole[judged.name]) - _mean(found[judged.name]) for judged in sets}
         row = {set_name: f"{loss:+.3f}" for set_name, loss in losses.items()}
         table[name] = {**row, "mean": f"{mean(losses.values()):+.3f}"}
@@ -265,84 +193,6 @@ def _best(action: Callable[[], None]) -> float:
 
 def _any_word(text: str) -> str:
     return " OR ".join(f'"{keyword}"' for keyword in extract_keywords(text) if keyword.replace("'", "").isascii())
-
-
-def cross_validate(sets: Sequence[JudgedSet]) -> dict[str, float]:
-    """Return nDCG@10 on queries that had no part in choosing the setting.
-
-    The queries of every set are dealt into FOLDS; for each fold the setting that is best on the other folds of all
-    sets (the mean of their means) answers this one.
-    """
-    settings = list(_settings())
-    measured = [_measure(sets, setting) for setting in settings]
-    dealer = random.Random(1)  # noqa: S311 - statistics, and the same every time
-    folds = {judged.name: {query.id: dealer.randrange(FOLDS) for query in judged.answerable} for judged in sets}
-    outcome: dict[str, list[float]] = {judged.name: [] for judged in sets}
-    for fold in range(FOLDS):
-        best = max(measured, key=lambda values: _mean_elsewhere(values, folds, fold))
-        for judged in sets:
-            outcome[judged.name] += [best[judged.name][id_] for id_, at in folds[judged.name].items() if at == fold]
-    return {name: mean(values) for name, values in outcome.items()}
-
-
-def _mean_elsewhere(
-    values: Mapping[str, Mapping[str, float]], folds: Mapping[str, Mapping[str, int]], fold: int
-) -> float:
-    return mean(
-        mean(values[name][id_] for id_, at in assigned.items() if at != fold) for name, assigned in folds.items()
-    )
-
-
-def _settings() -> Iterator[dict[str, float]]:
-    """Yield the product's setting and those that differ from it in up to CHANGES values."""
-    usual = {name: values[1] for name, values in GRID.items()}
-    yield usual
-    for count in range(1, CHANGES + 1):
-        for names in itertools.combinations(GRID, count):
-            for changed in itertools.product(*((GRID[name][0], GRID[name][2]) for name in names)):
-                yield {**usual, **dict(zip(names, changed, strict=True))}
-
-
-def _measure(sets: Sequence[JudgedSet], setting: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Return set → query → nDCG@10 under *setting*."""
-    import ir_measures  # noqa: PLC0415 - slow to import
-
-    metric = ir_measures.nDCG @ 10
-    values = {}
-    with _weights(setting):
-        for judged in sets:
-            run = {}
-            for query in judged.answerable:
-                request = MatchRequest(" ".join(query.text.split())[:MAX_QUERY_LENGTH])
-                candidates = find(judged.catalog, request, quick=False).candidates
-                run[query.id] = {judged.names[c.uri]: -float(rank) for rank, c in enumerate(candidates)}
-            found = dict.fromkeys((query.id for query in judged.answerable), 0.0)
-            judgements = {id_: dict(judged.qrels.get(id_, {})) for id_ in found}
-            for value in ir_measures.iter_calc([metric], judgements, run):
-                found[value.query_id] = float(value.value)
-            values[judged.name] = found
-    return values
-
-
-@contextmanager
-def _weights(setting: Mapping[str, float]) -> Iterator[None]:
-    """Let the ranker use *setting*: the statements are put together anew from it, and restored afterwards."""
-    before = {name: weights.FACTORS.get(name, getattr(weights, name, 0.0)) for name in setting}
-    _set(setting)
-    try:
-        yield
-    finally:
-        _set(before)
-
-
-def _set(setting: Mapping[str, float]) -> None:
-    for name, value in setting.items():
-        if name in weights.FACTORS:
-            weights.FACTORS[name] = value
-        else:
-            setattr(weights, name, value)
-    importlib.reload(expansion)
-    importlib.reload(weighted)
 
 
 def _table(head: Sequence[str], rows: Mapping[str, Mapping[str, str]]) -> str:

@@ -1,4 +1,4 @@
-"""How well an index answers judged queries.
+"""How well an index answers judged queries, or those of its own library.
 
 Measures come from ir_measures (the optional dependency `orchestr8-sqlite[eval]`): nDCG with linear gain, reciprocal
 rank and recall with grade 1 as relevant. Success@1 asks more than its usual form: the first result must
@@ -11,22 +11,18 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import mean
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.holdout import HeldOut
+from orchestr8_sqlite.judgements import ALL, NO_ANSWER, JudgedQuery, Qrels
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest, Mode, Ranker
 from orchestr8_sqlite.parameters import DEFAULT_RESULTS, MAX_QUERY_LENGTH, make_request
 from orchestr8_sqlite.render import render
 from orchestr8_sqlite.tokens import estimate_tokens
 
-NO_ANSWER = "none"
-"""The stratum of queries that nothing in the library fits."""
-
-ALL = "ALL"
 MEASURES = ("nDCG@10", "nDCG@5", "MRR@10", "R@5", "R@15", "S@1")
 ALIASES = {"R@5": ("recall@5",), "R@15": ("recall@15",), "S@1": ("success@1",)}
 DEPTH = 100
@@ -37,22 +33,8 @@ SELECT q.id, q.text, q.origin,
        (SELECT json_group_array(a.fragment_id) FROM library_answer a WHERE a.query_id = q.id)
   FROM library_query q ORDER BY q.id
 """
-SOURCE_PATHS = "SELECT f.uri, s.path FROM fragment f JOIN source s ON s.id = f.source_id"
-
-Qrels = Mapping[str, Mapping[str, int]]
-"""Query id → document → grade: 2 exactly what is needed, 1 useful, 0 not."""
-
 Run = Mapping[str, Sequence[tuple[str, float]]]
 """Query id → (document, score), best first."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedQuery:
-    """One query of a judged set."""
-
-    id: str
-    text: str
-    stratum: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,62 +59,6 @@ class StratumScore:
     queries: int
     means: Mapping[str, float]
     interval: tuple[float, float]
-
-
-def read_queries(path: Path) -> list[JudgedQuery]:
-    """Return the queries of a JSON Lines file with `id`, `text` and, where it has them, `stratum`.
-
-    Raises:
-        RequestError: A line is not of that form, or there is no answerable query.
-    """
-    queries = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-            queries.append(JudgedQuery(str(value["id"]), str(value["text"]), str(value.get("stratum") or ALL)))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise RequestError(f'{path.name}:{number}: expected {{"id": …, "text": …, "stratum": …}}.') from None
-    if all(query.stratum == NO_ANSWER for query in queries):
-        raise RequestError(f"{path.name} holds no query that has an answer.")
-    return queries
-
-
-def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Return the judgements of a file with lines `query<TAB>document<TAB>grade`; `#` begins a comment.
-
-    Raises:
-        RequestError: A line is not of that form.
-    """
-    qrels: dict[str, dict[str, int]] = defaultdict(dict)
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        try:
-            query, document, grade = line.split("\t")
-            qrels[query][document] = int(grade)
-        except ValueError:
-            raise RequestError(f"{path.name}:{number}: expected query, document and grade between tabs.") from None
-    return dict(qrels)
-
-
-def document_names(catalog: Catalog, qrels: Qrels) -> dict[str, str]:
-    """Return how each URI is named in *qrels*: by the URI, by its id, or by its path below the root without `.md`."""
-    judged = {document for judgements in qrels.values() for document in judgements}
-    names = {}
-    for uri, path in catalog.db.execute(SOURCE_PATHS):
-        below = path.removesuffix("/SKILL.md").removesuffix(".md")
-        spellings = (uri, uri.partition("://")[2], below)
-        names[uri] = next((spelling for spelling in spellings if spelling in judged), below)
-    return names
-
-
-def present_only(catalog: Catalog, qrels: Qrels) -> tuple[dict[str, dict[str, int]], int]:
-    """Return *qrels* without the documents that the index does not hold, and how many documents those are."""
-    held = set(document_names(catalog, qrels).values())
-    kept = {query: {doc: grade for doc, grade in docs.items() if doc in held} for query, docs in qrels.items()}
-    return kept, len({doc for docs in qrels.values() for doc in docs} - held)
 
 
 def run_queries(

@@ -54,15 +54,15 @@ BODY = 0
 
 def fragment_texts(fragment: Fragment) -> Texts:
     """Return the texts of a fragment that are searched."""
-    return {
-        NAME: fragment.name.replace("-", " ").replace("_", " "),
-        TITLE: fragment.title,
-        TAG: "\n".join(fragment.tags),
-        CAPABILITY: "\n".join(fragment.capabilities),
-        SCENARIO: "\n".join(fragment.use_when),
-        DESCRIPTION: fragment.description,
-        BODY: fragment.body,
-    }
+    lists = {TAG: fragment.tags, CAPABILITY: fragment.capabilities, SCENARIO: fragment.use_when}
+    return searched_texts(fragment.name, fragment.title, fragment.description, fragment.body, lists)
+
+
+def searched_texts(name: str, title: str, description: str, body: str, lists: Mapping[int, Sequence[str]]) -> Texts:
+    """Return the texts that are searched; a name is searched by its parts, *lists* by their lines."""
+    spaced = name.replace("-", " ").replace("_", " ")
+    joined = {field: "\n".join(lines) for field, lines in lists.items()}
+    return {NAME: spaced, TITLE: title, DESCRIPTION: description, BODY: body, **joined}
 
 
 def average_lengths(fragments: Iterable[Texts]) -> dict[int, float]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.evidence import BODY, Texts, weigh
+from orchestr8_sqlite.evidence import Texts, searched_texts, weigh
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.parameters import MAX_QUERY_LENGTH
 from orchestr8_sqlite.tiers import weights
-from orchestr8_sqlite.tiers.weights import CAPABILITY, DESCRIPTION, FIELD_WEIGHTS, NAME, SCENARIO, TAG, TITLE, TOPIC
+from orchestr8_sqlite.tiers.weights import CAPABILITY, FIELD_WEIGHTS, NAME, SCENARIO, TAG, TOPIC
 from orchestr8_sqlite.wordlists import foreign_requests
 
 SAMPLE = 100
@@ -114,9 +114,7 @@ class HeldOut:
         numbers = {"id": fragment_id, "tag": TAG, "capability": CAPABILITY, "scenario": SCENARIO}
         for field, text, _ in db.execute(LINES, numbers):
             lines[field].append(text)
-        joined = {field: "\n".join(texts) for field, texts in lines.items()}
-        name = name.replace("-", " ").replace("_", " ")
-        return {NAME: name, TITLE: title, DESCRIPTION: description, BODY: body, **joined}
+        return searched_texts(name, title, description, body, lines)
 
 
 def measure_least_coverage(db: sqlite3.Connection) -> float:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.keywords import extract_keywords, stem
 from orchestr8_sqlite.model import Fragment
+from orchestr8_sqlite.tiers.weights import CAPABILITY, DESCRIPTION, NAME, SCENARIO, TAG, TITLE
 
-SCENARIO_FIELD = 4
-SEARCHED_FIELDS = 1 | 2 | 4
+CLASSIC_FIELDS = TAG | CAPABILITY | SCENARIO
 SCENARIO_DIGITS = 12
 
 
@@ -47,7 +47,7 @@ def write_vocabulary(
     for row, fragment_row, text in scenarios:
         for keyword in extract_keywords(text):
             postings[keyword].append(row)
-            fields[keyword][fragment_row] |= SCENARIO_FIELD
+            fields[keyword][fragment_row] |= SCENARIO
     for fragment_row, fragment in enumerate(fragments, start=1):
         for field, text in _fields(fragment):
             for keyword in extract_keywords(text):
@@ -72,16 +72,16 @@ def write_vocabulary(
 
 def _searchable(masks: Mapping[int, int]) -> int:
     """Return how many of the fragments hold a keyword where scenarios, tags and capabilities are searched."""
-    return sum(mask & SEARCHED_FIELDS > 0 for mask in masks.values())
+    return sum(mask & CLASSIC_FIELDS > 0 for mask in masks.values())
 
 
 def _fields(fragment: Fragment) -> Iterator[tuple[int, str]]:
     """Yield (bit, text) of every field but scenarios and body."""
-    yield 1, "\n".join(fragment.tags)
-    yield 2, "\n".join(fragment.capabilities)
-    yield 8, fragment.description
-    yield 16, fragment.title
-    yield 32, fragment.name
+    yield TAG, "\n".join(fragment.tags)
+    yield CAPABILITY, "\n".join(fragment.capabilities)
+    yield DESCRIPTION, fragment.description
+    yield TITLE, fragment.title
+    yield NAME, fragment.name
 
 
 def _suffixes(keyword: str) -> Iterator[str]:

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from support import MakeCatalog, MakeLibrary, write_files
+from strategies import open_in_memory
+from support import MakeCatalog, MakeIndex, MakeLibrary, write_files
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.evidence import write_synonyms
 from orchestr8_sqlite.model import Fragment, Library
+from orchestr8_sqlite.wordlists import Synonym
 from orchestr8_sqlite.writer import create_schema, write_library
 
 
@@ -38,6 +41,21 @@ def make_catalog(tmp_path: Path) -> Iterator[MakeCatalog]:
         write_library(connection, Library(ordered, (), (), (), ()), {"least_coverage": str(least_coverage)})
         connection.close()
         opened.append(Catalog.open(path))
+        return opened[-1]
+
+    yield make
+    for catalog in opened:
+        catalog.close()
+
+
+@pytest.fixture
+def make_index() -> Iterator[MakeIndex]:
+    """Return a function that opens an index of fragment records and synonyms in memory."""
+    opened: list[Catalog] = []
+
+    def make(*fragments: Fragment, synonyms: tuple[Synonym, ...] = ()) -> Catalog:
+        opened.append(open_in_memory(fragments))
+        write_synonyms(opened[-1].db, synonyms)
         return opened[-1]
 
     yield make

@@ -24,6 +24,9 @@ MakeCatalog = Callable[..., Catalog]
 """`make_catalog(*fragments, least_coverage=0.0)` returns the open index of these fragments; no answer is too weak
 for it unless a share of the request is given that answers must cover."""
 
+MakeIndex = Callable[..., Catalog]
+"""`make_index(*fragments, synonyms=(…))` returns the index of these fragments, in memory, with these synonyms."""
+
 MakeLibrary = Callable[[Mapping[str, str | bytes]], Path]
 """`make_library({"agents/a.md": "text"})` writes the files and returns the root folder."""
 

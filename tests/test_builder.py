@@ -211,6 +211,14 @@ def test_index_with_a_difficult_file_name_opens(make_library: MakeLibrary, tmp_p
         assert catalog.meta["fragments"] == "1"
 
 
+def test_file_that_is_no_database_is_answered_with_how_to_build_an_index(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("no database " * 100, encoding="utf-8")
+    with pytest.raises(
+        CatalogError, match=r"text\.db is no usable index .* build it again with: orchestr8-sqlite build"
+    ):
+        Catalog.open(tmp_path / "text.db")
+
+
 def test_missing_and_empty_files_are_no_index(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="There is no index at"):
         Catalog.open(tmp_path / "none.db")

@@ -16,22 +16,18 @@ from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.cli.app import app
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.evaluation import (
-    JudgedQuery,
     RunReport,
     StratumScore,
     bootstrap_interval,
-    document_names,
     false_answers,
     false_refusals,
     format_run,
-    present_only,
-    read_qrels,
-    read_queries,
     run_queries,
     run_self,
     score_run,
     unmet_bounds,
 )
+from orchestr8_sqlite.judgements import JudgedQuery, document_names, present_only, read_qrels, read_queries
 from orchestr8_sqlite.model import Ranker
 
 QUERIES = [

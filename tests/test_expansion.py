@@ -1,37 +1,17 @@
 """How a request is read: its words, repaired typos, joined neighbours, synonyms, words inside words."""
 
 import math
-from collections.abc import Callable, Iterator
 
 import pytest
-from strategies import open_in_memory
-from support import MakeCatalog, make_fragment
+from support import MakeCatalog, MakeIndex, make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.evidence import write_synonyms
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import Fragment, MatchRequest, Mode, Tier
 from orchestr8_sqlite.render import render
 from orchestr8_sqlite.tiers.expansion import Form, Reading, read_parts, read_request, repair_typos
 from orchestr8_sqlite.wordlists import Synonym
-
-MakeIndex = Callable[..., Catalog]
-"""`make_index(*fragments, synonyms=[…])` returns the open index of these fragments with these synonyms."""
-
-
-@pytest.fixture
-def make_index() -> Iterator[MakeIndex]:
-    opened: list[Catalog] = []
-
-    def make(*fragments: Fragment, synonyms: tuple[Synonym, ...] = ()) -> Catalog:
-        opened.append(open_in_memory(fragments))
-        write_synonyms(opened[-1].db, synonyms)
-        return opened[-1]
-
-    yield make
-    for catalog in opened:
-        catalog.close()
 
 
 def others(count: int = 6) -> list[Fragment]:

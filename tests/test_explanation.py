@@ -1,13 +1,12 @@
 """Why a fragment has its score: the parts add up, say what met which word where, and how much of it is covered."""
 
 import math
-from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import filters, libraries, open_in_memory, queries, topical_libraries, topical_queries
-from support import make_fragment
+from support import MakeIndex, make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.evidence import write_synonyms
@@ -19,25 +18,8 @@ from orchestr8_sqlite.tiers.explanation import BONUSES, HELD_FORMS, coverage, co
 from orchestr8_sqlite.tiers.weighted import parameters
 from orchestr8_sqlite.wordlists import Synonym
 
-MakeIndex = Callable[..., Catalog]
-"""`make_index(*fragments, synonyms=[…])` returns the open index of these fragments with these synonyms."""
-
 PERF = Synonym((frozenset({"perf", "perform"}),), ("perf", "perform"), "synonym")
 SLOW = Synonym((frozenset({"slow", "laggi"}),), ("absent", "perform", "cach"), "related")
-
-
-@pytest.fixture
-def make_index() -> Iterator[MakeIndex]:
-    opened: list[Catalog] = []
-
-    def make(*fragments: Fragment, synonyms: tuple[Synonym, ...] = ()) -> Catalog:
-        opened.append(open_in_memory(fragments))
-        write_synonyms(opened[-1].db, synonyms)
-        return opened[-1]
-
-    yield make
-    for catalog in opened:
-        catalog.close()
 
 
 def others(count: int = 8) -> list[Fragment]:

@@ -10,7 +10,7 @@ from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
 from orchestr8_sqlite.errors import RequestError
 
 if TYPE_CHECKING:
-    from orchestr8_sqlite.evaluation import StratumScore
+    from orchestr8_sqlite.evaluation import RunReport, StratumScore
 
 
 def evaluate(
@@ -40,7 +40,7 @@ def evaluate(
 
     Example: orchestr8-sqlite eval --self --fail-under recall@5=0.9 --db index.db
     """
-    from orchestr8_sqlite import evaluation
+    from orchestr8_sqlite import evaluation, judgements
     from orchestr8_sqlite.catalog import Catalog
     from orchestr8_sqlite.parameters import make_request
     from orchestr8_sqlite.settings import read_settings
@@ -53,44 +53,49 @@ def evaluate(
         if queries is None or qrels is None:
             asked, judged, report = evaluation.run_self(catalog, chosen)
         else:
-            asked, judged = evaluation.read_queries(queries), evaluation.read_qrels(qrels)
-            present, missing = evaluation.present_only(catalog, judged)
+            asked, judged = judgements.read_queries(queries), judgements.read_qrels(qrels)
+            present, missing = judgements.present_only(catalog, judged)
             judged = present if present_only else judged
-            report = evaluation.run_queries(catalog, asked, evaluation.document_names(catalog, judged), chosen)
+            report = evaluation.run_queries(catalog, asked, judgements.document_names(catalog, judged), chosen)
     scores = evaluation.score_run(asked, judged, report.run)
-    wrong, refused = evaluation.false_answers(asked, report), evaluation.false_refusals(asked, report)
     if run is not None:
         run.write_text(evaluation.format_run(report, chosen.value), encoding="utf-8")
     unmet = evaluation.unmet_bounds(fail_under or (), scores)
-    costs = {
-        "indexTokens": round(report.index_tokens, 1),
-        "catalogTokens": round(report.catalog_tokens, 1),
-        "milliseconds": round(report.milliseconds, 2),
+    judged_whole = {
+        "falseAnswers": evaluation.false_answers(asked, report),
+        "falseRefusals": evaluation.false_refusals(asked, report),
+        "missingDocuments": missing,
     }
     if as_json:
-        values = [
-            {"stratum": s.stratum, "queries": s.queries, **s.means, "nDCG@10 interval": s.interval} for s in scores
-        ]
-        judgement = {"falseAnswers": wrong, "falseRefusals": refused, "missingDocuments": missing}
-        print_json({"ranker": chosen.value, "scores": values, **judgement, **costs, "unmet": unmet})
+        rows = [{"stratum": s.stratum, "queries": s.queries, **s.means, "nDCG@10 interval": s.interval} for s in scores]
+        print_json({"ranker": chosen.value, "scores": rows, **judged_whole, **_costs(report), "unmet": unmet})
     else:
-        _print(scores, wrong, refused, costs, 0 if present_only else missing)
+        _print(scores, judged_whole, _costs(report))
         for problem in unmet:
             typer.echo(problem, err=True)
     raise typer.Exit(1 if unmet else 0)
 
 
+def _costs(report: "RunReport") -> dict[str, float]:
+    return {
+        "indexTokens": round(report.index_tokens, 1),
+        "catalogTokens": round(report.catalog_tokens, 1),
+        "milliseconds": round(report.milliseconds, 2),
+    }
+
+
 def _print(
-    scores: "Sequence[StratumScore]", wrong: float | None, refused: float, costs: Mapping[str, float], missing: int
+    scores: "Sequence[StratumScore]", judged_whole: Mapping[str, float | None], costs: Mapping[str, float]
 ) -> None:
     rows = []
     for s in scores:
         low, high = s.interval
         rows.append((s.stratum, s.queries, *(f"{value:.3f}" for value in s.means.values()), f"{low:.3f}-{high:.3f}"))
     print_rows(("stratum", "queries", *scores[0].means, "nDCG@10 95 %"), rows)
-    if wrong is not None:
-        typer.echo(f"no-answer queries answered with confidence: {wrong:.3f}")
-    typer.echo(f"answerable queries said to have no answer: {refused:.3f}")
+    if judged_whole["falseAnswers"] is not None:
+        typer.echo(f"no-answer queries answered with confidence: {judged_whole['falseAnswers']:.3f}")
+    typer.echo(f"answerable queries said to have no answer: {judged_whole['falseRefusals']:.3f}")
     typer.echo("means: " + ", ".join(f"{name} {value}" for name, value in costs.items()))
-    if missing:
+    if judged_whole["missingDocuments"]:
+        missing = judged_whole["missingDocuments"]
         typer.echo(f"{missing} judged documents are not in the index; --present-only leaves their lines out.")

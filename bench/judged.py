@@ -1,0 +1,62 @@
+"""The judged sets, their indexes built for the occasion."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestr8_sqlite.builder import build_index
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.judgements import (
+    NO_ANSWER,
+    JudgedQuery,
+    Qrels,
+    document_names,
+    present_only,
+    read_qrels,
+    read_queries,
+)
+
+SHARED = Path(os.environ.get("ORCHESTR8_SHARED", Path(__file__).parents[2] / "shared"))
+SETS = {
+    "orchestr8": ("dev/orchestr8", "orchestr8"),
+    "skills": ("dev/skills", "skills"),
+    "metatool": ("metatool", "metatool"),
+}
+
+
+@dataclass(frozen=True)
+class JudgedSet:
+    """An open index with its queries and judgements."""
+
+    name: str
+    catalog: Catalog
+    queries: Sequence[JudgedQuery]
+    qrels: Qrels
+    names: Mapping[str, str]
+
+    @property
+    def answerable(self) -> list[JudgedQuery]:
+        """Return the queries that have an answer."""
+        return [query for query in self.queries if query.stratum != NO_ANSWER]
+
+
+def open_set(name: str, folder: Path) -> JudgedSet:
+    """Return the judged set *name*, its index built in *folder*; judgements of missing documents are dropped."""
+    queries, library = SETS[name]
+    path = folder / f"{name}.db"
+    build_index([SHARED / "corpora" / library], path, category="skill")
+    catalog = Catalog.open(path)
+    qrels = read_qrels(SHARED / "eval" / queries / "qrels.tsv")
+    renamed = _metatool_names(catalog) if name == "metatool" else None
+    if renamed is None:
+        qrels, _ = present_only(catalog, qrels)
+    names = renamed or document_names(catalog, qrels)
+    return JudgedSet(name, catalog, read_queries(SHARED / "eval" / queries / "queries.jsonl"), qrels, names)
+
+
+def _metatool_names(catalog: Catalog) -> dict[str, str]:
+    """Return the name of each document of metatool, whose judgements go by tool and not by file."""
+    lines = (SHARED / "corpora" / "metatool.ids.tsv").read_text(encoding="utf-8").splitlines()
+    tools = {line.split("\t")[1]: line.split("\t")[0] for line in lines}
+    return {uri: tools.get(name, name) for uri, name in document_names(catalog, {}).items()}
