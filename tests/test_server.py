@@ -16,7 +16,8 @@ from mcp_types import TextContent, TextResourceContents
 from support import GARDENING, MakeLibrary, build, markdown, write_files
 from tokenizer import true_tokens
 
-from orchestr8_sqlite.server.app import PAGE_SIZE, make_server
+from orchestr8_sqlite.server.app import make_server
+from orchestr8_sqlite.server.paging import PAGE_SIZE
 from orchestr8_sqlite.server.tools import TOOLS
 from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.settings import Settings

@@ -1,8 +1,5 @@
 """The protocol's requests → calls of `Service` → the protocol's results and errors."""
 
-import base64
-import binascii
-import json
 import logging
 from asyncio import get_running_loop
 from collections.abc import Callable
@@ -15,17 +12,17 @@ from mcp.shared.exceptions import MCPError
 
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.catalog import FragmentRow, PromptRow
-from orchestr8_sqlite.errors import CatalogError, Orchestr8Error, RequestError, UnknownResource
+from orchestr8_sqlite.errors import Orchestr8Error, RequestError, UnknownResource
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME
 from orchestr8_sqlite.render import one_line
+from orchestr8_sqlite.server.identity import DESCRIPTION, NAME, TITLE, instructions
+from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
 from orchestr8_sqlite.server.tools import TOOLS, call_tool
 from orchestr8_sqlite.service import Answer, Service
 
 logger = logging.getLogger(__name__)
 
-NAME = "orchestr8"
 MARKDOWN = "text/markdown"
-PAGE_SIZE = 100
 RESOURCE_NOT_FOUND = -32002
 """What revisions before 2026-07-28 answer for an unknown resource; since then it is invalid params."""
 
@@ -40,9 +37,9 @@ def make_server(service: Service, executor: Executor) -> Server[dict[str, Any]]:
     return Server(
         NAME,
         version=__version__,
-        title="Orchestr8 library",
-        description="Finds the right skill, agent, pattern or example for a task, just in time",
-        instructions=_instructions(service),
+        title=TITLE,
+        description=DESCRIPTION,
+        instructions=instructions(service),
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
@@ -50,20 +47,6 @@ def make_server(service: Service, executor: Executor) -> Server[dict[str, Any]]:
         on_read_resource=handlers.read_resource,
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
-    )
-
-
-def _instructions(service: Service) -> str:
-    """Return what a client tells its model about this server: what is here, and the two steps to use it."""
-    try:
-        counts = service.catalog.category_counts()
-    except CatalogError as problem:
-        logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
-        return "The library's index cannot be read at the moment."
-    here = ", ".join(f"{count} {CATEGORY_FOLDERS[category]}" for category, count in counts.items())
-    return (
-        f"A library of {here}. Before work in an area, call `search` with the task in a few words, then `load` "
-        "the one or two URIs that fit. `search` says when nothing fits; then go on without."
     )
 
 
@@ -107,12 +90,15 @@ class _Handlers:
         """Return a page of resources: the registry and the categories, then every fragment by URI."""
 
         def page() -> types.ListResourcesResult:
-            after = self._after(params)
+            pages = Pages("resources", self._service.catalog.generation)
+            after = pages.after(params)
             rows = self._service.catalog.fragments(after=after or "", limit=PAGE_SIZE + 1)
             resources = [_resource(row) for row in rows[:PAGE_SIZE]]
             if after is None:
                 resources = [*self._lists(), *resources]
-            return types.ListResourcesResult(resources=resources, next_cursor=self._cursor([row.uri for row in rows]))
+            return types.ListResourcesResult(
+                resources=resources, next_cursor=pages.next_cursor([row.uri for row in rows])
+            )
 
         return await self._run(context, page)
 
@@ -140,9 +126,10 @@ class _Handlers:
         """Return a page of prompts by name."""
 
         def page() -> types.ListPromptsResult:
-            rows = self._service.catalog.prompts(after=self._after(params) or "", limit=PAGE_SIZE + 1)
+            pages = Pages("prompts", self._service.catalog.generation)
+            rows = self._service.catalog.prompts(after=pages.after(params) or "", limit=PAGE_SIZE + 1)
             prompts = [_prompt(row) for row in rows[:PAGE_SIZE]]
-            return types.ListPromptsResult(prompts=prompts, next_cursor=self._cursor([row.name for row in rows]))
+            return types.ListPromptsResult(prompts=prompts, next_cursor=pages.next_cursor([row.name for row in rows]))
 
         return await self._run(context, page)
 
@@ -179,25 +166,6 @@ class _Handlers:
             types.ResourceTemplate(uri_template=uri, name=name, description=text, mime_type=MARKDOWN)
             for uri, name, text in templates
         ]
-
-    def _cursor(self, keys: list[str]) -> str | None:
-        """Return the cursor of the page behind *keys*, one more than a page where there is one."""
-        if len(keys) <= PAGE_SIZE:
-            return None
-        state = json.dumps([self._service.catalog.generation, keys[PAGE_SIZE - 1]])
-        return base64.urlsafe_b64encode(state.encode()).decode()
-
-    def _after(self, params: types.PaginatedRequestParams | None) -> str | None:
-        """Return the key that the cursor in *params* stands behind; None for the first page."""
-        if params is None or params.cursor is None:
-            return None
-        try:
-            generation, key = json.loads(base64.urlsafe_b64decode(params.cursor.encode()))
-        except (binascii.Error, ValueError, TypeError):
-            raise RequestError("The cursor is not one of this server; list again without it.") from None
-        if generation != self._service.catalog.generation or not isinstance(key, str):
-            raise RequestError("The library has changed since that cursor was given; list again without it.")
-        return key
 
 
 def _resource(row: FragmentRow) -> types.Resource:
