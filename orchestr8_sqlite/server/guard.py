@@ -61,8 +61,10 @@ def translated(context: Context) -> Iterator[None]:
     except MCPError:
         raise
     except UnknownResource as problem:
-        handshake = context.method.startswith("resources/") and context.protocol_version < "2026"
-        raise MCPError(RESOURCE_NOT_FOUND if handshake else types.INVALID_PARAMS, str(problem)) from None
+        if not context.method.startswith("resources/"):
+            raise MCPError(types.INVALID_PARAMS, str(problem)) from None
+        code = RESOURCE_NOT_FOUND if context.protocol_version < "2026" else types.INVALID_PARAMS
+        raise MCPError(code, str(problem), data={"uri": (context.params or {}).get("uri")}) from None
     except RequestError as problem:
         raise MCPError(types.INVALID_PARAMS, str(problem)) from None
     except Orchestr8Error as problem:
