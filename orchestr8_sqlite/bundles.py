@@ -11,8 +11,8 @@ from orchestr8_sqlite.catalog import Catalog, FragmentRow
 from orchestr8_sqlite.documents import Document
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.model import LookupResult
-from orchestr8_sqlite.render import compact_json, one_line, render
-from orchestr8_sqlite.tokens import fits
+from orchestr8_sqlite.render import one_line, render
+from orchestr8_sqlite.tokens import compact_json, fits
 from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
 
 SKILL_FILE = "SKILL.md"

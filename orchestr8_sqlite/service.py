@@ -14,7 +14,7 @@ from typing import Any
 
 from orchestr8_sqlite.bundles import decode, documents_of, file_below, find_bundle, list_skills, mime_type
 from orchestr8_sqlite.catalog import Catalog, FragmentRow, PromptRow
-from orchestr8_sqlite.documents import Document, share_budget
+from orchestr8_sqlite.documents import Document, hand_out
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.listings import category_list, registry
 from orchestr8_sqlite.lookup import find
@@ -166,8 +166,8 @@ class Service:
             links = [
                 Link(uri, uri.rpartition("/")[2]) for uri in dict.fromkeys(chain.from_iterable(neighbours.values()))
             ]
-        text, content = share_budget(documents, max_tokens)
-        return Answer(text, estimate_tokens(text), content=content, links=tuple(links))
+        handout = hand_out(documents, max_tokens)
+        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=tuple(links))
 
     def search_skills(self, request: MatchRequest) -> Answer:
         """Return the Agent Skills that answer *request*, by name and what they do."""
@@ -193,9 +193,9 @@ class Service:
         """
         catalog = self.catalog
         documents, binary = documents_of(catalog, find_bundle(catalog, name), files)
-        text, content = share_budget(documents, max_tokens)
+        handout = hand_out(documents, max_tokens)
         links = tuple(Link(uri, uri.rpartition("/")[2], mime_type(uri)) for uri in binary)
-        return Answer(text, estimate_tokens(text), content=content, links=links)
+        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=links)
 
     def prompt(self, name: str, values: Mapping[str, str]) -> tuple[PromptRow, str]:
         """Return the prompt *name* and its text with *values* put in.
@@ -209,7 +209,8 @@ class Service:
 
     def _neighbours(self, uri: str) -> list[str]:
         target, catalog = parse_uri(uri), self.catalog
-        return catalog.neighbours(find_fragment(catalog, target.id).id) if isinstance(target, Read) else []
+        fragment = catalog.fragment(target.id) if isinstance(target, Read) else None
+        return catalog.neighbours(fragment.id) if fragment else []
 
     def _kept(self, key: Hashable, make: Callable[[Catalog], Answer]) -> Answer:
         """Return the answer kept for *key* in this generation of the index, made now where none is."""
