@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME, Mode, Ranker
-from orchestr8_sqlite.parameters import parse_category
+from orchestr8_sqlite.parameters import fold_tag, parse_category
 
 MOST_VALUES = 100
 """Values of one completion. Source: the protocol's schema, CompleteResult."""
@@ -88,7 +88,8 @@ def _choose(choices: list[str] | tuple[str, ...], begun: str) -> Completion:
 
 
 def _tags(catalog: Catalog, begun: str, given: list[str], category: str | None) -> Completion:
-    return _select(catalog, TAGS_MATCHING, begun.strip(), category=category, given=json.dumps(given))
+    folded = json.dumps([fold_tag(tag) for tag in given])
+    return _select(catalog, TAGS_MATCHING, fold_tag(begun), category=category, given=folded)
 
 
 def _names(catalog: Catalog, begun: str, category: str) -> Completion:

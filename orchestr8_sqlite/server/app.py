@@ -23,7 +23,14 @@ from orchestr8_sqlite.service import Service
 FRESH_MS = 60_000
 """Milliseconds for which a client of 2026-07-28 may take an answer for current; changes are announced besides."""
 
-CACHED_METHODS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
+CACHED_METHODS = (
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+)
 ALL_CHANGE = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
 
 
