@@ -17,8 +17,10 @@ from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME
 from orchestr8_sqlite.render import one_line
 from orchestr8_sqlite.server.identity import DESCRIPTION, NAME, TITLE, instructions
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
+from orchestr8_sqlite.server.skills import read_skill_resource, serve_skills
 from orchestr8_sqlite.server.tools import TOOLS, call_tool
 from orchestr8_sqlite.service import Answer, Service
+from orchestr8_sqlite.skills import is_skill_uri
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +36,7 @@ Context = Any
 def make_server(service: Service, executor: Executor) -> Server[dict[str, Any]]:
     """Return the server over *service*; blocking work runs in *executor*."""
     handlers = _Handlers(service, executor)
-    return Server(
+    server = Server(
         NAME,
         version=__version__,
         title=TITLE,
@@ -48,6 +50,8 @@ def make_server(service: Service, executor: Executor) -> Server[dict[str, Any]]:
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
     )
+    handlers.serve_skills(server)
+    return server
 
 
 class _Handlers:
@@ -73,6 +77,10 @@ class _Handlers:
         except Exception:
             logger.exception("internal error in %s", context.method)
             raise MCPError(types.INTERNAL_ERROR, "Internal error; see the server's log.") from None
+
+    def serve_skills(self, server: Server[dict[str, Any]]) -> None:
+        """Add the methods of the skills extension to *server*."""
+        serve_skills(server, self._service, self._run)
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Return all tools on one page."""
@@ -115,7 +123,9 @@ class _Handlers:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """Return the text behind a URI."""
+        """Return the text behind a URI, or the raw file of a skill."""
+        if is_skill_uri(params.uri):
+            return await self._run(context, lambda: read_skill_resource(self._service.catalog, params.uri))
         answer: Answer = await self._run(context, lambda: self._service.read(params.uri))
         contents = types.TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=answer.text)
         return types.ReadResourceResult(contents=[contents])
