@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote, unquote_plus
 
-from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS, SCHEME, MatchRequest
 from orchestr8_sqlite.parameters import make_request, parse_category
 
@@ -50,13 +50,14 @@ def parse_uri(text: str) -> Read | Match | Listing:
     """Return what the URI *text* asks for.
 
     Raises:
-        RequestError: It is no orchestr8 URI, or a part of it is not acceptable.
+        UnknownResource: It is no orchestr8 URI.
+        RequestError: A part of it is not acceptable.
     """
     if len(text) > MAX_URI_LENGTH:
         raise RequestError(f"The URI has {len(text):,} characters, at most {MAX_URI_LENGTH:,} are read.")
     accepted = ACCEPTED.fullmatch(text.strip())
     if accepted is None:
-        raise RequestError(f"Not an {SCHEME} URI: send {SCHEME}://<category>/<name> or {SCHEME}://match?query=….")
+        raise UnknownResource(f"Not an {SCHEME} URI: send {SCHEME}://<category>/<name> or {SCHEME}://match?query=….")
     path, question, query = accepted["rest"].partition("#")[0].partition("?")
     segments = _segments(path)
     if segments and segments[-1].casefold() == "match" and len(segments) <= 2:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cachetools import TTLCache
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import GARDENING, build, markdown, write_files
@@ -17,7 +16,7 @@ from orchestr8_sqlite import lookup
 from orchestr8_sqlite import service as service_module
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import CatalogError, RequestError, UnknownResource
-from orchestr8_sqlite.model import LookupResult, MatchRequest, Mode, Ranker
+from orchestr8_sqlite.model import LookupResult, MatchRequest, Mode, Ranker, Tier
 from orchestr8_sqlite.service import Answer, Service
 from orchestr8_sqlite.settings import Settings
 from orchestr8_sqlite.tokens import estimate_tokens
@@ -268,21 +267,6 @@ def test_no_answer_is_replayed_for_another_request(index: Path, options: dict[st
     assert together[other].text != together[plain].text
 
 
-def test_answers_in_memory_are_dropped_after_15_minutes(
-    index: Path, lookups: list[MatchRequest], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = 0.0
-    Cache = TTLCache[tuple[MatchRequest, str], LookupResult]  # noqa: N806
-    monkeypatch.setattr(service_module, "TTLCache", lambda size, seconds: Cache(size, seconds, timer=lambda: now))
-    service = Service(Settings(index, "info", 200))
-    expected = []
-    for now, looked_up in ((0, 1), (14 * 60 + 59, 1), (15 * 60 + 1, 2)):  # noqa: B007
-        service.search(MatchRequest("retry"))
-        expected.append((len(lookups), looked_up))
-    service.close()
-    assert all(count == looked_up for count, looked_up in expected)
-
-
 def test_memory_is_bounded(index: Path, lookups: list[MatchRequest]) -> None:
     service = Service(Settings(index, "info", 2))
     for query in ("retry", "backoff", "helper", "retry"):
@@ -342,13 +326,32 @@ def test_threads_get_the_answers_of_their_own_requests(service: Service) -> None
         assert answers[-1][1].startswith("# Retry")
 
 
-def test_damaged_index_is_one_sentence(tmp_path: Path) -> None:
-    path = build(write_files(tmp_path / "library", {"skills/a.md": "# A\n\nText.\n"}), tmp_path / "index.db")
+def damage(path: Path, table: str) -> None:
+    """Take *table* out of the index at *path*."""
     connection = sqlite3.connect(path)
-    connection.execute("DROP TABLE synonym")
+    connection.execute(f"DROP TABLE {table}")
     connection.commit()
     connection.close()
-    service = Service(Settings(path, "info", 10))
-    with pytest.raises(CatalogError, match=r"cannot be read \(no such table: synonym\); build it again"):
+
+
+def test_damaged_index_is_one_sentence(index: Path) -> None:
+    damage(index, "tag")
+    service = Service(Settings(index, "info", 10))
+    with pytest.raises(CatalogError, match=r"cannot be read \(no such table: tag\); build it again"):
         service.search(MatchRequest("retry calls"))
     service.close()
+
+
+@pytest.mark.parametrize("table", ["synonym", "evidence", "quick_lookup"])
+def test_third_tier_answers_where_the_tables_of_the_first_two_are_damaged(
+    index: Path, table: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    damage(index, table)
+    service = Service(Settings(index, "info", 10))
+    answer = service.search(MatchRequest("retry backoff"))
+    service.close()
+    assert answer.result is not None
+    assert answer.result.tier is Tier.FUZZY
+    assert "orchestr8://skills/retry" in answer.text
+    assert f"no such table: {table}" in caplog.text
+    assert table not in answer.text

@@ -5,8 +5,9 @@ the error codes. Source: stable specification of io.modelcontextprotocol/skills.
 """
 
 import base64
-from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
@@ -16,23 +17,17 @@ from pydantic import BaseModel
 from orchestr8_sqlite import skills
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import RequestError, UnknownResource
+from orchestr8_sqlite.render import one_line
+from orchestr8_sqlite.server.guard import Context, Guard, note
 from orchestr8_sqlite.server.identity import EXTENSIONS
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
 from orchestr8_sqlite.service import Service
 
-CACHE_TTL_MS = 60_000
 CACHE_SCOPE: Literal["public"] = "public"
-"""How long a client may take an answer for current, and that it is the same for everybody who asks."""
+"""An answer is the same for everybody who asks."""
 
-R = TypeVar("R")
-
-
-class Run(Protocol):
-    """Runs blocking work off the event loop and translates its errors."""
-
-    async def __call__(self, context: Any, work: Callable[[], R]) -> R:  # noqa: ANN401 - the SDK's context
-        """Return what *work* returns, or raise the protocol's own error."""
-        ...
+URI_LENGTH = 200
+"""Characters of a URI in the log."""
 
 
 class GetSkillParams(RequestParams):
@@ -84,17 +79,23 @@ class ReadDirectoryResult(PaginatedResult):
     result_type: Literal["complete"] = "complete"
 
 
-def serve_skills(server: Server[dict[str, Any]], service: Service, run: Run) -> None:
-    """Add the methods to *server* and declare the extension."""
+def serve_skills(server: Server[dict[str, Any]], service: Service, guard: Guard, fresh_ms: int) -> None:
+    """Add the methods to *server* and declare the extension.
 
-    async def list_skills(context: Any, params: PaginatedRequestParams) -> ListSkillsResult:  # noqa: ANN401
-        return await run(context, lambda: _list_skills(service.catalog, params))
+    Args:
+        fresh_ms: Milliseconds for which a client may take an entry for current.
+    """
 
-    async def get_skill(context: Any, params: GetSkillParams) -> GetSkillResult:  # noqa: ANN401
-        return await run(context, lambda: _get_skill(service.catalog, params.uri))
+    async def list_skills(context: Context, params: PaginatedRequestParams) -> ListSkillsResult:
+        return await guard.run(context, lambda: _list_skills(service.catalog, params, fresh_ms))
 
-    async def read_directory(context: Any, params: ReadDirectoryParams) -> ReadDirectoryResult:  # noqa: ANN401
-        return await run(context, lambda: _read_directory(service.catalog, params))
+    async def get_skill(context: Context, params: GetSkillParams) -> GetSkillResult:
+        note(uri=one_line(params.uri, URI_LENGTH))
+        return await guard.run(context, lambda: _get_skill(service.catalog, params.uri, fresh_ms))
+
+    async def read_directory(context: Context, params: ReadDirectoryParams) -> ReadDirectoryResult:
+        note(uri=one_line(params.uri, URI_LENGTH))
+        return await guard.run(context, lambda: _read_directory(service.catalog, params))
 
     server.add_request_handler("skills/list", PaginatedRequestParams, list_skills)
     server.add_request_handler("skills/get", GetSkillParams, get_skill)
@@ -106,41 +107,48 @@ def read_skill_resource(catalog: Catalog, uri: str) -> types.ReadResourceResult:
     """Return the raw file at the skill URI *uri*: as text where it is UTF-8, else as a blob.
 
     Raises:
-        RequestError: There is no such file; the extension has one code for that in every revision.
+        RequestError: There is no such file.
     """
-    try:
+    with _one_code():
         found = skills.read_skill_file(catalog, uri)
+    if found.text is not None:
+        contents = types.TextResourceContents(uri=uri, mime_type=found.mime_type, text=found.text)
+        return types.ReadResourceResult(contents=[contents])
+    blob = base64.b64encode(found.content).decode()
+    binary = types.BlobResourceContents(uri=uri, mime_type=found.mime_type, blob=blob)
+    return types.ReadResourceResult(contents=[binary])
+
+
+@contextmanager
+def _one_code() -> Iterator[None]:
+    """Make what is unknown a wrong parameter: the extension has one code for both, older revisions have two."""
+    try:
+        yield
     except UnknownResource as problem:
         raise RequestError(str(problem)) from None
-    contents: types.TextResourceContents | types.BlobResourceContents
-    if found.text is None:
-        blob = base64.b64encode(found.content).decode()
-        contents = types.BlobResourceContents(uri=uri, mime_type=found.mime_type, blob=blob)
-    else:
-        contents = types.TextResourceContents(uri=uri, mime_type=found.mime_type, text=found.text)
-    return types.ReadResourceResult(contents=[contents], ttl_ms=CACHE_TTL_MS, cache_scope=CACHE_SCOPE)
 
 
-def _list_skills(catalog: Catalog, params: PaginatedRequestParams) -> ListSkillsResult:
+def _list_skills(catalog: Catalog, params: PaginatedRequestParams, fresh_ms: int) -> ListSkillsResult:
     pages = Pages("skills", catalog.generation)
     entries = skills.list_skills(catalog, after=pages.after(params) or "", limit=PAGE_SIZE)
     last = entries[-1].path if entries else ""
     return ListSkillsResult(
         skills=[_skill(entry) for entry in entries],
         next_cursor=pages.cursor_behind(last) if entries and skills.skill_follows(catalog, last) else None,
-        ttl_ms=CACHE_TTL_MS,
+        ttl_ms=fresh_ms,
         cache_scope=CACHE_SCOPE,
     )
 
 
-def _get_skill(catalog: Catalog, uri: str) -> GetSkillResult:
+def _get_skill(catalog: Catalog, uri: str, fresh_ms: int) -> GetSkillResult:
     entry = skills.get_skill(catalog, uri)
-    return GetSkillResult(skill=_skill(entry), ttl_ms=CACHE_TTL_MS, cache_scope=CACHE_SCOPE)
+    return GetSkillResult(skill=_skill(entry), ttl_ms=fresh_ms, cache_scope=CACHE_SCOPE)
 
 
 def _read_directory(catalog: Catalog, params: ReadDirectoryParams) -> ReadDirectoryResult:
     pages = Pages(f"directory {skills.parse_skill_uri(params.uri)}", catalog.generation)
-    entries = skills.read_directory(catalog, params.uri, after=pages.after(params) or "", limit=PAGE_SIZE + 1)
+    with _one_code():
+        entries = skills.read_directory(catalog, params.uri, after=pages.after(params) or "", limit=PAGE_SIZE + 1)
     return ReadDirectoryResult(
         resources=[_resource(entry) for entry in entries[:PAGE_SIZE]],
         next_cursor=pages.next_cursor([entry.segment for entry in entries]),
