@@ -15,6 +15,7 @@ from orchestr8_sqlite.server.completions import Completions
 from orchestr8_sqlite.server.guard import Context, Guard, log_request
 from orchestr8_sqlite.server.identity import DESCRIPTION, NAME, TITLE, instructions
 from orchestr8_sqlite.server.prompts import Prompts
+from orchestr8_sqlite.server.replies import Replies
 from orchestr8_sqlite.server.resources import Resources
 from orchestr8_sqlite.server.skills import serve_skills
 from orchestr8_sqlite.server.tools import Tools
@@ -55,7 +56,7 @@ class LibraryServer(Server[dict[str, Any]]):
         )
         serve_skills(self, service, guard, fresh_ms)
         self.add_notification_handler("notifications/initialized", types.NotificationParams, self.changes.initialized)
-        self.middleware[:] = [self._answer]
+        self.middleware[:] = [self._answer, Replies(service, service.cache_size)]
 
     def create_initialization_options(
         self,
