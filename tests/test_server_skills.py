@@ -199,6 +199,8 @@ def test_a_directory_lists_its_direct_children_as_resources(service: Service, er
             read = await connection.ask("resources/directory/read", uri="skill://pdf")
             assert read == {
                 "resultType": "complete",
+                "ttlMs": 60_000,
+                "cacheScope": "public",
                 "resources": [
                     {
                         "uri": "skill://pdf/SKILL.md",

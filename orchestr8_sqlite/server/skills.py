@@ -72,8 +72,8 @@ class GetSkillResult(CacheableResult):
     result_type: Literal["complete"] = "complete"
 
 
-class ReadDirectoryResult(PaginatedResult):
-    """A page of the direct children of a directory."""
+class ReadDirectoryResult(PaginatedResult, CacheableResult):
+    """A page of the direct children of a directory; the specification asks for no freshness here, clients do."""
 
     resources: list[types.Resource]
     result_type: Literal["complete"] = "complete"
@@ -95,7 +95,7 @@ def serve_skills(server: Server[dict[str, Any]], service: Service, guard: Guard,
 
     async def read_directory(context: Context, params: ReadDirectoryParams) -> ReadDirectoryResult:
         note(uri=one_line(params.uri, URI_LENGTH))
-        return await guard.run(context, lambda: _read_directory(service.catalog, params))
+        return await guard.run(context, lambda: _read_directory(service.catalog, params, fresh_ms))
 
     server.add_request_handler("skills/list", PaginatedRequestParams, list_skills)
     server.add_request_handler("skills/get", GetSkillParams, get_skill)
@@ -145,13 +145,15 @@ def _get_skill(catalog: Catalog, uri: str, fresh_ms: int) -> GetSkillResult:
     return GetSkillResult(skill=_skill(entry), ttl_ms=fresh_ms, cache_scope=CACHE_SCOPE)
 
 
-def _read_directory(catalog: Catalog, params: ReadDirectoryParams) -> ReadDirectoryResult:
+def _read_directory(catalog: Catalog, params: ReadDirectoryParams, fresh_ms: int) -> ReadDirectoryResult:
     pages = Pages(f"directory {skills.parse_skill_uri(params.uri)}", catalog.generation)
     with _one_code():
         entries = skills.read_directory(catalog, params.uri, after=pages.after(params) or "", limit=PAGE_SIZE + 1)
     return ReadDirectoryResult(
         resources=[_resource(entry) for entry in entries[:PAGE_SIZE]],
         next_cursor=pages.next_cursor([entry.segment for entry in entries]),
+        ttl_ms=fresh_ms,
+        cache_scope=CACHE_SCOPE,
     )
 
 
