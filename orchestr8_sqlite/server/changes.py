@@ -27,6 +27,7 @@ from mcp.server.subscriptions import (
 from orchestr8_sqlite.errors import CatalogError, RequestError, UnknownResource
 from orchestr8_sqlite.server.guard import Context, Guard, translated
 from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.skills import is_skill_uri
 from orchestr8_sqlite.uris import parse_uri
 
 logger = logging.getLogger(__name__)
@@ -141,7 +142,7 @@ class Changes:
             if len({*self._wanted(), *uris}) > MOST_SUBSCRIPTIONS:
                 raise RequestError(f"At most {MOST_SUBSCRIPTIONS:,} resources can be subscribed to.")
             for uri in uris:
-                parse_uri(uri)
+                _ = is_skill_uri(uri) or parse_uri(uri)
             self._digests |= await self._guard.in_thread(lambda: self._digests_of(uris))
 
     def _look(self) -> Lists:
