@@ -246,7 +246,7 @@ def test_what_is_not_served_is_invalid_params_in_every_revision(
     anyio.run(scenario)
 
 
-@pytest.mark.parametrize(("era", "expected"), [(HANDSHAKE, -32002), (MODERN, -32602)])
+@pytest.mark.parametrize(("era", "expected"), [("legacy", -32002), ("2026-07-28", -32602)])
 @pytest.mark.parametrize("uri", ["skill://pdf/none.md", "skill://Broken/SKILL.md"])
 def test_file_that_is_not_served_has_the_code_that_the_revision_has_for_resources(
     service: Service, era: Era, expected: int, uri: str
