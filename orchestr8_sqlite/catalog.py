@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -56,6 +57,7 @@ PROMPTS = (
 )
 PROMPT = "SELECT id, name, title, description, version, body FROM prompt WHERE name = :name"
 PROMPT_ARGUMENTS = "SELECT name, description, required FROM prompt_argument WHERE prompt_id = :id ORDER BY ordinal"
+ANY_SKILL = "SELECT 1 FROM skill_file LIMIT 1"
 TAGS_BY_USE = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMIT :limit"
 
 
@@ -93,7 +95,7 @@ class Catalog:
     def __init__(self, db: sqlite3.Connection, path: Path, identity: tuple[int, int, int]) -> None:
         self.db = db
         self.path = path
-        self._identity = identity
+        self.identity = identity
         self.meta: Mapping[str, str] = dict(db.execute("SELECT key, value FROM meta"))
 
     @classmethod
@@ -105,7 +107,7 @@ class Catalog:
         """
         check_sqlite()
         try:
-            identity = _identity(path)
+            identity = file_identity(path)
             db = _connect(path)
         except FileNotFoundError:
             raise CatalogError(f"There is no index at {path}; {REBUILD}.") from None
@@ -132,10 +134,15 @@ class Catalog:
         """Return the share of a request, 0 to 1, that an answer must cover to stand; measured by the build."""
         return float(self.meta.get("least_coverage", 0))
 
+    @cached_property
+    def has_skills(self) -> bool:
+        """Tell whether there is any Agent Skill, a fragment with a SKILL.md."""
+        return bool(self._rows(ANY_SKILL))
+
     def is_current(self) -> bool:
         """Tell whether the file at the path is still the one that is open."""
         try:
-            return _identity(self.path) == self._identity
+            return file_identity(self.path) == self.identity
         except OSError:
             return False
 
@@ -255,7 +262,8 @@ def _translated(path: Path) -> Iterator[None]:
         raise CatalogError(f"The index {path} cannot be read ({problem}); {REBUILD}.") from None
 
 
-def _identity(path: Path) -> tuple[int, int, int]:
+def file_identity(path: Path) -> tuple[int, int, int]:
+    """Return what changes when another file is put in the place of the one at *path*."""
     status = path.stat()
     return status.st_ino, status.st_mtime_ns, status.st_size
 

@@ -128,7 +128,7 @@ class _Recorder:
         for mode in (Mode.INDEX, Mode.CATALOG):
             listed = result.candidates[: DEFAULT_RESULTS[mode]]
             shown = replace(result, request=_in_mode(usual, mode), candidates=listed)
-            self._tokens[mode].append(estimate_tokens(render(shown, catalog.body)))
+            self._tokens[mode].append(estimate_tokens(render(shown, catalog.body).text))
 
     def report(self) -> RunReport:
         return RunReport(

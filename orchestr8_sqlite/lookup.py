@@ -48,7 +48,7 @@ def find(catalog: Catalog, request: MatchRequest, *, quick: bool = True) -> Look
 
 def _find(catalog: Catalog, request: MatchRequest, *, quick: bool) -> LookupResult:
     keywords = tuple(extract_keywords(request.query))
-    plain = not request.categories and not request.tags and not request.explain
+    plain = not request.is_filtered and not request.explain
     if quick and plain and request.min_score == QUICK_MIN_SCORE:
         found = match_quick(catalog.db, request, keywords)
         if found.candidates:

@@ -188,6 +188,12 @@ class MatchRequest:
     min_score: float = 10.0
     ranker: Ranker = Ranker.DEFAULT
     explain: bool = False
+    agent_skills: bool = False
+
+    @property
+    def is_filtered(self) -> bool:
+        """Tell whether only some of the fragments may answer; `agent_skills` admits folders with a SKILL.md alone."""
+        return bool(self.categories or self.tags or self.agent_skills)
 
 
 @dataclass(frozen=True, slots=True)

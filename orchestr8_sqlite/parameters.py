@@ -5,7 +5,7 @@ Names and rules are the same at every door; a mistake is answered with what to s
 
 import difflib
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from orchestr8_sqlite.errors import RequestError
@@ -28,9 +28,7 @@ def make_request(raw: Mapping[str, object], *, category: str | None = None) -> M
     Raises:
         RequestError: A parameter is unknown, missing or out of bounds.
     """
-    for name in raw:
-        if name not in PARAMETERS:
-            raise RequestError(f"Unknown parameter {_shown(name)}. {_suggestion(name, PARAMETERS)}")
+    check_names(raw, PARAMETERS)
     mode = _choice("mode", raw.get("mode"), Mode, Mode.CATALOG)
     categories = [parse_category(name) for name in _items("categories", raw.get("categories"))]
     if category is not None:
@@ -44,12 +42,19 @@ def make_request(raw: Mapping[str, object], *, category: str | None = None) -> M
         mode=mode,
         categories=tuple(dict.fromkeys(categories)),
         tags=tuple(dict.fromkeys(fold_tag(tag) for tag in _items("tags", raw.get("tags")))),
-        max_results=int(_number("maxResults", raw.get("maxResults"), DEFAULT_RESULTS[mode], 1, 100, whole=True)),
-        max_tokens=int(_number("maxTokens", raw.get("maxTokens"), 3000, 1, 200_000, whole=True)),
-        min_score=_number("minScore", raw.get("minScore"), 10, 0, 1_000_000),
+        max_results=int(read_number("maxResults", raw.get("maxResults"), DEFAULT_RESULTS[mode], 1, 100, whole=True)),
+        max_tokens=int(read_number("maxTokens", raw.get("maxTokens"), 3000, 1, 200_000, whole=True)),
+        min_score=read_number("minScore", raw.get("minScore"), 10, 0, 1_000_000),
         ranker=_choice("ranker", raw.get("ranker"), Ranker, Ranker.DEFAULT),
-        explain=_truth("explain", raw.get("explain")),
+        explain=read_truth("explain", raw.get("explain")),
     )
+
+
+def check_names(raw: Iterable[str], known: Sequence[str]) -> None:
+    """Raise RequestError where *raw* names a parameter that is not *known*; the sentence suggests the nearest."""
+    for name in raw:
+        if name not in known:
+            raise RequestError(f"Unknown parameter {_shown(name)}. {_suggestion(name, known)}")
 
 
 def parse_category(name: str) -> str:
@@ -94,7 +99,8 @@ def _choice(name: str, value: object, kind: type[E], default: E) -> E:
     return kind(value)
 
 
-def _truth(name: str, value: object) -> bool:
+def read_truth(name: str, value: object) -> bool:
+    """Return a truth value given as such or as text, False where none is given."""
     if value is None or isinstance(value, bool):
         return bool(value)
     if value not in ("true", "false"):
@@ -111,7 +117,18 @@ def _items(name: str, value: object) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _number(name: str, value: object, default: float, low: int, high: int, *, whole: bool = False) -> float:
+def read_texts(name: str, value: object) -> list[str]:
+    """Return a list of texts, or the one text that is given in its place; empty where none is given."""
+    if value is None:
+        return []
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise RequestError(f"'{name}' must be a list of texts, not {_shown(value)}.")
+    return texts
+
+
+def read_number(name: str, value: object, default: float, low: int, high: int, *, whole: bool = False) -> float:
+    """Return a number within bounds given as such or as text, *default* where none is given."""
     if value is None:
         return default
     kind = "a whole number" if whole else "a number"

@@ -1,42 +1,58 @@
-"""A `LookupResult` → the text or the JSON value that is sent. Every text keeps its token budget.
+"""A `LookupResult` → what is sent: Markdown, and the same as JSON. Both keep the token budget.
 
-Texts of other people (titles, scenarios, tags) are put on one line and cut before they are printed.
+An answer is made as entries first, one a match, under the names that its JSON has; the Markdown is
+written from them. Texts of other people (titles, scenarios, tags) are put on one line and cut before.
 """
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from orchestr8_sqlite.excerpts import Excerpt, ReadBody, excerpt, joined
 from orchestr8_sqlite.model import Candidate, LookupResult, Mode, Part
-from orchestr8_sqlite.sections import cut_to_budget, fair_shares, shorten
+from orchestr8_sqlite.sections import shorten
 from orchestr8_sqlite.tokens import HEADROOM, estimate_tokens, fits
 
-ReadBody = Callable[[int], str]
-"""Returns the body of a fragment by its row number."""
-
-ALWAYS_SHOWN = 3
-"""Matches that full mode shows however large they are. Source: shared/seeds/system-design.md, "Fragment Selection"."""
-
-FULL_SHARE = 0.8
-"""Full mode takes no further match once this share of the budget is used. Same source."""
+Entry = dict[str, Any]
+"""What an answer says of one match."""
 
 CLOSEST = 3
 """Matches that an answer may name where nothing fits, marked as weak."""
 
 QUERY_LENGTH = 60
 ITEM_LENGTH = 90
+WORD_LENGTH = 30
 CATALOG_TAGS = 4
-MINIMUM_SHARE = 40
-"""Tokens below which a match of full mode is given as its URI only."""
+
+TRIES = 4
+"""Times that full mode cuts anew where its JSON, which escapes line ends, is over the budget."""
 
 
-def render(result: LookupResult, read_body: ReadBody) -> str:
-    """Return the answer as Markdown in the mode of its request, within `max_tokens`."""
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """An answer in both forms; `content` holds `matches`, and where there are any `total` and `note`."""
+
+    text: str
+    content: Mapping[str, Any]
+    shown: tuple[Candidate, ...] = ()
+
+
+def render(result: LookupResult, read_body: ReadBody) -> Rendering:
+    """Return the answer in the mode of its request, within `max_tokens` as Markdown and as JSON."""
     if not result.candidates or not result.confident:
-        return shorten(_nothing(result), result.request.max_tokens)
+        note = shorten(_nothing(result), result.request.max_tokens)
+        return Rendering(note, {"matches": [], "note": note})
     if result.request.mode is Mode.INDEX:
-        return _list(result, _index_entry, _index_head)
+        return _list(result, _index_head, _index_entry, _index_lines)
     if result.request.mode is Mode.CATALOG:
-        return _list(result, _catalog_entry, _catalog_head)
+        return _list(result, _catalog_head, _catalog_entry, _catalog_lines)
     return _full(result, read_body)
+
+
+def compact_json(value: object) -> str:
+    """Return *value* as JSON without spaces, as clients hand it to their model."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def to_json(result: LookupResult) -> dict[str, object]:
@@ -85,36 +101,51 @@ def one_line(text: str, length: int = ITEM_LENGTH) -> str:
     return (cut.rpartition(" ")[0] or cut) + "…"
 
 
-def _index_head(result: LookupResult, shown: Sequence[Candidate]) -> str:
+def _index_head(result: LookupResult, shown: int) -> str:
     return f"# Resource Matches: {_found(result, shown)}, with ~tokens"
 
 
-def _found(result: LookupResult, shown: Sequence[Candidate]) -> str:
-    return f"{len(shown)} of {result.total}, best first"
+def _found(result: LookupResult, shown: int) -> str:
+    return f"{shown} of {result.total}, best first"
 
 
-def _index_entry(number: int, candidate: Candidate, _: LookupResult) -> str:
-    return f"{number}. {candidate.uri} ~{candidate.token_estimate}"
+def _index_entry(candidate: Candidate, _: LookupResult) -> Entry:
+    return {"uri": candidate.uri, "tokens": candidate.token_estimate}
 
 
-def _catalog_head(result: LookupResult, shown: Sequence[Candidate]) -> str:
+def _index_lines(number: int, entry: Entry) -> str:
+    return f"{number}. {entry['uri']} ~{entry['tokens']}"
+
+
+def _catalog_head(result: LookupResult, shown: int) -> str:
     head = f"# Resource Catalog: {one_line(result.request.query, QUERY_LENGTH)}\n{_found(result, shown)}"
     return head + "; each: URI, score, ~tokens, tags, what it gives, when to use it"
 
 
-def _catalog_entry(number: int, candidate: Candidate, result: LookupResult) -> str:
-    """Return four short lines: what it is, its tags, a capability and the scenario that matched best."""
+def _catalog_entry(candidate: Candidate, result: LookupResult) -> Entry:
+    """Return what catalog mode says: URI, score and size, some tags, a capability, the scenario that matched best."""
     wanted = set(result.keywords)
-    tags = sorted(candidate.tags, key=lambda tag: not wanted & {tag, *tag.split("-")})[:CATALOG_TAGS]
-    lines = [f"{number}. {candidate.uri} · {_points(candidate.score)} · ~{candidate.token_estimate}"]
-    if tags:
-        lines.append("tags: " + ", ".join(one_line(tag, 30) for tag in tags))
+    entry: Entry = {"uri": candidate.uri, "score": candidate.score, "tokens": candidate.token_estimate}
+    if candidate.tags:
+        tags = sorted(candidate.tags, key=lambda tag: not wanted & {tag, *tag.split("-")})[:CATALOG_TAGS]
+        entry["tags"] = [one_line(tag, WORD_LENGTH) for tag in tags]
     if candidate.capabilities:
-        lines.append("gives: " + one_line(_best(candidate.capabilities, wanted)))
+        entry["gives"] = one_line(_best(candidate.capabilities, wanted))
     if candidate.scenario:
-        lines.append("when: " + one_line(candidate.scenario))
+        entry["when"] = one_line(candidate.scenario)
     if parts := result.parts.get(candidate.fragment_id):
-        lines.append("why: " + " + ".join(_part(part) for part in parts))
+        entry["why"] = [_part(part) for part in parts]
+    return entry
+
+
+def _catalog_lines(number: int, entry: Entry) -> str:
+    """Return up to five short lines, the first with URI, score and size."""
+    lines = [f"{number}. {entry['uri']} · {_points(entry['score'])} · ~{entry['tokens']}"]
+    if "tags" in entry:
+        lines.append("tags: " + ", ".join(entry["tags"]))
+    lines += [f"{name}: {entry[name]}" for name in ("gives", "when") if name in entry]
+    if "why" in entry:
+        lines.append("why: " + " + ".join(entry["why"]))
     return "\n   ".join(lines)
 
 
@@ -122,9 +153,9 @@ def _part(part: Part) -> str:
     """Return one part of a score as `12.3 word as form (how: fields)`, in as few words as say it."""
     points = _points(part.points)
     if part.word is None:
-        return f"{points} {part.how}" + (f" {one_line(part.form, 30)}" if part.form else "")
-    word = one_line(part.word, 30)
-    meant = "" if part.form == part.word else f" as {one_line(part.form, 30)}, {part.how}"
+        return f"{points} {part.how}" + (f" {one_line(part.form, WORD_LENGTH)}" if part.form else "")
+    word = one_line(part.word, WORD_LENGTH)
+    meant = "" if part.form == part.word else f" as {one_line(part.form, WORD_LENGTH)}, {part.how}"
     return f"{points} {word}{meant} ({'/'.join(part.fields)})"
 
 
@@ -138,27 +169,40 @@ def _points(score: float) -> str:
 
 def _list(
     result: LookupResult,
-    entry: Callable[[int, Candidate, LookupResult], str],
-    head: Callable[[LookupResult, Sequence[Candidate]], str],
-) -> str:
+    head: Callable[[LookupResult, int], str],
+    entry: Callable[[Candidate, LookupResult], Entry],
+    lines: Callable[[int, Entry], str],
+) -> Rendering:
     """Return head, as many entries as the budget holds, and how to load them."""
-    entries = [entry(number, candidate, result) for number, candidate in enumerate(result.candidates, start=1)]
+    budget = result.request.max_tokens
+    entries = [entry(candidate, result) for candidate in result.candidates]
+    texts = [lines(number, entry) for number, entry in enumerate(entries, start=1)]
+    notes = _notes(result)
     for count in range(len(entries), 0, -1):
-        text = "\n".join([head(result, result.candidates[:count]), *entries[:count], _how_to_load(result)])
-        if fits(text, result.request.max_tokens):
-            return text
-    return shorten("\n".join(candidate.uri for candidate in result.candidates), result.request.max_tokens)
+        text = "\n".join([head(result, count), *texts[:count], *notes, "To load: tool `load` or read the URI."])
+        content = _content(result, entries[:count], notes)
+        if fits(text, budget) and fits(compact_json(content), budget):
+            return Rendering(text, content, result.candidates[:count])
+    return Rendering(
+        shorten("\n".join(candidate.uri for candidate in result.candidates), budget), _content(result, [], [])
+    )
 
 
-def _how_to_load(result: LookupResult) -> str:
-    lines = []
+def _content(result: LookupResult, entries: Sequence[Entry], notes: Sequence[str]) -> dict[str, Any]:
+    content: dict[str, Any] = {"total": result.total, "matches": list(entries)}
+    return content | ({"note": " ".join(notes)} if notes else {})
+
+
+def _notes(result: LookupResult) -> list[str]:
+    """Return what the reader must know of how the request was understood."""
+    notes = []
     if result.read_as:
-        lines.append(
-            "Read " + ", ".join(f"{one_line(a, 30)} as {one_line(b, 30)}" for a, b in result.read_as.items()) + "."
-        )
+        read = (f"{one_line(a, WORD_LENGTH)} as {one_line(b, WORD_LENGTH)}" for a, b in result.read_as.items())
+        notes.append(f"Read {', '.join(read)}.")
     if result.uncovered:
-        lines.append(f"Not in the library: {', '.join(one_line(word, 30) for word in result.uncovered[:5])}.")
-    return "\n".join([*lines, "To load: tool `load` or read the URI."])
+        words = ", ".join(one_line(word, WORD_LENGTH) for word in result.uncovered[:5])
+        notes.append(f"Not in the library: {words}.")
+    return notes
 
 
 def _nothing(result: LookupResult) -> str:
@@ -168,9 +212,9 @@ def _nothing(result: LookupResult) -> str:
     filters = [*result.request.categories, *result.request.tags]
     text = f"Nothing fits {query!r}" + (f" within {', '.join(filters)}" if filters else "")
     if result.uncovered:
-        text += f"; not covered: {', '.join(one_line(word, 30) for word in result.uncovered[:8])}"
+        text += f"; not covered: {', '.join(one_line(word, WORD_LENGTH) for word in result.uncovered[:8])}"
     if result.nearest_tags:
-        text += f"; nearest tags: {', '.join(one_line(tag, 30) for tag in result.nearest_tags)}"
+        text += f"; nearest tags: {', '.join(one_line(tag, WORD_LENGTH) for tag in result.nearest_tags)}"
     text += "."
     closest = result.candidates[:CLOSEST]
     if closest:
@@ -183,44 +227,22 @@ def _nothing(result: LookupResult) -> str:
     return text
 
 
-def _full(result: LookupResult, read_body: ReadBody) -> str:
-    """Return the contents of the best matches: three always (cut where needed), further ones while they fit."""
+def _full(result: LookupResult, read_body: ReadBody) -> Rendering:
+    """Return the contents of the best matches, cut so that both forms keep the budget."""
     budget = result.request.max_tokens / HEADROOM
-    forced = result.candidates[:ALWAYS_SHOWN]
-    sizes = [_whole_size(candidate) for candidate in forced]
-    shares = fair_shares(sizes, budget)
-    parts = [_full_entry(candidate, result, read_body, share) for candidate, share in zip(forced, shares, strict=True)]
-    used = estimate_tokens("\n\n---\n\n".join(parts))
-    for candidate in result.candidates[ALWAYS_SHOWN:]:
-        if used > budget * FULL_SHARE:
+    for _ in range(TRIES):
+        excerpts = excerpt(result, read_body, budget)
+        content = _content(result, [_full_entry(one) for one in excerpts], [])
+        over = estimate_tokens(compact_json(content)) * HEADROOM / result.request.max_tokens
+        if over <= 1:
             break
-        part = "\n".join([_full_head(candidate), read_body(candidate.fragment_id)])
-        text = "\n\n---\n\n".join([*parts, part])
-        if estimate_tokens(text) <= budget:
-            parts.append(part)
-            used = estimate_tokens(text)
-    return shorten("\n\n---\n\n".join(parts), result.request.max_tokens)
+        budget = 0.98 * budget / over
+    else:
+        content = _content(result, [], [])
+    text = shorten(joined(excerpts), result.request.max_tokens)
+    return Rendering(text, content, tuple(one.candidate for one in excerpts))
 
 
-def _whole_size(candidate: Candidate) -> float:
-    return candidate.token_estimate + estimate_tokens(_full_head(candidate)) + 4
-
-
-def _full_head(candidate: Candidate) -> str:
-    return f"## {candidate.category.capitalize()}: {candidate.uri} · {_points(candidate.score)}"
-
-
-def _left_out(candidate: Candidate) -> str:
-    return f"[left out: ~{candidate.token_estimate} tokens; load {candidate.uri}]"
-
-
-def _full_entry(candidate: Candidate, result: LookupResult, read_body: ReadBody, share: float) -> str:
-    head = _full_head(candidate)
-    room = share - estimate_tokens(head) - 4
-    if room < MINIMUM_SHARE:
-        return _left_out(candidate)
-
-    def note(sections: int, tokens: int) -> str:
-        return f"[cut: {sections} sections, ~{tokens} tokens left out; whole text: load {candidate.uri}]"
-
-    return f"{head}\n{cut_to_budget(read_body(candidate.fragment_id), result.keywords, room, note)}"
+def _full_entry(excerpt: Excerpt) -> Entry:
+    candidate = excerpt.candidate
+    return {"uri": candidate.uri, "score": candidate.score, "text" if excerpt.head else "note": excerpt.text}

@@ -1,4 +1,4 @@
-"""What both doors, MCP and CLI, offer: search, load, and reading of any URI, as text.
+"""What both doors, MCP and CLI, offer: search, load, prompts, and reading of any URI.
 
 A `Service` may be used from several threads: each opens the index for itself, and a replaced
 index file is noticed at the next request.
@@ -7,40 +7,67 @@ index file is noticed at the next request.
 import difflib
 import logging
 import threading
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, TypeVar
 
-from cachetools import TTLCache
-
+from orchestr8_sqlite.bundles import decode, documents_of, file_below, find_bundle, list_skills, mime_type
 from orchestr8_sqlite.catalog import Catalog, FragmentRow, PromptRow
+from orchestr8_sqlite.documents import Document, share_budget
 from orchestr8_sqlite.errors import RequestError, UnknownResource
+from orchestr8_sqlite.listings import category_list, registry
 from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME, LookupResult, MatchRequest
+from orchestr8_sqlite.memory import Memory
+from orchestr8_sqlite.model import SCHEME, LookupResult, MatchRequest, Mode
 from orchestr8_sqlite.prompts import fill_prompt
 from orchestr8_sqlite.render import one_line, render
-from orchestr8_sqlite.sections import cut_to_budget, fair_shares, shorten
 from orchestr8_sqlite.settings import Settings
-from orchestr8_sqlite.tokens import HEADROOM, estimate_tokens
+from orchestr8_sqlite.tokens import estimate_tokens
 from orchestr8_sqlite.uris import Listing, Match, Read, fragment_uri, parse_uri
 
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 15 * 60
-LIST_TOKENS = 3000
+TEXT_SECONDS = 4 * 60 * 60
+PROMPT_SECONDS = 60 * 60
+"""How long finished answers are kept; texts and prompts are kept on while they are used."""
+
+PROMPT_SHARE = 2
+"""For so many texts one prompt is kept. Source of all four: shared/DESIGN.md, section 9."""
+
+MARKDOWN = "text/markdown"
 PAGE = 500
 SUGGESTIONS = 3
 MAX_URIS = 20
-SEPARATOR = "\n\n---\n\n"
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A resource that an answer points to."""
+
+    uri: str
+    name: str
+    mime_type: str = MARKDOWN
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The text of an answer and its token estimate; `result` where the answer is a search."""
+    """The text of an answer and its token estimate.
+
+    `content` says the same as JSON, where the answer is one of a tool. `links` are the resources it names, `result`
+    is there where the answer is a search. A binary file has `data` and no text.
+    """
 
     text: str
     tokens: int
     result: LookupResult | None = None
+    content: Mapping[str, Any] = field(default_factory=dict)
+    links: tuple[Link, ...] = ()
+    mime_type: str = MARKDOWN
+    data: bytes | None = None
 
 
 class Service:
@@ -51,7 +78,11 @@ class Service:
         self._threads = threading.local()
         self._catalogs: list[Catalog] = []
         self._lock = threading.Lock()
-        self._results: TTLCache[tuple[MatchRequest, str], LookupResult] = TTLCache(settings.cache_size, ANSWER_SECONDS)
+        self._current: Catalog | None = None
+        self._answers: Memory[Answer] = Memory(settings.cache_size, ANSWER_SECONDS)
+        self._texts: Memory[Answer] = Memory(settings.cache_size, TEXT_SECONDS, renew=True)
+        prompts = max(1, settings.cache_size // PROMPT_SHARE)
+        self._prompts: Memory[tuple[PromptRow, str]] = Memory(prompts, PROMPT_SECONDS, renew=True)
 
     @property
     def catalog(self) -> Catalog:
@@ -65,43 +96,47 @@ class Service:
             return catalog
         fresh = Catalog.open(self._path)
         if catalog is not None:
-            logger.info("index replaced", extra={"generation": fresh.generation})
             catalog.close()
         self._threads.catalog = fresh
         with self._lock:
             self._catalogs = [kept for kept in self._catalogs if kept is not catalog] + [fresh]
+            replaced = self._current is not None and self._current.generation != fresh.generation
+            self._current = fresh
+        if replaced:
+            logger.info("index replaced", extra={"generation": fresh.generation})
+            for memory in (self._answers, self._texts, self._prompts):
+                memory.forget()
         return fresh
+
+    @property
+    def generation(self) -> str:
+        """Return the generation of the index that was last read, empty before the first time."""
+        with self._lock:
+            return self._current.generation if self._current else ""
 
     def close(self) -> None:
         """Close the index in all threads; none may be using it."""
         for catalog in self._catalogs:
             catalog.close()
 
+    def remembered(self, request: MatchRequest) -> Answer | None:
+        """Return the answer to *request* where it is in memory and still true; reads nothing but the file's times."""
+        with self._lock:
+            current = self._current
+        if current is None or not current.is_current():
+            return None
+        return self._answers.recall((current.generation, request))
+
     def search(self, request: MatchRequest) -> Answer:
         """Return the answer to *request* in its mode, from memory where the same was asked before."""
-        started = time.perf_counter()
-        catalog = self.catalog
-        key = request, catalog.generation
-        with self._lock:
-            result = self._results.get(key)
-        cached = result is not None
-        if result is None:
+
+        def answer(catalog: Catalog) -> Answer:
             result = find(catalog, request)
-            with self._lock:
-                self._results[key] = result
-        text = render(result, catalog.body)
-        answer = Answer(text, estimate_tokens(text), result)
-        logger.info(
-            "query",
-            extra={
-                "query": request.query,
-                "tier": "cache" if cached else result.tier.value,
-                "latency_ms": round((time.perf_counter() - started) * 1000, 2),
-                "results": len(result.candidates),
-                "tokens": answer.tokens,
-            },
-        )
-        return answer
+            rendering = render(result, catalog.body)
+            links = () if request.mode is Mode.FULL else tuple(Link(c.uri, c.name) for c in rendering.shown)
+            return Answer(rendering.text, estimate_tokens(rendering.text), result, rendering.content, links)
+
+        return self._kept(self._answers, request, answer)
 
     def read(self, uri: str) -> Answer:
         """Return what *uri* asks for: a fragment, a search, or a list.
@@ -110,15 +145,22 @@ class Service:
             RequestError: The URI is not acceptable.
             UnknownResource: There is no such fragment; the sentence names the nearest.
         """
-        match parse_uri(uri):
-            case Match(request):
-                return self.search(request)
+        target = parse_uri(uri)
+        if isinstance(target, Match):
+            return self.search(target.request)
+        return self._kept(self._texts, target, lambda catalog: self._text_answer(catalog, target))
+
+    def _text_answer(self, catalog: Catalog, target: Read | Listing) -> Answer:
+        match target:
             case Listing(None):
-                text = self._registry()
+                text = registry(catalog)
             case Listing(str(category)):
-                text = self._category_list(category)
+                text = category_list(catalog, category)
             case Read(path):
-                text = self.catalog.body(self.fragment(path).id)
+                fragment = catalog.fragment(path)
+                if fragment is None and (content := file_below(catalog, path)) is not None:
+                    return _file_answer(path, content)
+                text = catalog.body(find_fragment(catalog, path).id)
         return Answer(text, estimate_tokens(text))
 
     def load(self, uris: Sequence[str], *, max_tokens: int | None = None, related: bool = False) -> Answer:
@@ -130,23 +172,44 @@ class Service:
         """
         if not 1 <= len(uris) <= MAX_URIS:
             raise RequestError(f"Give 1 to {MAX_URIS} URIs, not {len(uris)}.")
-        texts = {uri: self._text(uri, related=related) for uri in uris}
-        if max_tokens is not None:
-            heads = sum(estimate_tokens(_head(uri)) for uri in texts) if len(texts) > 1 else 0
-            sizes = [estimate_tokens(text) for text in texts.values()]
-            shares = fair_shares(sizes, max_tokens / HEADROOM - heads)
-            texts = {uri: _cut(uri, text, share) for (uri, text), share in zip(texts.items(), shares, strict=True)}
-        text = next(iter(texts.values()))
-        if len(texts) > 1:
-            text = SEPARATOR.join(f"{_head(uri)}{text}" for uri, text in texts.items())
-        if max_tokens is not None:
-            text = shorten(text, max_tokens)
-        return Answer(text, estimate_tokens(text))
+        documents = [Document(uri, _whole_text(uri, self.read(uri))) for uri in dict.fromkeys(uris)]
+        links: list[Link] = []
+        if related:
+            neighbours = {document.uri: self._neighbours(document.uri) for document in documents}
+            documents = [document.followed_by(neighbours[document.uri]) for document in documents]
+            links = [
+                Link(uri, uri.rpartition("/")[2]) for uri in dict.fromkeys(chain.from_iterable(neighbours.values()))
+            ]
+        text, content = share_budget(documents, max_tokens)
+        return Answer(text, estimate_tokens(text), content=content, links=tuple(links))
 
-    def _text(self, uri: str, *, related: bool) -> str:
-        text = self.read(uri).text
-        neighbours = self._neighbours(uri) if related else []
-        return f"{text}\n\nRelated: {' '.join(neighbours)}" if neighbours else text
+    def search_skills(self, request: MatchRequest) -> Answer:
+        """Return the Agent Skills that answer *request*, by name and what they do."""
+
+        def answer(catalog: Catalog) -> Answer:
+            result = find(catalog, request)
+            text, content = list_skills(catalog, result)
+            links = tuple(Link(entry["uri"], entry["name"]) for entry in content["skills"])
+            return Answer(text, estimate_tokens(text), result, content, links)
+
+        return self._kept(self._answers, ("skills", request), answer)
+
+    def load_skill(self, name: str, files: Sequence[str] = (), *, max_tokens: int | None = None) -> Answer:
+        """Return the instructions of the skill *name*, the list of its files, and the texts of those in *files*.
+
+        Args:
+            files: Paths as the list names them, `*` for all; binary ones are linked.
+            max_tokens: Kept over all texts.
+
+        Raises:
+            UnknownResource: There is no such skill; the sentence names the nearest.
+            RequestError: Several skills have the name, or the skill has no such file.
+        """
+        catalog = self.catalog
+        documents, binary = documents_of(catalog, find_bundle(catalog, name), files)
+        text, content = share_budget(documents, max_tokens)
+        links = tuple(Link(uri, uri.rpartition("/")[2], mime_type(uri)) for uri in binary)
+        return Answer(text, estimate_tokens(text), content=content, links=links)
 
     def prompt(self, name: str, values: Mapping[str, str]) -> tuple[PromptRow, str]:
         """Return the prompt *name* and its text with *values* put in.
@@ -155,70 +218,64 @@ class Service:
             UnknownResource: There is no such prompt; the sentence names the nearest.
             RequestError: A required argument is missing.
         """
-        prompt = self.catalog.prompt(name)
-        if prompt is None:
-            names = [known.name for known in self.catalog.prompts(limit=PAGE)]
-            nearest = difflib.get_close_matches(name, names, n=SUGGESTIONS, cutoff=0.3) or names[:SUGGESTIONS]
-            raise UnknownResource(
-                f"There is no prompt {one_line(repr(name), 80)}. Nearest: {', '.join(nearest) or 'none'}."
-            )
-        return prompt, fill_prompt(prompt, values)
 
-    def fragment(self, path: str) -> FragmentRow:
-        """Return the fragment with the id *path*.
+        def filled(catalog: Catalog) -> tuple[PromptRow, str]:
+            prompt = find_prompt(catalog, name)
+            return prompt, fill_prompt(prompt, values)
 
-        Raises:
-            UnknownResource: There is none; the sentence names the nearest.
-        """
-        found = self.catalog.fragment(path)
-        if found is None:
-            uri = fragment_uri(path)
-            similar = difflib.get_close_matches(path, self.catalog.similar_paths(path), n=SUGGESTIONS, cutoff=0.3)
-            hint = " Nearest: " + ", ".join(map(fragment_uri, similar)) + "." if similar else ""
-            raise UnknownResource(f"There is no {one_line(uri, 200)}.{hint} Or search: {SCHEME}://match?query=….")
-        return found
+        return self._kept(self._prompts, (name, tuple(sorted(values.items()))), filled)
 
     def _neighbours(self, uri: str) -> list[str]:
-        target = parse_uri(uri)
-        return self.catalog.neighbours(self.fragment(target.id).id) if isinstance(target, Read) else []
+        target, catalog = parse_uri(uri), self.catalog
+        return catalog.neighbours(find_fragment(catalog, target.id).id) if isinstance(target, Read) else []
 
-    def _registry(self) -> str:
-        lines = ["# Registry"]
-        for category, count in self.catalog.category_counts().items():
-            lines.append(f"- {SCHEME}://{CATEGORY_FOLDERS[category]} ({count:,})")
-        lines.append(f"Search all: {SCHEME}://match?query=… · one category: {SCHEME}://<category>/match?query=…")
-        lines.append(
-            "Parameters: mode=index|catalog|full, categories, tags, maxResults, maxTokens, minScore, ranker, explain"
+    def _kept(self, memory: Memory[V], key: Hashable, make: Callable[[Catalog], V]) -> V:
+        """Return what *memory* keeps for *key* in this generation of the index, made now where it keeps nothing."""
+        catalog = self.catalog
+        whole = catalog.generation, key
+        kept = memory.recall(whole)
+        return memory.remember(whole, make(catalog)) if kept is None else kept
+
+
+def _file_answer(path: str, content: bytes) -> Answer:
+    text = decode(content)
+    if text is None:
+        return Answer("", 0, mime_type=mime_type(path), data=content)
+    return Answer(text, estimate_tokens(text), mime_type=mime_type(path))
+
+
+def _whole_text(uri: str, answer: Answer) -> str:
+    if answer.data is None:
+        return answer.text
+    return f"[{answer.mime_type}, {len(answer.data):,} bytes: no text; read {one_line(uri, 200)} as a resource]"
+
+
+def find_prompt(catalog: Catalog, name: str) -> PromptRow:
+    """Return the prompt *name*.
+
+    Raises:
+        UnknownResource: There is none; the sentence names the nearest.
+    """
+    prompt = catalog.prompt(name)
+    if prompt is None:
+        names = [known.name for known in catalog.prompts(limit=PAGE)]
+        nearest = difflib.get_close_matches(name, names, n=SUGGESTIONS, cutoff=0.3) or names[:SUGGESTIONS]
+        raise UnknownResource(
+            f"There is no prompt {one_line(repr(name), 80)}. Nearest: {', '.join(nearest) or 'none'}."
         )
-        return "\n".join(lines)
-
-    def _category_list(self, category: str) -> str:
-        folder = CATEGORY_FOLDERS[category]
-        count = self.catalog.category_counts().get(category, 0)
-        lines = [
-            f"# {folder}: {count:,} fragments",
-            f"Read: {SCHEME}://{folder}/<name> · search: {SCHEME}://{folder}/match?query=…",
-        ]
-        used = sum(map(estimate_tokens, lines))
-        for row in self.catalog.fragments(category, limit=PAGE):
-            name = row.uri.removeprefix(f"{SCHEME}://{folder}/")
-            line = f"- {name} (~{row.token_estimate}): {one_line(row.title, 60)}"
-            used += estimate_tokens(line) + 1
-            if used > LIST_TOKENS:
-                break
-            lines.append(line)
-        left_out = count - (len(lines) - 2)
-        if left_out:
-            lines.append(f"… and {left_out:,} more; search to find them.")
-        return "\n".join(lines)
+    return prompt
 
 
-def _head(uri: str) -> str:
-    return f"## {one_line(uri, 200)}\n"
+def find_fragment(catalog: Catalog, path: str) -> FragmentRow:
+    """Return the fragment with the id *path*.
 
-
-def _cut(uri: str, text: str, share: float) -> str:
-    def note(sections: int, tokens: int) -> str:
-        return f"[cut: {sections} sections, ~{tokens} tokens left out; whole text: load {uri}]"
-
-    return cut_to_budget(text, (), share, note)
+    Raises:
+        UnknownResource: There is none; the sentence names the nearest.
+    """
+    found = catalog.fragment(path)
+    if found is None:
+        uri = fragment_uri(path)
+        similar = difflib.get_close_matches(path, catalog.similar_paths(path), n=SUGGESTIONS, cutoff=0.3)
+        hint = " Nearest: " + ", ".join(map(fragment_uri, similar)) + "." if similar else ""
+        raise UnknownResource(f"There is no {one_line(uri, 200)}.{hint} Or search: {SCHEME}://match?query=….")
+    return found

@@ -143,7 +143,7 @@ def test_unknown_word_is_read_as_its_neighbour_and_the_answer_says_so(
     found = find(catalog, MatchRequest(query, mode=Mode.INDEX))
     assert found.candidates[0].id == "skills/k8s"
     if form:
-        assert f"Read {query.split(maxsplit=1)[0]} as {form}." in render(found, catalog.body)
+        assert f"Read {query.split(maxsplit=1)[0]} as {form}." in render(found, catalog.body).text
 
 
 def test_known_word_is_never_repaired(make_catalog: MakeCatalog) -> None:

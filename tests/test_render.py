@@ -29,7 +29,7 @@ FORGED = (
 def answer(catalog: Catalog, query: str, **options: object) -> str:
     """Return the rendered answer of the classic ranker."""
     request = MatchRequest(query, ranker=Ranker.CLASSIC, **options)  # type: ignore[arg-type]
-    return render(find(catalog, request), catalog.body)
+    return render(find(catalog, request), catalog.body).text
 
 
 def printed(text: str) -> list[str]:
@@ -82,7 +82,7 @@ def test_every_answer_keeps_its_budget_and_prints_readable_uris_only(
         catalog.meta = {**catalog.meta, "least_coverage": least_coverage}
         result = find(catalog, MatchRequest(query, mode, min_score=0, ranker=ranker, explain=explain))
         for budget in budgets:
-            text = render(replace(result, request=replace(result.request, max_tokens=budget)), catalog.body)
+            text = render(replace(result, request=replace(result.request, max_tokens=budget)), catalog.body).text
             assert estimate_tokens(text) <= budget
             for uri in PRINTED_URI.findall(text):
                 target = parse_uri(uri)
@@ -95,7 +95,7 @@ def test_every_answer_keeps_its_budget_and_prints_readable_uris_only(
 def test_top_three_always_appear_in_full_mode(library: list[Fragment], query: str, budget: int) -> None:
     with open_in_memory(library) as catalog:
         result = find(catalog, MatchRequest(query, Mode.FULL, max_tokens=budget, min_score=0))
-        text = render(result, catalog.body)
+        text = render(result, catalog.body).text
     best = [candidate.uri.removeprefix("orchestr8://") for candidate in result.candidates[:3]]
     assert printed(text)[:3] == best
 
@@ -274,7 +274,7 @@ def weak_answer(make_catalog: MakeCatalog, **options: object) -> LookupResult:
 @pytest.mark.parametrize("mode", list(Mode))
 def test_answer_that_covers_too_little_is_one_line_and_the_three_closest(make_catalog: MakeCatalog, mode: Mode) -> None:
     result = weak_answer(make_catalog, mode=mode, categories=("skill",))
-    first, second = render(result, lambda _: pytest.fail("no contents are read")).split("\n")
+    first, second = render(result, lambda _: pytest.fail("no contents are read")).text.split("\n")
     assert first == "Nothing fits 'retry cobol fortran' within skill; not covered: cobol, fortran."
     assert re.match(r"Closest, but weak \(\d+% of the request covered\): ", second)
     assert printed(second) == ["skills/a", "skills/b", "skills/c"]
@@ -282,7 +282,7 @@ def test_answer_that_covers_too_little_is_one_line_and_the_three_closest(make_ca
 
 def test_weak_answer_keeps_its_first_line_longest(make_catalog: MakeCatalog) -> None:
     result = weak_answer(make_catalog, max_tokens=35)
-    assert render(result, str) == "Nothing fits 'retry cobol fortran'; not covered: cobol, fortran."
+    assert render(result, str).text == "Nothing fits 'retry cobol fortran'; not covered: cobol, fortran."
 
 
 def test_json_of_a_weak_answer_has_no_matches_but_the_closest(make_catalog: MakeCatalog) -> None:
@@ -321,7 +321,7 @@ def test_why_lines_add_up_to_the_scores(library: list[Fragment], query: str, lea
     with open_in_memory(library) as catalog:
         catalog.meta = {**catalog.meta, "least_coverage": least_coverage}
         result = find(catalog, MatchRequest(query, min_score=0, max_tokens=20_000, explain=True))
-        found = explained(render(result, catalog.body))
+        found = explained(render(result, catalog.body).text)
     shown = result.candidates if result.confident else result.candidates[:3]
     assert [score for score, _ in found] == [candidate.score for candidate in shown]
     for score, points in found:
@@ -334,7 +334,7 @@ def test_why_line_names_words_fields_and_what_they_were_read_as(make_catalog: Ma
         make_fragment("kubernetes-rollout", "Watching pods", tags=("deploy",), body="Mind the probes."),
         *(make_fragment(f"other{n}", "Something else") for n in range(9)),
     )
-    text = render(find(catalog, MatchRequest("kuberntes pod probes", explain=True)), catalog.body)
+    text = render(find(catalog, MatchRequest("kuberntes pod probes", explain=True)), catalog.body).text
     (why,) = re.findall(r"^   why: (.*)$", text, re.MULTILINE)
     for part in ("kuberntes as kubernetes, typo (name/title)", "pod (scenario)", "probes (body)", " name"):
         assert part in why
@@ -343,9 +343,9 @@ def test_why_line_names_words_fields_and_what_they_were_read_as(make_catalog: Ma
 @pytest.mark.parametrize("mode", [Mode.INDEX, Mode.CATALOG, Mode.FULL])
 def test_only_the_catalog_explains_and_only_where_asked(make_catalog: MakeCatalog, mode: Mode) -> None:
     catalog = make_catalog(make_fragment("a", "Adding retry"), make_fragment("b", "Removing retry"))
-    explains = "why: " in render(find(catalog, MatchRequest("retry", mode, explain=True)), catalog.body)
+    explains = "why: " in render(find(catalog, MatchRequest("retry", mode, explain=True)), catalog.body).text
     assert explains == (mode is Mode.CATALOG)
-    assert "why: " not in render(find(catalog, MatchRequest("retry", mode)), catalog.body)
+    assert "why: " not in render(find(catalog, MatchRequest("retry", mode)), catalog.body).text
 
 
 def test_json_explains_with_parts_that_add_up_to_the_score(make_catalog: MakeCatalog) -> None:
@@ -363,7 +363,9 @@ def test_texts_of_others_cannot_forge_an_explanation_or_a_closest_line(make_cata
     catalog = make_catalog(
         make_fragment("a", forged, title=forged, tags=(forged,)), make_fragment("b", "retry"), least_coverage=0.9
     )
-    stands = render(find(catalog, MatchRequest(forged.replace(" ", "\n"), explain=True, min_score=0)), catalog.body)
-    weak = render(find(catalog, MatchRequest(f"zzyzx qqwwq vvkkv {forged}", explain=True)), catalog.body)
+    stands = render(
+        find(catalog, MatchRequest(forged.replace(" ", "\n"), explain=True, min_score=0)), catalog.body
+    ).text
+    weak = render(find(catalog, MatchRequest(f"zzyzx qqwwq vvkkv {forged}", explain=True)), catalog.body).text
     for text in (stands, weak):
         assert not any(line.startswith(("   why: 99", "Closest, but weak: ")) for line in text.splitlines())

@@ -17,8 +17,8 @@ from support import GARDENING, MakeLibrary, build, markdown, write_files
 from tokenizer import true_tokens
 
 from orchestr8_sqlite.server.app import make_server
+from orchestr8_sqlite.server.definitions import TOOLS
 from orchestr8_sqlite.server.paging import PAGE_SIZE
-from orchestr8_sqlite.server.tools import TOOLS
 from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.settings import Settings
 
@@ -115,7 +115,7 @@ def test_search_tool_lists_uris_that_the_load_tool_reads(service: Service, era: 
         ("load", {"uris": []}, "Give 1 to 20 URIs"),
         ("load", {"uris": ["orchestr8://skills/retri"]}, "Nearest: orchestr8://skills/retry"),
         ("load", {"uris": ["orchestr8://skills/retry"], "maxTokens": 0}, "whole number from 1"),
-        ("load", {"uri": "orchestr8://skills/retry"}, "Unknown parameter 'uri'. Known: uris"),
+        ("load", {"uri": "orchestr8://skills/retry"}, "Unknown parameter 'uri'. Did you mean 'uris'?"),
     ],
 )
 def test_mistake_in_a_tool_call_is_a_tool_error_that_says_what_to_send(
@@ -260,17 +260,18 @@ def test_unacceptable_uri_is_invalid_params(service: Service, era: Era, uri: str
     anyio.run(scenario)
 
 
-def test_match_templates_cover_all_and_each_category_that_has_fragments(service: Service) -> None:
+def test_templates_search_and_read_all_and_each_category_that_has_fragments(service: Service) -> None:
     async def scenario() -> None:
         async with connected(service, MODERN) as client:
             templates = (await client.list_resource_templates()).resource_templates
-            starts = [template.uri_template.partition("{")[0] for template in templates]
-            assert all("explain" in template.uri_template for template in templates[:-1])
-            assert starts == [
-                "orchestr8://match",
-                "orchestr8://agents/match",
-                "orchestr8://skills/match",
-                "orchestr8://",
+            match = "{?query,mode,categories,tags,maxResults,maxTokens,minScore,ranker,explain}"
+            assert [template.uri_template for template in templates] == [
+                f"orchestr8://match{match}",
+                "orchestr8://{category}/{+name}",
+                f"orchestr8://agents/match{match}",
+                "orchestr8://agents/{+name}",
+                f"orchestr8://skills/match{match}",
+                "orchestr8://skills/{+name}",
             ]
             content = (await client.read_resource("orchestr8://skills/match?query=retry&mode=index")).contents[0]
             assert "orchestr8://skills/retry" in text_of(content)
@@ -328,7 +329,7 @@ def test_tools_are_announced_as_read_only() -> None:
     for tool in TOOLS.values():
         assert tool.annotations is not None
         assert tool.annotations.read_only_hint
-        assert tool.annotations.destructive_hint is False
+        assert tool.annotations.idempotent_hint
 
 
 def test_missing_index_is_an_error_without_a_path_and_the_server_recovers(index: Path) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cachetools import TTLCache
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import GARDENING, build, markdown, write_files
@@ -266,21 +265,6 @@ def test_no_answer_is_replayed_for_another_request(index: Path, options: dict[st
     together = asked_in([plain, other])
     assert together[other] == asked_in([other])[other]
     assert together[other].text != together[plain].text
-
-
-def test_answers_in_memory_are_dropped_after_15_minutes(
-    index: Path, lookups: list[MatchRequest], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = 0.0
-    Cache = TTLCache[tuple[MatchRequest, str], LookupResult]  # noqa: N806
-    monkeypatch.setattr(service_module, "TTLCache", lambda size, seconds: Cache(size, seconds, timer=lambda: now))
-    service = Service(Settings(index, "info", 200))
-    expected = []
-    for now, looked_up in ((0, 1), (14 * 60 + 59, 1), (15 * 60 + 1, 2)):  # noqa: B007
-        service.search(MatchRequest("retry"))
-        expected.append((len(lookups), looked_up))
-    service.close()
-    assert all(count == looked_up for count, looked_up in expected)
 
 
 def test_memory_is_bounded(index: Path, lookups: list[MatchRequest]) -> None:

@@ -142,7 +142,7 @@ def test_line_just_below_4_mib_is_read(greeted: subprocess.Popen[bytes]) -> None
 def test_every_query_is_one_log_line_on_stderr_with_what_it_cost(server: subprocess.Popen[bytes]) -> None:
     call = request(1, "tools/call", name="search", arguments={"query": 'retry "now"\nplease'})
     _, log = server.communicate(b"".join(json.dumps(m).encode() + b"\n" for m in [INITIALIZE, INITIALIZED, call]))
-    line = next(line for line in log.decode().splitlines() if " query " in line)
+    line = next(line for line in log.decode().splitlines() if 'method="tools/call"' in line)
     assert 'query="retry \\"now\\" please" tier="' in line
     assert all(f" {key}=" in line for key in ("latency_ms", "results", "tokens"))
 

@@ -1,191 +1,80 @@
-"""The protocol's requests → calls of `Service` → the protocol's results and errors."""
+"""The server: which handler answers which method of the protocol."""
 
-import logging
-from asyncio import get_running_loop
-from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any, TypeVar
+from typing import Any
 
 import mcp_types as types
-from mcp.server.lowlevel import Server
-from mcp.shared.exceptions import MCPError
+from mcp.server.caching import CacheHint
+from mcp.server.context import CallNext, HandlerResult
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 
 from orchestr8_sqlite import __version__
-from orchestr8_sqlite.catalog import FragmentRow, PromptRow
-from orchestr8_sqlite.errors import Orchestr8Error, RequestError, UnknownResource
-from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME
-from orchestr8_sqlite.render import one_line
-from orchestr8_sqlite.server.identity import DESCRIPTION, NAME, TITLE, instructions
-from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
-from orchestr8_sqlite.server.tools import TOOLS, call_tool
-from orchestr8_sqlite.service import Answer, Service
+from orchestr8_sqlite.server.changes import Changes
+from orchestr8_sqlite.server.completions import Completions
+from orchestr8_sqlite.server.guard import Context, Guard, log_request
+from orchestr8_sqlite.server.identity import DESCRIPTION, EXTENSIONS, NAME, TITLE, instructions
+from orchestr8_sqlite.server.prompts import Prompts
+from orchestr8_sqlite.server.resources import Resources
+from orchestr8_sqlite.server.tools import Tools
+from orchestr8_sqlite.service import Service
 
-logger = logging.getLogger(__name__)
+FRESH_MS = 60_000
+"""Milliseconds for which a client of 2026-07-28 may take an answer for current; changes are announced besides."""
 
-MARKDOWN = "text/markdown"
-RESOURCE_NOT_FOUND = -32002
-"""What revisions before 2026-07-28 answer for an unknown resource; since then it is invalid params."""
-
-MATCH_PARAMETERS = "{?query,mode,categories,tags,maxResults,maxTokens,minScore,explain}"
-R = TypeVar("R")
-Context = Any
+CACHED_METHODS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
+ALL_CHANGE = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
 
 
-def make_server(service: Service, executor: Executor) -> Server[dict[str, Any]]:
-    """Return the server over *service*; blocking work runs in *executor*."""
-    handlers = _Handlers(service, executor)
-    return Server(
-        NAME,
-        version=__version__,
-        title=TITLE,
-        description=DESCRIPTION,
-        instructions=instructions(service),
-        on_list_tools=handlers.list_tools,
-        on_call_tool=handlers.call_tool,
-        on_list_resources=handlers.list_resources,
-        on_list_resource_templates=handlers.list_templates,
-        on_read_resource=handlers.read_resource,
-        on_list_prompts=handlers.list_prompts,
-        on_get_prompt=handlers.get_prompt,
-    )
+class LibraryServer(Server[dict[str, Any]]):
+    """The SDK's server over a library; `changes` is to be told when the index may have been replaced."""
 
+    def __init__(self, service: Service, executor: Executor, *, fresh_ms: int = FRESH_MS) -> None:
+        guard = Guard(executor)
+        self.changes = Changes(service, guard)
+        tools, resources, prompts = Tools(service, guard), Resources(service, guard), Prompts(service, guard)
+        super().__init__(
+            NAME,
+            version=__version__,
+            title=TITLE,
+            description=DESCRIPTION,
+            instructions=instructions(service),
+            cache_hints={method: CacheHint(fresh_ms, "public") for method in CACHED_METHODS},  # type: ignore[misc]
+            on_list_tools=tools.list_tools,
+            on_call_tool=tools.call_tool,
+            on_list_resources=resources.list_resources,
+            on_list_resource_templates=resources.list_templates,
+            on_read_resource=resources.read_resource,
+            on_subscribe_resource=self.changes.subscribe,
+            on_unsubscribe_resource=self.changes.unsubscribe,
+            on_subscriptions_listen=self.changes.listen,
+            on_list_prompts=prompts.list_prompts,
+            on_get_prompt=prompts.get_prompt,
+            on_completion=Completions(service, guard).complete,
+        )
+        self.extensions.update(EXTENSIONS)
+        self.add_notification_handler("notifications/initialized", types.NotificationParams, self.changes.initialized)
+        self.middleware[:] = [self._answer]
 
-class _Handlers:
-    """One method a request; every error leaves as the protocol's own, without paths or tracebacks."""
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """Return what the server says of itself in a handshake: every list may change."""
+        return super().create_initialization_options(
+            notification_options or ALL_CHANGE, experimental_capabilities, extensions
+        )
 
-    def __init__(self, service: Service, executor: Executor) -> None:
-        self._service = service
-        self._executor = executor
-
-    async def _run(self, context: Context, work: Callable[[], R]) -> R:
+    async def _answer(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Answer a request, log it, and see whether it met a new index."""
         try:
-            return await get_running_loop().run_in_executor(self._executor, work)
-        except MCPError:
-            raise
-        except UnknownResource as problem:
-            handshake = context.method == "resources/read" and context.protocol_version < "2026"
-            raise MCPError(RESOURCE_NOT_FOUND if handshake else types.INVALID_PARAMS, str(problem)) from None
-        except RequestError as problem:
-            raise MCPError(types.INVALID_PARAMS, str(problem)) from None
-        except Orchestr8Error as problem:
-            logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
-            raise MCPError(types.INTERNAL_ERROR, "The library's index cannot be read; see the server's log.") from None
-        except Exception:
-            logger.exception("internal error in %s", context.method)
-            raise MCPError(types.INTERNAL_ERROR, "Internal error; see the server's log.") from None
-
-    async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """Return all tools on one page."""
-        return types.ListToolsResult(tools=list(TOOLS.values()))
-
-    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """Return the result of a tool."""
-        if params.name not in TOOLS:
-            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name!r}; there are {', '.join(TOOLS)}.")
-        return await self._run(context, lambda: call_tool(self._service, params.name, params.arguments or {}))
-
-    async def list_resources(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        """Return a page of resources: the registry and the categories, then every fragment by URI."""
-
-        def page() -> types.ListResourcesResult:
-            pages = Pages("resources", self._service.catalog.generation)
-            after = pages.after(params)
-            rows = self._service.catalog.fragments(after=after or "", limit=PAGE_SIZE + 1)
-            resources = [_resource(row) for row in rows[:PAGE_SIZE]]
-            if after is None:
-                resources = [*self._lists(), *resources]
-            return types.ListResourcesResult(
-                resources=resources, next_cursor=pages.next_cursor([row.uri for row in rows])
-            )
-
-        return await self._run(context, page)
-
-    async def list_templates(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        """Return the URI templates: search over all, search in each category, and one fragment."""
-
-        def templates() -> types.ListResourceTemplatesResult:
-            return types.ListResourceTemplatesResult(resource_templates=self._templates())
-
-        return await self._run(context, templates)
-
-    async def read_resource(
-        self, context: Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
-        """Return the text behind a URI."""
-        answer: Answer = await self._run(context, lambda: self._service.read(params.uri))
-        contents = types.TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=answer.text)
-        return types.ReadResourceResult(contents=[contents])
-
-    async def list_prompts(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
-        """Return a page of prompts by name."""
-
-        def page() -> types.ListPromptsResult:
-            pages = Pages("prompts", self._service.catalog.generation)
-            rows = self._service.catalog.prompts(after=pages.after(params) or "", limit=PAGE_SIZE + 1)
-            prompts = [_prompt(row) for row in rows[:PAGE_SIZE]]
-            return types.ListPromptsResult(prompts=prompts, next_cursor=pages.next_cursor([row.name for row in rows]))
-
-        return await self._run(context, page)
-
-    async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        """Return a prompt with its arguments put in."""
-        row, text = await self._run(context, lambda: self._service.prompt(params.name, params.arguments or {}))
-        message = types.PromptMessage(role="user", content=types.TextContent(text=text))
-        return types.GetPromptResult(description=row.description or row.title, messages=[message])
-
-    def _lists(self) -> list[types.Resource]:
-        counts = self._service.catalog.category_counts()
-        lists = [("registry", "Registry", "Categories, counts, and how to ask")]
-        lists += [
-            (
-                CATEGORY_FOLDERS[category],
-                CATEGORY_FOLDERS[category].capitalize(),
-                f"The {count} fragments of this category",
-            )
-            for category, count in counts.items()
-        ]
-        return [
-            types.Resource(uri=f"{SCHEME}://{name}", name=name, title=title, description=text, mime_type=MARKDOWN)
-            for name, title, text in lists
-        ]
-
-    def _templates(self) -> list[types.ResourceTemplate]:
-        folders = [CATEGORY_FOLDERS[category] for category in self._service.catalog.category_counts()]
-        templates = [(f"{SCHEME}://match{MATCH_PARAMETERS}", "match", "Search the whole library")]
-        templates += [
-            (f"{SCHEME}://{name}/match{MATCH_PARAMETERS}", f"{name}-match", f"Search the {name}") for name in folders
-        ]
-        templates.append((f"{SCHEME}://{{category}}/{{+name}}", "fragment", "One fragment"))
-        return [
-            types.ResourceTemplate(uri_template=uri, name=name, description=text, mime_type=MARKDOWN)
-            for uri, name, text in templates
-        ]
+            return await log_request(ctx, call_next)
+        finally:
+            self.changes.notice()
 
 
-def _resource(row: FragmentRow) -> types.Resource:
-    return types.Resource(
-        uri=row.uri,
-        name=row.uri.removeprefix(f"{SCHEME}://"),
-        title=row.title,
-        description=one_line(row.description, 200) or None,
-        mime_type=MARKDOWN,
-        size=row.size,
-    )
-
-
-def _prompt(row: PromptRow) -> types.Prompt:
-    return types.Prompt(
-        name=row.name,
-        title=row.title,
-        description=row.description or None,
-        arguments=[
-            types.PromptArgument(name=a.name, description=a.description or None, required=a.required)
-            for a in row.arguments
-        ],
-    )
+def make_server(service: Service, executor: Executor, *, fresh_ms: int = FRESH_MS) -> LibraryServer:
+    """Return the server over *service*; blocking work runs in *executor*."""
+    return LibraryServer(service, executor, fresh_ms=fresh_ms)

@@ -1,112 +1,137 @@
-"""The tools that a model sees: definitions, and arguments → answers."""
+"""The tools: which a client sees, and arguments → answers, as text, as JSON and with links."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
 
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.model import CATEGORY_FOLDERS, Mode
-from orchestr8_sqlite.parameters import MAX_QUERY_LENGTH, make_request
-from orchestr8_sqlite.service import MAX_URIS, Answer, Service
+from orchestr8_sqlite.parameters import check_names, make_request, read_number, read_texts, read_truth
+from orchestr8_sqlite.render import one_line
+from orchestr8_sqlite.server.definitions import LOAD, LOAD_SKILL, MAX_BUDGET, SEARCH, SEARCH_SKILL, SKILL_TOOLS, TOOLS
+from orchestr8_sqlite.server.guard import Context, Guard, note
+from orchestr8_sqlite.service import Answer, Service
 
-READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-MAX_BUDGET = 200_000
+STRUCTURED_SINCE = "2025-06-18"
+"""The revision that brought structured content, resource links and titles of tools."""
 
-SEARCH = Tool(
-    name="search",
-    title="Search the library",
-    description=(
-        "Find curated agents, skills, examples, patterns, guides and workflows that fit a task. Ask before you "
-        "start work in an unfamiliar area. Returns URIs, best first; read the ones you choose with `load`. "
-        "Says so when nothing fits."
-    ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "query": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MAX_QUERY_LENGTH,
-                "description": "The task or problem in a few words, technologies named",
-            },
-            "mode": {
-                "enum": [mode.value for mode in Mode],
-                "default": "catalog",
-                "description": "index: URIs only; catalog: with tags and purpose; full: with contents",
-            },
-            "categories": {"type": "array", "items": {"enum": list(CATEGORY_FOLDERS)}},
-            "tags": {"type": "array", "items": {"type": "string"}, "description": "All are required"},
-            "maxResults": {"type": "integer", "minimum": 1, "maximum": 100},
-            "maxTokens": {"type": "integer", "minimum": 1, "maximum": MAX_BUDGET, "default": 3000},
-            "minScore": {"type": "number", "minimum": 0, "default": 10},
-            "explain": {"type": "boolean", "default": False, "description": "Catalog: what each score is made of"},
-        },
-        "required": ["query"],
-        "additionalProperties": False,
-    },
-    annotations=READ_ONLY,
-)
+FOR_PEOPLE = types.Annotations(audience=["user"])
+"""Links are for a client's user: the text already names every URI to the model."""
 
-LOAD = Tool(
-    name="load",
-    title="Load from the library",
-    description="Read what `search` found. Several URIs at once are cheaper than several calls.",
-    input_schema={
-        "type": "object",
-        "properties": {
-            "uris": {
-                "type": "array",
-                "items": {"type": "string"},
-                "minItems": 1,
-                "maxItems": MAX_URIS,
-                "description": "As printed by `search`: orchestr8://skills/…",
-            },
-            "maxTokens": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_BUDGET,
-                "description": "Budget for all; long texts are cut at sections",
-            },
-            "related": {"type": "boolean", "default": False, "description": "Also name linked fragments"},
-        },
-        "required": ["uris"],
-        "additionalProperties": False,
-    },
-    annotations=READ_ONLY,
-)
+SKILLS_SHOWN = 5
 
-TOOLS = {tool.name: tool for tool in (SEARCH, LOAD)}
+Arguments = Mapping[str, object]
 
 
-def call_tool(service: Service, name: str, arguments: Mapping[str, object]) -> CallToolResult:
-    """Return the result of a tool; a mistake in the arguments is a result too, which says what to send instead."""
+class Tools:
+    """The handlers of `tools/…`."""
+
+    def __init__(self, service: Service, guard: Guard) -> None:
+        self._service = service
+        self._guard = guard
+        self._calls: dict[str, Callable[[Arguments], Answer]] = {
+            SEARCH.name: self._search,
+            LOAD.name: self._load,
+            SEARCH_SKILL.name: self._search_skill,
+            LOAD_SKILL.name: self._load_skill,
+        }
+
+    async def list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        """Return all tools on one page; those for skills where the library has any."""
+        tools = await self._guard.run(context, self._offered)
+        if context.protocol_version < STRUCTURED_SINCE:
+            tools = [tool.model_copy(update={"title": None, "output_schema": None}) for tool in tools]
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        """Return the result of a tool; a mistake in its arguments is a result too, which says what to send instead."""
+        note(tool=one_line(params.name))
+        call = self._calls.get(params.name)
+        if call is None:
+            offered = ", ".join(tool.name for tool in await self._guard.run(context, self._offered))
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {one_line(params.name)!r}; there are {offered}.")
+        arguments = params.arguments or {}
+        answer = self._remembered(params.name, arguments)
+        if answer is None:
+            answer = await self._guard.run(context, lambda: _attempt(call, arguments))
+        if isinstance(answer, RequestError):
+            note(mistake=str(answer))
+            return types.CallToolResult(content=[types.TextContent(text=str(answer))], is_error=True)
+        return _result(answer, structured=context.protocol_version >= STRUCTURED_SINCE)
+
+    def _remembered(self, name: str, arguments: Arguments) -> Answer | RequestError | None:
+        """Return the answer to a search that was asked before, without leaving the event loop."""
+        if name != SEARCH.name:
+            return None
+        try:
+            request = make_request(arguments)
+        except RequestError as mistake:
+            return mistake
+        note(query=request.query)
+        answer = self._service.remembered(request)
+        if answer is not None:
+            note(tier="cache")
+        return answer
+
+    def _offered(self) -> list[types.Tool]:
+        has_skills = self._service.catalog.has_skills
+        return [tool for name, tool in TOOLS.items() if has_skills or name not in SKILL_TOOLS]
+
+    def _search(self, arguments: Arguments) -> Answer:
+        answer = self._service.search(make_request(arguments))
+        note_lookup(answer)
+        return answer
+
+    def _load(self, arguments: Arguments) -> Answer:
+        check_names(arguments, list(LOAD.input_schema["properties"]))
+        uris = read_texts("uris", arguments.get("uris"))
+        related = read_truth("related", arguments.get("related"))
+        return self._service.load(uris, max_tokens=_budget(arguments), related=related)
+
+    def _search_skill(self, arguments: Arguments) -> Answer:
+        check_names(arguments, list(SEARCH_SKILL.input_schema["properties"]))
+        limit = arguments.get("maxResults", SKILLS_SHOWN)
+        request = make_request({"query": arguments.get("query"), "maxResults": limit})
+        answer = self._service.search_skills(replace(request, agent_skills=True))
+        note_lookup(answer)
+        return answer
+
+    def _load_skill(self, arguments: Arguments) -> Answer:
+        check_names(arguments, list(LOAD_SKILL.input_schema["properties"]))
+        name = arguments.get("name")
+        if not isinstance(name, str) or not name.strip():
+            raise RequestError("The parameter 'name' is missing: send the name of a skill, as `search_skill` gives it.")
+        files = read_texts("files", arguments.get("files"))
+        return self._service.load_skill(name, files, max_tokens=_budget(arguments))
+
+
+def note_lookup(answer: Answer) -> None:
+    """Add to the log line of the request how its search was answered."""
+    if answer.result is not None:
+        request = answer.result.request
+        note(query=request.query, tier=answer.result.tier.value, results=len(answer.result.candidates))
+
+
+def _attempt(call: Callable[[Arguments], Answer], arguments: Arguments) -> Answer | RequestError:
     try:
-        answer = _search(service, arguments) if name == SEARCH.name else _load(service, arguments)
-    except RequestError as problem:
-        return CallToolResult(content=[TextContent(text=str(problem))], is_error=True)
-    return CallToolResult(content=[TextContent(text=answer.text)])
+        return call(arguments)
+    except RequestError as mistake:
+        return mistake
 
 
-def _search(service: Service, arguments: Mapping[str, object]) -> Answer:
-    return service.search(make_request(arguments))
+def _budget(arguments: Arguments) -> int | None:
+    given = arguments.get("maxTokens")
+    return None if given is None else int(read_number("maxTokens", given, 0, 1, MAX_BUDGET, whole=True))
 
 
-def _load(service: Service, arguments: Mapping[str, object]) -> Answer:
-    known = LOAD.input_schema["properties"]
-    for name in arguments:
-        if name not in known:
-            raise RequestError(f"Unknown parameter {name!r}. Known: {', '.join(known)}.")
-    uris = arguments.get("uris")
-    if isinstance(uris, str):
-        uris = [uris]
-    if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
-        raise RequestError("'uris' must be a list of texts such as orchestr8://skills/….")
-    budget = arguments.get("maxTokens")
-    if budget is not None and (
-        isinstance(budget, bool) or not isinstance(budget, int) or not 1 <= budget <= MAX_BUDGET
-    ):
-        raise RequestError(f"'maxTokens' must be a whole number from 1 to {MAX_BUDGET:,}.")
-    related = arguments.get("related", False)
-    if not isinstance(related, bool):
-        raise RequestError("'related' must be true or false.")
-    return service.load(uris, max_tokens=budget, related=related)
+def _result(answer: Answer, *, structured: bool) -> types.CallToolResult:
+    note(tokens=answer.tokens)
+    text = types.TextContent(text=answer.text)
+    if not structured:
+        return types.CallToolResult(content=[text])
+    links = [
+        types.ResourceLink(uri=link.uri, name=link.name, mime_type=link.mime_type, annotations=FOR_PEOPLE)
+        for link in answer.links
+    ]
+    return types.CallToolResult(content=[text, *links], structured_content=answer.content)

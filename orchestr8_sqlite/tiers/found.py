@@ -12,8 +12,10 @@ FILTERS = """
    AND (:tags = '[]'
         OR NOT EXISTS (SELECT 1 FROM json_each(:tags) wanted
                         WHERE NOT EXISTS (SELECT 1 FROM tag t WHERE t.fragment_id = f.id AND t.tag = wanted.value)))
+   AND (NOT :agent_skills OR EXISTS (SELECT 1 FROM skill_file b WHERE b.fragment_id = f.id AND b.path = 'SKILL.md'))
 """
-"""SQL over the alias `f` of fragment: any of the categories, all of the tags. Empty lists cost nothing."""
+"""SQL over the alias `f` of fragment: any of the categories, all of the tags, with a SKILL.md of its own.
+What is not asked for costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ def filter_parameters(request: MatchRequest) -> dict[str, object]:
     return {
         "categories": json.dumps(request.categories),
         "tags": json.dumps(request.tags, ensure_ascii=False),
+        "agent_skills": request.agent_skills,
         "min_score": request.min_score,
         "limit": request.max_results,
     }

@@ -106,7 +106,7 @@ def parameters(request: MatchRequest, reading: Reading) -> dict[str, object]:
         "words": json.dumps(rows),
         "half": half,
         "least": half * bound / max(100 - bound, 1e-9),
-        "unfiltered": not request.categories and not request.tags,
+        "unfiltered": not request.is_filtered,
         **filter_parameters(request),
     }
 

@@ -1,0 +1,157 @@
+"""Agent Skills as tools hand them out: found by name, with the files that lie beside their SKILL.md."""
+
+import difflib
+import json
+import mimetypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestr8_sqlite.catalog import Catalog, FragmentRow
+from orchestr8_sqlite.documents import Document
+from orchestr8_sqlite.errors import RequestError, UnknownResource
+from orchestr8_sqlite.model import LookupResult
+from orchestr8_sqlite.render import compact_json, one_line, render
+from orchestr8_sqlite.tokens import fits
+from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
+
+SKILL_FILE = "SKILL.md"
+ALL_FILES = "*"
+DESCRIPTION_LENGTH = 160
+LISTED_FILES = 40
+SUGGESTIONS = 3
+
+TYPES = mimetypes.MimeTypes()
+TYPES.add_type("text/markdown", ".md")
+
+SKILLS_NAMED = """
+SELECT f.path FROM fragment f
+ WHERE (f.name = :name OR json_extract(f.metadata, '$.name') = :name)
+   AND EXISTS (SELECT 1 FROM skill_file b WHERE b.fragment_id = f.id AND b.path = 'SKILL.md')
+ ORDER BY f.name <> :name, f.uri
+"""
+SKILL_NAMES = """
+SELECT f.name FROM fragment f
+ WHERE EXISTS (SELECT 1 FROM skill_file b WHERE b.fragment_id = f.id AND b.path = 'SKILL.md') ORDER BY f.name
+"""
+DESCRIPTIONS = "SELECT id, description FROM fragment WHERE id IN (SELECT value FROM json_each(:ids))"
+FILES = "SELECT path, size FROM skill_file WHERE fragment_id = :id AND path <> 'SKILL.md' ORDER BY path"
+CONTENT = "SELECT content FROM skill_file WHERE fragment_id = :id AND path = :path"
+FILE_BELOW = """
+SELECT b.content FROM json_each(:splits) s JOIN fragment f ON f.path = s.value ->> 0
+  JOIN skill_file b ON b.fragment_id = f.id AND b.path = s.value ->> 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A skill and its other files, (path, bytes) each, in alphabetical order."""
+
+    skill: FragmentRow
+    path: str
+    files: tuple[tuple[str, int], ...]
+
+    def uri(self, file: str) -> str:
+        """Return the URI by which a bundled file can be read."""
+        return fragment_uri(f"{self.path}/{file}")
+
+
+def find_bundle(catalog: Catalog, name: str) -> Bundle:
+    """Return the skill that *name* means: its name, or its URI.
+
+    Raises:
+        UnknownResource: There is none; the sentence names the nearest.
+        RequestError: Several skills have the name; the sentence lists their URIs.
+    """
+    if "://" in name:
+        target = parse_uri(name)
+        paths = [target.id] if isinstance(target, Read) else []
+    else:
+        paths = [row[0] for row in _rows(catalog, SKILLS_NAMED, name=name.strip())]
+    if len(paths) > 1:
+        uris = ", ".join(fragment_uri(path) for path in paths[:SUGGESTIONS])
+        raise RequestError(f"{len(paths)} skills are named {one_line(name)!r}; give the URI of one: {uris}.")
+    skill = catalog.fragment(paths[0]) if paths else None
+    files = _rows(catalog, FILES, id=skill.id) if skill else []
+    if skill is None or not _rows(catalog, CONTENT, id=skill.id, path=SKILL_FILE):
+        names = [row[0] for row in _rows(catalog, SKILL_NAMES)]
+        nearest = difflib.get_close_matches(name, names, n=SUGGESTIONS, cutoff=0.3)
+        hint = f"Nearest: {', '.join(nearest)}." if nearest else "Find one with `search_skill`."
+        raise UnknownResource(f"There is no skill {one_line(name)!r}. {hint}")
+    return Bundle(skill, paths[0], tuple((path, size) for path, size in files))
+
+
+def documents_of(catalog: Catalog, bundle: Bundle, wanted: Sequence[str]) -> tuple[list[Document], list[str]]:
+    """Return a skill's instructions and the *wanted* files, in alphabetical order, and the URIs of binary ones.
+
+    Raises:
+        RequestError: A wanted path is not one of the skill's; the sentence names the nearest.
+    """
+    known = [path for path, _ in bundle.files]
+    for path in wanted:
+        if path not in known and path != ALL_FILES:
+            nearest = difflib.get_close_matches(path, known, n=SUGGESTIONS, cutoff=0.3)
+            hint = f"Nearest: {', '.join(nearest)}." if nearest else f"It has {len(known)} files besides SKILL.md."
+            raise RequestError(f"The skill {bundle.skill.name!r} has no file {one_line(path)!r}. {hint}")
+    chosen = known if ALL_FILES in wanted else sorted(set(wanted))
+    texts = {path: decode(_rows(catalog, CONTENT, id=bundle.skill.id, path=path)[0][0]) for path in chosen}
+    documents = [Document(bundle.skill.uri, catalog.body(bundle.skill.id) + _list_of(bundle, texts))]
+    documents += [Document(bundle.uri(path), text) for path, text in texts.items() if text is not None]
+    return documents, [bundle.uri(path) for path, text in texts.items() if text is None]
+
+
+def file_below(catalog: Catalog, path: str) -> bytes | None:
+    """Return the bundled file at *path*, a skill's id and the file's path in it; None where there is none."""
+    parts = path.split("/")
+    splits = [("/".join(parts[:cut]), "/".join(parts[cut:])) for cut in range(2, len(parts))]
+    rows = _rows(catalog, FILE_BELOW, splits=json.dumps(splits, ensure_ascii=False))
+    return bytes(rows[0][0]) if rows else None
+
+
+def mime_type(path: str) -> str:
+    """Return the MIME type that a file's name tells, the same on every machine."""
+    return TYPES.guess_type(path)[0] or "application/octet-stream"
+
+
+def decode(content: bytes) -> str | None:
+    """Return *content* as text, None for what is no UTF-8 text."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def list_skills(catalog: Catalog, result: LookupResult) -> tuple[str, dict[str, Any]]:
+    """Return the skills of an answer, best first, as Markdown and as JSON: name, URI, what it does."""
+    if not result.candidates or not result.confident:
+        note = render(result, catalog.body).text
+        return note, {"skills": [], "note": note}
+    ids = json.dumps([candidate.fragment_id for candidate in result.candidates])
+    descriptions: Mapping[int, str] = dict(_rows(catalog, DESCRIPTIONS, ids=ids))
+    entries = [
+        {"uri": c.uri, "name": c.name, "does": one_line(descriptions[c.fragment_id], DESCRIPTION_LENGTH)}
+        for c in result.candidates
+    ]
+    for count in range(len(entries), 0, -1):
+        lines = [f"{n}. {entry['name']}: {entry['does']}" for n, entry in enumerate(entries[:count], start=1)]
+        text = "\n".join([f"# Skills: {count} of {result.total}, best first", *lines, "To load: tool `load_skill`."])
+        content = {"total": result.total, "skills": entries[:count]}
+        if fits(text, result.request.max_tokens) and fits(compact_json(content), result.request.max_tokens):
+            break
+    return text, content
+
+
+def _list_of(bundle: Bundle, shown: Mapping[str, str | None]) -> str:
+    """Return the lines that name the files of a skill which are not shown, none for none."""
+    binary = [f"{path} is binary: read {bundle.uri(path)}" for path, text in shown.items() if text is None]
+    others = [(path, size) for path, size in bundle.files if path not in shown]
+    listed = "; ".join(f"{one_line(path, 200)} ({size:,} bytes)" for path, size in others[:LISTED_FILES])
+    more = f"; and {len(others) - LISTED_FILES:,} more" if len(others) > LISTED_FILES else ""
+    lines = binary + ([f"Files of this skill, for `files`: {listed}{more}"] if others else [])
+    return "".join(f"\n\n{line}" for line in lines)
+
+
+def _rows(catalog: Catalog, sql: str, **parameters: object) -> list[Any]:
+    with catalog.reading():
+        return catalog.db.execute(sql, parameters).fetchall()

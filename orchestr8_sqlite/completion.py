@@ -1,0 +1,107 @@
+"""Values that complete what somebody has begun to type: parameters of a search, names, URIs."""
+
+import json
+from dataclasses import dataclass
+
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME, Mode, Ranker
+from orchestr8_sqlite.parameters import parse_category
+
+MOST_VALUES = 100
+"""Values of one completion. Source: the protocol's schema, CompleteResult."""
+
+TAGS_MATCHING = """
+SELECT t.tag, count(*) OVER ()
+  FROM tag t JOIN fragment f ON f.id = t.fragment_id
+ WHERE t.tag LIKE :part ESCAPE '\\' AND (:category IS NULL OR f.category = :category)
+   AND t.tag NOT IN (SELECT value FROM json_each(:given))
+ GROUP BY t.tag ORDER BY t.tag NOT LIKE :start ESCAPE '\\', count(*) DESC, t.tag LIMIT :limit
+"""
+SCENARIOS_MATCHING = """
+SELECT s.text, count(*) OVER ()
+  FROM scenario s JOIN fragment f ON f.id = s.fragment_id
+ WHERE s.text LIKE :part ESCAPE '\\' AND (:category IS NULL OR f.category = :category)
+ GROUP BY s.text ORDER BY s.text NOT LIKE :start ESCAPE '\\', s.text LIMIT :limit
+"""
+URIS_MATCHING = """
+SELECT f.uri, count(*) OVER ()
+  FROM fragment f
+ WHERE f.uri LIKE :part ESCAPE '\\' AND (:category IS NULL OR f.category = :category)
+ ORDER BY f.uri NOT LIKE :start ESCAPE '\\', f.uri LIMIT :limit
+"""
+
+FIXED = {
+    "mode": tuple(mode.value for mode in Mode),
+    "ranker": tuple(ranker.value for ranker in Ranker),
+    "explain": ("false", "true"),
+}
+OF_PROMPTS = {"category": "categories", "tag": "tags", "fragment": "uri", "resource": "uri"}
+"""What an argument of a prompt with such a name is taken for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """At most 100 values, the likeliest first, and how many there are in all."""
+
+    values: tuple[str, ...] = ()
+    total: int = 0
+
+
+def complete_parameter(catalog: Catalog, name: str, value: str, *, category: str | None = None) -> Completion:
+    """Return what may complete *value* as the parameter *name* of a search or of a URI template.
+
+    Args:
+        name: A parameter such as `tags`; `name` is what follows the category in a URI, `uri` a whole URI.
+        category: Look at the fragments of this category only.
+    """
+    given, comma, begun = value.rpartition(",") if name in ("categories", "tags") else ("", "", value)
+    match name:
+        case "categories" | "category":
+            choices = [CATEGORY_FOLDERS[known] for known in catalog.category_counts()]
+            found = _choose([choice for choice in choices if choice not in given.split(",")], begun)
+        case "tags":
+            found = _tags(catalog, begun, given.split(","), category)
+        case "query":
+            found = _select(catalog, SCENARIOS_MATCHING, begun, category=category)
+        case "uri":
+            found = _select(catalog, URIS_MATCHING, begun, category=category)
+        case "name" if category is not None:
+            found = _names(catalog, begun, category)
+        case _:
+            found = _choose(FIXED.get(name, ()), begun)
+    return Completion(tuple(f"{given}{comma}{choice}" for choice in found.values), found.total)
+
+
+def complete_argument(catalog: Catalog, name: str, value: str) -> Completion:
+    """Return what may complete *value* as the prompt argument *name*; nothing where the name tells nothing."""
+    folded = name.strip().casefold()
+    try:
+        return complete_parameter(catalog, "name", value, category=parse_category(folded))
+    except RequestError:
+        return complete_parameter(catalog, OF_PROMPTS.get(folded, folded), value)
+
+
+def _choose(choices: list[str] | tuple[str, ...], begun: str) -> Completion:
+    fitting = [choice for choice in choices if choice.startswith(begun.casefold())]
+    return Completion(tuple(fitting[:MOST_VALUES]), len(fitting))
+
+
+def _tags(catalog: Catalog, begun: str, given: list[str], category: str | None) -> Completion:
+    return _select(catalog, TAGS_MATCHING, begun.strip(), category=category, given=json.dumps(given))
+
+
+def _names(catalog: Catalog, begun: str, category: str) -> Completion:
+    """Return names as they stand in URIs, behind the category."""
+    folder = f"{SCHEME}://{CATEGORY_FOLDERS[category]}/"
+    found = _select(catalog, URIS_MATCHING, begun, start=folder, category=category)
+    return Completion(tuple(uri.removeprefix(folder) for uri in found.values), found.total)
+
+
+def _select(catalog: Catalog, sql: str, begun: str, *, start: str = "", **parameters: str | None) -> Completion:
+    """Return the rows of *sql* that hold what was begun, those that start with it first."""
+    escaped = begun.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    like = {"part": f"{start}%{escaped}%", "start": f"{start}{escaped}%", "limit": MOST_VALUES}
+    with catalog.reading():
+        rows = catalog.db.execute(sql, {**like, **parameters}).fetchall()
+    return Completion(tuple(row[0] for row in rows), rows[0][1] if rows else 0)

@@ -1,0 +1,189 @@
+"""Tells clients what has changed: lists and subscribed resources, in the form that each revision has for it.
+
+Handshake revisions are sent notifications of their own accord and by `resources/subscribe`; 2026-07-28
+asks for them by `subscriptions/listen`. Whoever notices a new index calls `check`.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import anyio
+import mcp_types as types
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
+
+from orchestr8_sqlite.errors import CatalogError, RequestError, UnknownResource
+from orchestr8_sqlite.server.guard import Context, Guard, translated
+from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.uris import parse_uri
+
+logger = logging.getLogger(__name__)
+
+LISTED_RESOURCES = """
+SELECT f.uri, f.title, f.description, f.size, f.token_estimate, s.mtime_ns
+  FROM fragment f JOIN source s ON s.id = f.source_id ORDER BY f.uri
+"""
+LISTED_PROMPTS = """
+SELECT p.name, p.title, p.description, p.version, a.name, a.description, a.required
+  FROM prompt p LEFT JOIN prompt_argument a ON a.prompt_id = p.id ORDER BY p.name, a.ordinal
+"""
+MOST_SUBSCRIPTIONS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Digests of what a client sees in each list, of one generation of the index."""
+
+    generation: str
+    resources: str
+    prompts: str
+    skills: bool
+
+
+class Changes:
+    """Knows who wants to hear of changes, and what they were last told."""
+
+    def __init__(self, service: Service, guard: Guard) -> None:
+        self._service = service
+        self._guard = guard
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus)
+        self._sessions: list[ServerSession] = []
+        self._subscribed: set[str] = set()
+        self._listened: Counter[str] = Counter()
+        self._digests: dict[str, str] = {}
+        self._lists: Lists | None = None
+        self._checking = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def initialized(self, context: Context, _: types.NotificationParams) -> None:
+        """Keep the session of a client that has finished its handshake."""
+        self._sessions.append(context.session)
+
+    async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        """Begin to tell of changes of a resource; one that does not exist yet may be waited for."""
+        await self._remember(context, [params.uri])
+        self._subscribed.add(params.uri)
+        return types.EmptyResult()
+
+    async def unsubscribe(self, _: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        """Stop telling of changes of a resource."""
+        self._subscribed.discard(params.uri)
+        return types.EmptyResult()
+
+    async def listen(
+        self, context: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Tell of changes until the client cancels the request or the server ends."""
+        uris = params.notifications.resource_subscriptions or []
+        await self._remember(context, uris)
+        self._listened.update(uris)
+        try:
+            return await self._listen(context, params)
+        finally:
+            self._listened.subtract(uris)
+
+    def notice(self) -> None:
+        """Check soon, where a request has met another generation of the index than clients know of."""
+        if self._lists is None or self._service.generation != self._lists.generation:
+            task = asyncio.ensure_future(self.check())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def check(self) -> None:
+        """Compare the index with what clients were last told of it, and tell them what has changed."""
+        async with self._checking:
+            before, known = self._lists, dict(self._digests)
+            try:
+                self._lists = await self._guard.in_thread(self._look)
+                self._digests = await self._guard.in_thread(lambda: self._digests_of(self._wanted()))
+            except CatalogError as problem:
+                logger.warning("%s", problem)
+                return
+            if before is not None and before.generation != self._lists.generation:
+                changed = [uri for uri, digest in self._digests.items() if known.get(uri, digest) != digest]
+                await self._tell(before, self._lists, changed)
+
+    def close(self) -> None:
+        """End every `subscriptions/listen` with its result; they would wait for ever."""
+        self._listen.close()
+
+    def _wanted(self) -> list[str]:
+        return sorted(self._subscribed | (+self._listened).keys())
+
+    async def _remember(self, context: Context, uris: Sequence[str]) -> None:
+        """Keep what *uris* hold now.
+
+        Raises:
+            MCPError: One of them is no URI of this server, or there are too many.
+        """
+        with translated(context):
+            if len({*self._wanted(), *uris}) > MOST_SUBSCRIPTIONS:
+                raise RequestError(f"At most {MOST_SUBSCRIPTIONS:,} resources can be subscribed to.")
+            for uri in uris:
+                parse_uri(uri)
+            self._digests |= await self._guard.in_thread(lambda: self._digests_of(uris))
+
+    def _look(self) -> Lists:
+        catalog = self._service.catalog
+        resources = _digest(catalog.db.execute(LISTED_RESOURCES))
+        prompts = _digest(catalog.db.execute(LISTED_PROMPTS))
+        return Lists(catalog.generation, resources, prompts, catalog.has_skills)
+
+    def _digests_of(self, uris: Iterable[str]) -> dict[str, str]:
+        digests = {}
+        for uri in uris:
+            try:
+                text = self._service.read(uri).text
+            except UnknownResource:
+                text = ""
+            digests[uri] = hashlib.sha256(text.encode()).hexdigest()
+        return digests
+
+    async def _tell(self, before: Lists, after: Lists, updated: Sequence[str]) -> None:
+        events: list[ServerEvent] = [ResourceUpdated(uri) for uri in updated]
+        if before.resources != after.resources:
+            events.append(ResourcesListChanged())
+        if before.prompts != after.prompts:
+            events.append(PromptsListChanged())
+        if before.skills != after.skills:
+            events.append(ToolsListChanged())
+        for event in events:
+            await self._bus.publish(event)
+            for session in list(self._sessions):
+                await self._send(session, event)
+
+    async def _send(self, session: ServerSession, event: ServerEvent) -> None:
+        """Send *event* to a client of a handshake revision; one that is gone is forgotten."""
+        try:
+            match event:
+                case ResourceUpdated(uri):
+                    if uri in self._subscribed:
+                        await session.send_resource_updated(uri)
+                case ResourcesListChanged():
+                    await session.send_resource_list_changed()
+                case PromptsListChanged():
+                    await session.send_prompt_list_changed()
+                case ToolsListChanged():
+                    await session.send_tool_list_changed()
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._sessions.remove(session)
+
+
+def _digest(rows: Iterable[tuple[object, ...]]) -> str:
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(repr(row).encode())
+    return digest.hexdigest()

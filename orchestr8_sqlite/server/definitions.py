@@ -1,0 +1,104 @@
+"""What a model is told of the tools: names, purposes, what they take and what they give."""
+
+from typing import Any
+
+from mcp_types import Tool, ToolAnnotations
+
+from orchestr8_sqlite.model import CATEGORY_FOLDERS, Mode
+from orchestr8_sqlite.parameters import MAX_QUERY_LENGTH
+from orchestr8_sqlite.service import MAX_URIS
+
+READ_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True)
+MAX_BUDGET = 200_000
+
+TEXT = {"type": "string"}
+QUERY = {"type": "string", "minLength": 1, "maxLength": MAX_QUERY_LENGTH}
+BUDGET = {"type": "integer", "minimum": 1, "maximum": MAX_BUDGET}
+COUNT = {"type": "integer", "minimum": 1, "maximum": 100}
+
+
+def _takes(required: str, **properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [required]}
+
+
+def _gives(name: str) -> dict[str, Any]:
+    """Return the schema of an answer that lists objects under *name*."""
+    return {"type": "object", "properties": {name: {"type": "array"}}, "required": [name]}
+
+
+SEARCH = Tool(
+    name="search",
+    title="Search library",
+    description=(
+        "Find expert instructions (agents, skills, examples, patterns, guides, workflows) for a task. Ask "
+        "before you start on one. Gives URIs, best first, for `load`, or says that nothing fits."
+    ),
+    input_schema=_takes(
+        "query",
+        query={**QUERY, "description": "The task, technologies named"},
+        mode={
+            "enum": [mode.value for mode in Mode],
+            "default": "catalog",
+            "description": "URIs only, what each gives, or contents",
+        },
+        categories={"type": "array", "items": {"enum": list(CATEGORY_FOLDERS)}},
+        tags={"type": "array", "items": TEXT, "description": "All are required"},
+        maxResults=COUNT,
+        maxTokens={**BUDGET, "default": 3000},
+        minScore={"type": "number", "minimum": 0, "default": 10},
+        explain={"type": "boolean", "description": "Explain scores"},
+    ),
+    output_schema=_gives("matches"),
+    annotations=READ_ONLY,
+)
+
+LOAD = Tool(
+    name="load",
+    title="Load",
+    description="Read what `search` found; several URIs in one call are cheaper.",
+    input_schema=_takes(
+        "uris",
+        uris={
+            "type": "array",
+            "items": TEXT,
+            "minItems": 1,
+            "maxItems": MAX_URIS,
+            "description": "orchestr8://…, as `search` gave them",
+        },
+        maxTokens={**BUDGET, "description": "Of all; long texts are cut at sections"},
+        related={"type": "boolean", "description": "Name linked ones too"},
+    ),
+    output_schema=_gives("documents"),
+    annotations=READ_ONLY,
+)
+
+SEARCH_SKILL = Tool(
+    name="search_skill",
+    title="Search skills",
+    description="Find Agent Skills: instructions with scripts and references.",
+    input_schema=_takes(
+        "query",
+        query=QUERY,
+        maxResults={**COUNT, "default": 5},
+    ),
+    output_schema=_gives("skills"),
+    annotations=READ_ONLY,
+)
+
+LOAD_SKILL = Tool(
+    name="load_skill",
+    title="Load skill",
+    description="Read a skill's instructions and list of files; with `files`, those too.",
+    input_schema=_takes(
+        "name",
+        name={**TEXT, "description": "From `search_skill`, or a URI"},
+        files={"type": "array", "items": TEXT, "description": 'Paths from the list, "*" for all'},
+        maxTokens=BUDGET,
+    ),
+    output_schema=_gives("documents"),
+    annotations=READ_ONLY,
+)
+
+TOOLS = {tool.name: tool for tool in (SEARCH, LOAD, SEARCH_SKILL, LOAD_SKILL)}
+SKILL_TOOLS = frozenset({SEARCH_SKILL.name, LOAD_SKILL.name})
+"""Tools that only a library with Agent Skills offers."""

@@ -1,0 +1,94 @@
+"""How a request is run: off the event loop, its errors as the protocol's own, one line of log for each."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from typing import Any, TypeVar
+
+import mcp_types as types
+from mcp.server.context import CallNext, HandlerResult
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from orchestr8_sqlite.errors import Orchestr8Error, RequestError, UnknownResource
+
+logger = logging.getLogger(__name__)
+
+RESOURCE_NOT_FOUND = -32002
+"""What revisions before 2026-07-28 answer for an unknown resource; since then it is invalid params."""
+
+R = TypeVar("R")
+Context = Any
+"""The SDK's `ServerRequestContext`; handlers need its `method`, `protocol_version`, `request_id` and `session`."""
+
+_details: ContextVar[dict[str, object]] = ContextVar("details")
+
+
+def note(**details: object) -> None:
+    """Add *details* to the log line of the request that is being answered."""
+    _details.get({}).update(details)
+
+
+class Guard:
+    """Runs blocking work in *executor*; nothing that it raises reaches a client with a path or a traceback."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    async def run(self, context: Context, work: Callable[[], R]) -> R:
+        """Return what *work* returns, from a thread.
+
+        Raises:
+            MCPError: The work failed; with the code that the client's revision asks for.
+        """
+        with translated(context):
+            return await self.in_thread(work)
+
+    async def in_thread(self, work: Callable[[], R]) -> R:
+        """Return what *work* returns, from a thread; its errors are its own."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, copy_context().run, work)
+
+
+@contextmanager
+def translated(context: Context) -> Iterator[None]:
+    """Turn every error of the block into the protocol's own."""
+    try:
+        yield
+    except MCPError:
+        raise
+    except UnknownResource as problem:
+        handshake = context.method.startswith("resources/") and context.protocol_version < "2026"
+        raise MCPError(RESOURCE_NOT_FOUND if handshake else types.INVALID_PARAMS, str(problem)) from None
+    except RequestError as problem:
+        raise MCPError(types.INVALID_PARAMS, str(problem)) from None
+    except Orchestr8Error as problem:
+        logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
+        raise MCPError(types.INTERNAL_ERROR, "The library's index cannot be read; see the server's log.") from None
+    except Exception:
+        logger.exception("internal error in %s", context.method)
+        raise MCPError(types.INTERNAL_ERROR, "Internal error; see the server's log.") from None
+
+
+async def log_request(context: Context, call_next: CallNext) -> HandlerResult:
+    """Answer a request and log it: method, what it asked for, milliseconds, and the code of an error."""
+    if context.request_id is None:
+        return await call_next(context)
+    details: dict[str, object] = {"method": context.method, "id": context.request_id}
+    reset = _details.set(details)
+    started = time.perf_counter()
+    try:
+        return await call_next(context)
+    except MCPError as problem:
+        note(error=problem.error.code)
+        raise
+    except ValidationError:
+        note(error=types.INVALID_PARAMS)
+        raise
+    finally:
+        note(latency_ms=round((time.perf_counter() - started) * 1000, 2))
+        logger.info("request", extra=details)
+        _details.reset(reset)

@@ -1,0 +1,54 @@
+"""Prompts: the templates of the library, listed in pages and filled with arguments."""
+
+import mcp_types as types
+
+from orchestr8_sqlite.catalog import PromptRow
+from orchestr8_sqlite.render import one_line
+from orchestr8_sqlite.server.guard import Context, Guard, note
+from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
+from orchestr8_sqlite.service import Service
+
+VERSION_KEY = "orchestr8/version"
+"""Key of `_meta` under which a prompt tells its author's version."""
+
+
+class Prompts:
+    """The handlers of `prompts/…`."""
+
+    def __init__(self, service: Service, guard: Guard) -> None:
+        self._service = service
+        self._guard = guard
+
+    async def list_prompts(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        """Return a page of prompts by name."""
+
+        def page() -> types.ListPromptsResult:
+            catalog = self._service.catalog
+            pages = Pages("prompts", catalog.generation)
+            rows = catalog.prompts(after=pages.after(params) or "", limit=PAGE_SIZE + 1)
+            prompts = [_prompt(row) for row in rows[:PAGE_SIZE]]
+            return types.ListPromptsResult(prompts=prompts, next_cursor=pages.next_cursor([row.name for row in rows]))
+
+        return await self._guard.run(context, page)
+
+    async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        """Return a prompt with its arguments put in."""
+        note(prompt=one_line(params.name))
+        row, text = await self._guard.run(context, lambda: self._service.prompt(params.name, params.arguments or {}))
+        message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+        return types.GetPromptResult(description=row.description or row.title, messages=[message])
+
+
+def _prompt(row: PromptRow) -> types.Prompt:
+    return types.Prompt(
+        name=row.name,
+        title=row.title,
+        description=row.description or None,
+        arguments=[
+            types.PromptArgument(name=a.name, description=a.description or None, required=a.required)
+            for a in row.arguments
+        ],
+        _meta={VERSION_KEY: row.version} if row.version else None,
+    )

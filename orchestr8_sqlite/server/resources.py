@@ -1,0 +1,124 @@
+"""Resources: the registry, the categories and every fragment, in pages; templates; reads of any URI."""
+
+import base64
+from datetime import UTC, datetime
+
+import mcp_types as types
+
+from orchestr8_sqlite.catalog import Catalog, FragmentRow
+from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME
+from orchestr8_sqlite.render import one_line
+from orchestr8_sqlite.server.guard import Context, Guard, note
+from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
+from orchestr8_sqlite.service import MARKDOWN, Answer, Service
+
+TOKENS_KEY = "orchestr8/tokens"
+"""Key of `_meta` under which a resource tells about how many tokens it has."""
+
+MATCH_PARAMETERS = "{?query,mode,categories,tags,maxResults,maxTokens,minScore,ranker,explain}"
+DESCRIPTION_LENGTH = 200
+
+
+class Resources:
+    """The handlers of `resources/…`."""
+
+    def __init__(self, service: Service, guard: Guard) -> None:
+        self._service = service
+        self._guard = guard
+
+    async def list_resources(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """Return a page of resources: the registry and the categories, then every fragment by URI."""
+
+        def page() -> types.ListResourcesResult:
+            catalog = self._service.catalog
+            pages = Pages("resources", catalog.generation)
+            after = pages.after(params)
+            rows = catalog.fragments(after=after or "", limit=PAGE_SIZE + 1)
+            resources = [_resource(row) for row in rows[:PAGE_SIZE]]
+            if after is None:
+                resources = [*_lists(catalog), *resources]
+            return types.ListResourcesResult(
+                resources=resources, next_cursor=pages.next_cursor([row.uri for row in rows])
+            )
+
+        return await self._guard.run(context, page)
+
+    async def list_templates(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """Return the URI templates, all on one page."""
+
+        def page() -> types.ListResourceTemplatesResult:
+            catalog = self._service.catalog
+            Pages("templates", catalog.generation).after(params)
+            return types.ListResourceTemplatesResult(resource_templates=templates(catalog))
+
+        return await self._guard.run(context, page)
+
+    async def read_resource(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """Return the text behind a URI."""
+        note(uri=one_line(params.uri, DESCRIPTION_LENGTH))
+        answer: Answer = await self._guard.run(context, lambda: self._service.read(params.uri))
+        note(tokens=answer.tokens)
+        return types.ReadResourceResult(contents=[_contents(params.uri, answer)])
+
+
+def _contents(uri: str, answer: Answer) -> types.TextResourceContents | types.BlobResourceContents:
+    if answer.data is None:
+        return types.TextResourceContents(uri=uri, mime_type=answer.mime_type, text=answer.text)
+    blob = base64.b64encode(answer.data).decode()
+    return types.BlobResourceContents(uri=uri, mime_type=answer.mime_type, blob=blob)
+
+
+def templates(catalog: Catalog) -> list[types.ResourceTemplate]:
+    """Return the templates: search over all, one fragment; then both for each category that has fragments."""
+    counts = catalog.category_counts()
+    listed = [
+        (f"{SCHEME}://match{MATCH_PARAMETERS}", "match", "Search", "Search the whole library"),
+        (f"{SCHEME}://{{category}}/{{+name}}", "fragment", "Fragment", "One fragment of any category"),
+    ]
+    for category, count in counts.items():
+        folder = CATEGORY_FOLDERS[category]
+        title = folder.replace("-", " ")
+        listed += [
+            (
+                f"{SCHEME}://{folder}/match{MATCH_PARAMETERS}",
+                f"{folder}-match",
+                f"Search {title}",
+                f"Search the {title}",
+            ),
+            (f"{SCHEME}://{folder}/{{+name}}", category, title.capitalize(), f"One of the {count:,} {title}"),
+        ]
+    return [
+        types.ResourceTemplate(uri_template=uri, name=name, title=title, description=text, mime_type=MARKDOWN)
+        for uri, name, title, text in listed
+    ]
+
+
+def _lists(catalog: Catalog) -> list[types.Resource]:
+    lists = [("registry", "Registry", "Categories, counts, and how to ask")]
+    for category, count in catalog.category_counts().items():
+        folder = CATEGORY_FOLDERS[category]
+        lists.append((folder, folder.replace("-", " ").capitalize(), f"The {count:,} fragments of this category"))
+    return [
+        types.Resource(uri=f"{SCHEME}://{name}", name=name, title=title, description=text, mime_type=MARKDOWN)
+        for name, title, text in lists
+    ]
+
+
+def _resource(row: FragmentRow) -> types.Resource:
+    changed = datetime.fromtimestamp(row.mtime_ns // 1_000_000_000, UTC)
+    return types.Resource(
+        uri=row.uri,
+        name=row.uri.removeprefix(f"{SCHEME}://"),
+        title=row.title,
+        description=one_line(row.description, DESCRIPTION_LENGTH) or None,
+        mime_type=MARKDOWN,
+        size=row.size,
+        annotations=types.Annotations(last_modified=changed.strftime("%Y-%m-%dT%H:%M:%SZ")),
+        _meta={TOKENS_KEY: row.token_estimate},
+    )
