@@ -5,6 +5,7 @@ the product has is translated, and the product's own handler answers; what the p
 too, but for one tool that does nothing but ask for a capability of the client.
 """
 
+import asyncio
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -16,11 +17,10 @@ from typing import Any
 
 import mcp_types as types
 import uvicorn
-from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from orchestr8_sqlite.builder import build_index
-from orchestr8_sqlite.server.app import make_server
+from orchestr8_sqlite.server.app import LibraryServer, make_server
 from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.settings import read_settings
 
@@ -61,7 +61,7 @@ def serving(folder: Path) -> Iterator[str]:
     with ThreadPoolExecutor(4) as executor, socket.create_server(("127.0.0.1", 0)) as listener:
         server = make_server(service, executor)
         _translate_resources(server)
-        _translate_tools(server, lambda: _add_prompt(root, index))
+        _translate_tools(server, Changing(server, root, index))
         web = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="error", ws="none"))
         thread = threading.Thread(target=web.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -71,12 +71,36 @@ def serving(folder: Path) -> Iterator[str]:
     service.close()
 
 
-def _add_prompt(root: Path, index: Path) -> None:
-    (root / "prompts" / "new.md").write_text(NEW_PROMPT, encoding="utf-8")
-    build_index([root], index)
+class Changing:
+    """Changes the library and its index while the server runs; the server's own code tells who listens."""
+
+    def __init__(self, server: LibraryServer, root: Path, index: Path) -> None:
+        self._server = server
+        self._root = root
+        self._index = index
+
+    async def prompts(self) -> None:
+        """Add a prompt and take it away."""
+        prompt = self._root / "prompts" / "new.md"
+        prompt.write_text(NEW_PROMPT, encoding="utf-8")
+        await self._build()
+        prompt.unlink()
+        await self._build()
+
+    async def tools(self) -> None:
+        """Take the only skill away, and with it the tools for skills, and put it back."""
+        skill = self._root / "skills" / "pixel"
+        skill.rename(self._root.parent / "pixel")
+        await self._build()
+        (self._root.parent / "pixel").rename(skill)
+        await self._build()
+
+    async def _build(self) -> None:
+        await asyncio.to_thread(build_index, [self._root], self._index)
+        await self._server.changes.check()
 
 
-def _translate_resources(server: Server[Any]) -> None:
+def _translate_resources(server: LibraryServer) -> None:
     for method in ("resources/read", "resources/subscribe", "resources/unsubscribe"):
         entry = server.get_request_handler(method)
         if entry is not None:
@@ -90,7 +114,7 @@ def _translated(handler: Handler) -> Handler:
     return answer
 
 
-def _translate_tools(server: Server[Any], change_library: Callable[[], None]) -> None:
+def _translate_tools(server: LibraryServer, changing: Changing) -> None:
     entry = server.get_request_handler("tools/call")
     assert entry is not None
 
@@ -101,8 +125,9 @@ def _translate_tools(server: Server[Any], change_library: Callable[[], None]) ->
                 "This needs a client that lends its model.",
                 {"requiredCapabilities": {"sampling": {}}},
             )
-        if params.name in {"test_trigger_prompt_change", "test_trigger_tool_change"}:
-            change_library()
+        change = {"test_trigger_prompt_change": changing.prompts, "test_trigger_tool_change": changing.tools}
+        if params.name in change:
+            await change[params.name]()
             return types.CallToolResult(content=[types.TextContent(text="The library has changed.")])
         name, arguments = TOOLS.get(params.name, (params.name, params.arguments))
         return await entry.handler(context, params.model_copy(update={"name": name, "arguments": arguments}))
