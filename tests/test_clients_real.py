@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,6 +71,13 @@ LIBRARY: Mapping[str, str | bytes] = {
 }
 RETRY = "orchestr8://patterns/retry"
 SKILL_URI = "skill://wait-and-retry/SKILL.md"
+CHECKSUMS = {
+    f"skill://wait-and-retry/{path}": {
+        "size": len(content),
+        "digest": f"sha256:{hashlib.sha256(content).hexdigest()}",
+    }
+    for path, content in SKILL_FILES.items()
+}
 ASKED = {
     "read": RETRY,
     "missing": "orchestr8://patterns/retrie",
@@ -81,8 +89,17 @@ ASKED = {
         "argument": {"name": "category", "value": "p"},
     },
     "skill": SKILL_URI,
+    "files": list(CHECKSUMS),
     "directory": "skill://wait-and-retry/references",
 }
+
+HANDSHAKE = ("handshake.mjs", "fastmcp legacy")
+MODERN = ("modern.mjs", "fastmcp auto")
+"""Clients that settle on 2026-07-28. Extensions of the protocol are for them alone."""
+
+all_clients = pytest.mark.parametrize("client", [*HANDSHAKE, *MODERN])
+modern_clients = pytest.mark.parametrize("client", MODERN)
+both_eras = pytest.mark.parametrize("era", ["legacy", "modern"])
 
 
 @pytest.fixture(scope="module")
@@ -112,31 +129,42 @@ def run(command: list[str], **variables: str) -> subprocess.CompletedProcess[str
     return done
 
 
-@pytest.fixture(scope="module", params=["handshake.mjs", "modern.mjs", "fastmcp legacy", "fastmcp auto"])
-def report(request: pytest.FixtureRequest, serve: list[str]) -> Report:
-    """Return what a client that connects once learns."""
-    script, _, era = request.param.partition(" ")
-    if script == "fastmcp":
-        programs = brought(lambda: cached_environment(CLIENTS / ".venv", CLIENTS / "requirements.txt"))
-        client = [str(programs / "python"), str(CLIENTS / "fastmcp_client.py"), era]
-    else:
-        client = brought(lambda: node_command(str(CLIENTS / script)))
-    learnt: Report = json.loads(run([*client, json.dumps(ASKED), *serve]).stdout)
-    return learnt
+@pytest.fixture(scope="module")
+def learn(serve: list[str]) -> Callable[[str], Report]:
+    """Return a function that returns what a client learns from the server in one connection."""
+
+    @cache
+    def report(client: str) -> Report:
+        script, _, era = client.partition(" ")
+        if script == "fastmcp":
+            programs = brought(lambda: cached_environment(CLIENTS / ".venv", CLIENTS / "requirements.txt"))
+            command = [str(programs / "python"), str(CLIENTS / "fastmcp_client.py"), era]
+        else:
+            command = brought(lambda: node_command(str(CLIENTS / script)))
+        learnt: Report = json.loads(run([*command, json.dumps(ASKED), *serve]).stdout)
+        return learnt
+
+    return report
 
 
-def digest(content: bytes) -> str:
-    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+@pytest.fixture
+def report(client: str, learn: Callable[[str], Report]) -> Report:
+    """Return what *client* learns."""
+    return learn(client)
 
 
-def test_client_learns_who_the_server_is_and_what_it_can_do(report: Report) -> None:
+@all_clients
+def test_client_learns_who_the_server_is_and_what_it_can_do(client: str, report: Report) -> None:
     assert report["server"]["name"] == "orchestr8"
     assert {"tools", "resources", "prompts", "completions"} <= set(report["capabilities"])
-    assert report["capabilities"]["extensions"] == {"io.modelcontextprotocol/skills": {"directoryRead": True}}
     assert "120 guides" in report["instructions"]
+    announced = {"io.modelcontextprotocol/skills": {"directoryRead": True}}
+    assert report["capabilities"].get("extensions") == (announced if client in MODERN else None)
 
 
-def test_client_lists_every_fragment_once_from_pages(report: Report) -> None:
+@all_clients
+def test_client_lists_every_fragment_once_from_two_pages(client: str, report: Report) -> None:
+    assert report["resources"]["pages"] == (1 if client == "modern.mjs" else 2)  # that one turns them by itself
     uris = [resource["uri"] for resource in report["resources"]["entries"]]
     fragments = {f"orchestr8://{path.removesuffix('.md')}" for path in GUIDES}
     assert {*fragments, RETRY, "orchestr8://skills/wait-and-retry", "orchestr8://registry"} <= set(uris)
@@ -145,6 +173,7 @@ def test_client_lists_every_fragment_once_from_pages(report: Report) -> None:
     assert (retry["title"], retry["description"], retry["mimeType"]) == ("Retry", "Try again", "text/markdown")
 
 
+@all_clients
 def test_client_lists_tools_templates_and_prompts(report: Report) -> None:
     assert [tool["name"] for tool in report["tools"]["entries"]] == ["search", "load", "search_skill", "load_skill"]
     assert all(tool["annotations"]["readOnlyHint"] for tool in report["tools"]["entries"])
@@ -159,18 +188,20 @@ def test_client_lists_tools_templates_and_prompts(report: Report) -> None:
     ]
 
 
+@all_clients
 def test_client_reads_a_fragment(report: Report) -> None:
     (contents,) = report["read"]["contents"]
     assert (contents["uri"], contents["mimeType"]) == (RETRY, "text/markdown")
     assert "Try thrice." in contents["text"]
 
 
-def test_client_is_told_the_nearest_when_a_fragment_is_missing(report: Report, request: pytest.FixtureRequest) -> None:
-    handshake = any(name in request.node.name for name in ("handshake", "legacy"))
-    assert report["missing"]["refused"]["code"] == (-32002 if handshake else -32602)
+@all_clients
+def test_client_is_told_the_nearest_when_a_fragment_is_missing(client: str, report: Report) -> None:
+    assert report["missing"]["refused"]["code"] == (-32602 if client in MODERN else -32002)
     assert RETRY in report["missing"]["refused"]["message"]
 
 
+@all_clients
 def test_client_searches_with_the_tool_and_is_told_what_to_send_instead(report: Report) -> None:
     (text, *links) = report["search"]["content"]
     assert RETRY in text["text"]
@@ -180,6 +211,7 @@ def test_client_searches_with_the_tool_and_is_told_what_to_send_instead(report: 
     assert "index, catalog, full" in report["mistake"]["content"][0]["text"]
 
 
+@all_clients
 def test_client_gets_a_prompt_with_its_argument(report: Report) -> None:
     (message,) = report["prompt"]["messages"]
     assert message["role"] == "user"
@@ -189,11 +221,18 @@ def test_client_gets_a_prompt_with_its_argument(report: Report) -> None:
     assert "symptom" in report["unfilled"]["refused"]["message"]
 
 
+@all_clients
 def test_client_completes_an_argument(report: Report) -> None:
     assert report["completion"]["completion"]["values"] == ["patterns"]
 
 
-def test_client_lists_skills_and_reads_their_files_with_the_bytes_that_were_announced(report: Report) -> None:
+@all_clients
+def test_client_reads_the_files_of_a_skill_byte_for_byte(report: Report) -> None:
+    assert report["files"] == CHECKSUMS
+
+
+@modern_clients
+def test_client_lists_skills_with_their_front_matter_and_the_digests_of_all_files(report: Report) -> None:
     (skill,) = report["skills"]["entries"]
     assert report["skill"]["skill"] == skill
     assert skill["uri"] == SKILL_URI
@@ -203,46 +242,44 @@ def test_client_lists_skills_and_reads_their_files_with_the_bytes_that_were_anno
         "license": "MIT",
         "metadata": {"tags": "retry, backoff"},
     }
-    written = {
-        f"skill://wait-and-retry/{path}": {"size": len(content), "digest": digest(content)}
-        for path, content in SKILL_FILES.items()
-    }
-    assert {entry.pop("uri"): entry for entry in skill["resources"]} == written
-    assert report["files"] == written
+    assert {file["uri"]: {"size": file["size"], "digest": file["digest"]} for file in skill["resources"]} == CHECKSUMS
 
 
-def test_client_lists_the_directory_of_a_skill(report: Report) -> None:
-    if "directory" not in report:
-        pytest.skip("FastMCP's client has no call for it")
+@pytest.mark.parametrize("client", ["modern.mjs"])
+def test_client_verifies_the_files_of_a_skill_and_lists_a_directory(report: Report) -> None:
+    assert report["verified"] == list(CHECKSUMS)
     assert [entry["uri"] for entry in report["directory"]["resources"]] == [
         "skill://wait-and-retry/references/how-long.md"
     ]
 
 
-@pytest.fixture(params=["legacy", "modern"])
-def inspect(request: pytest.FixtureRequest, serve: list[str], tmp_path: Path) -> Inspect:
+@pytest.fixture
+def inspect(era: str, serve: list[str], tmp_path: Path) -> Inspect:
     """Return a function that runs a method with MCP Inspector on a server of its own, and returns what it prints."""
     inspector = brought(lambda: node_command("mcp-inspector"))
 
     def run_method(method: str, *options: str) -> Report:
-        command = [*inspector, "--cli", *serve, "--protocol-era", request.param, "--format", "json", "--quiet"]
+        command = [*inspector, "--cli", *serve, "--protocol-era", era, "--format", "json", "--quiet"]
         printed: Report = json.loads(run([*command, "--method", method, *options], HOME=str(tmp_path)).stdout)
         return printed
 
     return run_method
 
 
+@both_eras
 def test_inspector_finds_no_fault_with_the_schemas_of_tools(inspect: Inspect) -> None:
     tools = inspect("tools/list", "--strict")["result"]["tools"]
     assert [tool["name"] for tool in tools] == ["search", "load", "search_skill", "load_skill"]
 
 
+@both_eras
 def test_inspector_lists_resources_templates_and_prompts(inspect: Inspect) -> None:
     assert RETRY in {resource["uri"] for resource in inspect("resources/list")["result"]["resources"]}
     assert inspect("resources/templates/list")["result"]["resourceTemplates"]
     assert [prompt["name"] for prompt in inspect("prompts/list")["result"]["prompts"]] == ["fix-bug"]
 
 
+@both_eras
 def test_inspector_reads_searches_and_gets_a_prompt(inspect: Inspect) -> None:
     assert "Try thrice." in inspect("resources/read", "--uri", RETRY)["result"]["contents"][0]["text"]
     found = inspect("tools/call", "--tool-name", "search", "--tool-args-json", json.dumps(ASKED["search"]))["result"]
@@ -251,6 +288,7 @@ def test_inspector_reads_searches_and_gets_a_prompt(inspect: Inspect) -> None:
     assert "Fix rust." in prompt["messages"][0]["content"]["text"]
 
 
+@pytest.mark.parametrize("era", ["modern"])
 def test_inspector_verifies_the_skill_against_the_specification_and_its_digests(inspect: Inspect) -> None:
     verified = inspect("skills/list", "--verify")
     assert (verified["uri"], verified["outcome"]) == (SKILL_URI, "verified")

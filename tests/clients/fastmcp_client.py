@@ -47,14 +47,13 @@ async def walk(page: Callable[..., Awaitable[Any]], key: str) -> dict[str, Any]:
     return {"entries": entries, "pages": pages}
 
 
-async def checksums(client: Client) -> dict[str, Any]:
-    """Return what a host checks of each file of the skills before it believes them."""
+async def checksums(client: Client, uris: list[str]) -> dict[str, Any]:
+    """Return size and digest of each file, from the bytes that a read gives."""
     files = {}
-    for skill in await client.list_skills():
-        for entry in skill.resources:
-            content = plain(await client.read_resource_mcp(entry.uri))["contents"][0]
-            data = base64.b64decode(content["blob"]) if "blob" in content else content["text"].encode()
-            files[entry.uri] = {"size": len(data), "digest": f"sha256:{hashlib.sha256(data).hexdigest()}"}
+    for uri in uris:
+        content = plain(await client.read_resource_mcp(uri))["contents"][0]
+        data = base64.b64decode(content["blob"]) if "blob" in content else content["text"].encode()
+        files[uri] = {"size": len(data), "digest": f"sha256:{hashlib.sha256(data).hexdigest()}"}
     return files
 
 
@@ -74,9 +73,9 @@ async def report(client: Client, asked: dict[str, Any]) -> dict[str, Any]:
         "prompt": client.get_prompt_mcp(prompt["name"], prompt["arguments"]),
         "unfilled": client.get_prompt_mcp(prompt["name"]),
         "completion": client.complete_mcp(template, completion["argument"]),
+        "files": checksums(client, asked["files"]),
         "skills": walk(client.list_skills_mcp, "skills"),
         "skill": client.get_skill_mcp(asked["skill"]),
-        "files": checksums(client),
     }
     return {
         "server": plain(client.server_info),

@@ -5,7 +5,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { SkillsClient } from "@modelcontextprotocol/client/ext/skills";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
-import { report } from "./report.mjs";
+import { report, walk } from "./report.mjs";
 
 const [asked, command, ...args] = process.argv.slice(2);
 const client = new Client(
@@ -16,11 +16,27 @@ await client.connect(new StdioClientTransport({ command, args, stderr: "inherit"
 if (client.getNegotiatedProtocolVersion() !== "2026-07-28") {
   throw new Error(`the server settled on ${client.getNegotiatedProtocolVersion()}`);
 }
+
 const skills = new SkillsClient(client);
-await report(client, JSON.parse(asked), {
-  list: (params) => skills.list(params),
-  get: (uri) => skills.get(uri),
-  directory: (uri) => skills.readDirectory(uri),
-  file: async (skill, uri) => Buffer.from((await skills.read(skill, uri)).bytes),
+const wanted = JSON.parse(asked);
+
+/** Returns the files that passed the checks of a host: listed, of that size, with that digest and front matter. */
+async function verified() {
+  const { skill } = await skills.get(wanted.skill);
+  const uris = [];
+  for (const { uri } of skill.resources) {
+    const file = await skills.read(skill, uri);
+    if (file.verified) {
+      uris.push(file.uri);
+    }
+  }
+  return uris;
+}
+
+await report(client, wanted, {
+  skills: () => walk((params) => skills.list(params), "skills"),
+  skill: () => skills.get(wanted.skill),
+  directory: () => skills.readDirectory(wanted.directory),
+  verified,
 });
 await client.close();

@@ -12,7 +12,7 @@ async function answer(request) {
 }
 
 /** Returns all entries of a list and the number of pages they came on. */
-async function walk(list, key) {
+export async function walk(list, key) {
   const entries = [];
   let pages = 0;
   let cursor;
@@ -25,20 +25,19 @@ async function walk(list, key) {
   return { entries, pages };
 }
 
-/** Returns what a host checks of each file of the skills before it believes them. */
-async function checksums(skills) {
+/** Returns size and digest of each file, from the bytes that a read gives. */
+async function checksums(client, uris) {
   const files = {};
-  for (const skill of (await walk(skills.list, "skills")).entries) {
-    for (const { uri } of skill.resources) {
-      const bytes = await skills.file(skill, uri);
-      files[uri] = { size: bytes.length, digest: `sha256:${createHash("sha256").update(bytes).digest("hex")}` };
-    }
+  for (const uri of uris) {
+    const [{ text, blob }] = (await client.readResource({ uri })).contents;
+    const bytes = blob === undefined ? Buffer.from(text, "utf8") : Buffer.from(blob, "base64");
+    files[uri] = { size: bytes.length, digest: `sha256:${createHash("sha256").update(bytes).digest("hex")}` };
   }
   return files;
 }
 
-/** Writes the document; *skills* lists and gets skills, reads their files as bytes, and lists a directory. */
-export async function report(client, asked, skills) {
+/** Writes the document; *more* has further requests, by the name that their answers get. */
+export async function report(client, asked, more = {}) {
   const { prompt } = asked;
   const requests = {
     tools: () => walk((params) => client.listTools(params), "tools"),
@@ -52,10 +51,8 @@ export async function report(client, asked, skills) {
     prompt: () => client.getPrompt(prompt),
     unfilled: () => client.getPrompt({ name: prompt.name }),
     completion: () => client.complete(asked.completion),
-    skills: () => walk(skills.list, "skills"),
-    skill: () => skills.get(asked.skill),
-    directory: () => skills.directory(asked.directory),
-    files: () => checksums(skills),
+    files: () => checksums(client, asked.files),
+    ...more,
   };
   const document = {
     server: client.getServerVersion(),
