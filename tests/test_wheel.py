@@ -11,6 +11,8 @@ from mcp_types import TextContent
 
 pytestmark = pytest.mark.slow
 
+TOOLS = ["search", "load", "search_skill", "load_skill"]
+
 
 def test_wheel_holds_the_bundled_index_the_schema_and_the_type_marker(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
@@ -31,7 +33,7 @@ def test_installed_server_speaks_both_eras_with_the_official_client(installed: P
     async def scenario() -> None:
         for era in ("legacy", "2026-07-28"):
             async with Client(parameters, mode=era) as client:
-                assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "load"]
+                assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
                 found = await client.call_tool("search", {"query": "node docker image too large", "mode": "index"})
                 assert isinstance(found.content[0], TextContent)
                 assert "orchestr8://examples/docker-multistage-nodejs" in found.content[0].text
