@@ -13,7 +13,7 @@ NODE_FOLDER = Path(__file__).parent
 
 
 class MissingProgram(Exception):
-    """A program that cannot be brought along is not on this machine."""
+    """A program that is wanted cannot be brought here."""
 
 
 def pip(python: Path, *arguments: str) -> None:
@@ -29,11 +29,18 @@ def make_environment(folder: Path) -> Path:
 
 
 def cached_environment(folder: Path, requirements: Path) -> Path:
-    """Return the folder with the programs of the environment at *folder*, made anew when *requirements* changed."""
+    """Return the folder with the programs of the environment at *folder*, made anew when *requirements* changed.
+
+    Raises:
+        MissingProgram: They cannot be installed.
+    """
     programs = folder / ("Scripts" if sys.platform == "win32" else "bin")
     if not _is_made_from(folder, requirements):
         make_environment(folder)
-        pip(programs / "python", "install", "--no-compile", "--require-hashes", "-r", str(requirements))
+        try:
+            pip(programs / "python", "install", "--no-compile", "--require-hashes", "-r", str(requirements))
+        except subprocess.CalledProcessError:
+            raise MissingProgram(f"pip cannot install what {requirements.name} names; see its lines above.") from None
         _mark_as_made_from(folder, requirements)
     return programs
 
@@ -42,7 +49,7 @@ def node_programs() -> Path:
     """Return the folder with `node` and the programs of the locked packages, installed anew when the lock changed.
 
     Raises:
-        MissingProgram: There is no npm.
+        MissingProgram: There is no npm, or it cannot install them.
     """
     folder, lock = NODE_FOLDER / "node_modules", NODE_FOLDER / "package-lock.json"
     if not _is_made_from(folder, lock):
@@ -50,7 +57,8 @@ def node_programs() -> Path:
         if npm is None:
             raise MissingProgram("npm is missing: install Node.js of any recent version, which comes with it.")
         command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        subprocess.run(command, cwd=NODE_FOLDER, check=True, stdout=subprocess.DEVNULL)
+        if subprocess.run(command, cwd=NODE_FOLDER, check=False, stdout=subprocess.DEVNULL).returncode:
+            raise MissingProgram("npm cannot install what tests/package-lock.json names; see its lines above.")
         _mark_as_made_from(folder, lock)
     return folder / ".bin"
 
@@ -59,7 +67,7 @@ def node_command(program: str) -> list[str]:
     """Return the command that runs *program* of the locked packages, or a script with that path, in their Node.
 
     Raises:
-        MissingProgram: There is no npm, or no Node is packaged for this machine.
+        MissingProgram: The packages cannot be installed, or no Node is packaged for this machine.
     """
     programs = node_programs()
     node = shutil.which("node", path=str(programs))
