@@ -7,6 +7,8 @@
 """
 
 import difflib
+import logging
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,6 +24,8 @@ from orchestr8_sqlite.tiers.shortcut import match_quick
 from orchestr8_sqlite.tiers.weighted import match_weighted
 from orchestr8_sqlite.tiers.weights import ENOUGH
 
+logger = logging.getLogger(__name__)
+
 QUICK_MIN_SCORE = 10.0
 """The score bound that precomputed answers were made with: the default of a request."""
 
@@ -36,14 +40,21 @@ SPELLED_ALIKE = 0.8
 def find(catalog: Catalog, request: MatchRequest, *, quick: bool = True) -> LookupResult:
     """Return the answer to *request*: candidates best first, and how they were found.
 
+    Where the tables of the first two tiers are damaged, the third answers by the classic rules.
+
     Args:
         quick: Whether precomputed answers may be used; the build that makes them says no.
 
     Raises:
-        CatalogError: The index is damaged.
+        CatalogError: The index is damaged beyond that.
     """
     with catalog.reading():
-        return _find(catalog, request, quick=quick)
+        try:
+            return _find(catalog, request, quick=quick)
+        except sqlite3.DatabaseError as problem:
+            logger.warning("the index is damaged, answering by tags, capabilities and scenarios alone: %s", problem)
+            keywords = tuple(extract_keywords(request.query))
+            return _result(catalog, request, keywords, Tier.FUZZY, match_fuzzy(catalog.db, request, keywords))
 
 
 def _find(catalog: Catalog, request: MatchRequest, *, quick: bool) -> LookupResult:

@@ -1,6 +1,6 @@
 """Fills a prompt's template with the values its user gave.
 
-    $ARGUMENTS          the first argument
+    $ARGUMENTS          the first argument; where it was not given, all others joined by spaces
     ${name} · {{name}}  the argument *name*
 
 All placeholders are replaced in one pass: a value is never searched for placeholders again. Inside an
@@ -36,7 +36,8 @@ def fill_prompt(prompt: PromptRow, values: Mapping[str, str]) -> str:
             listed = ", ".join(sorted(known)) or "none"
             raise RequestError(f"The prompt {prompt.name!r} has no argument {name!r}; its arguments: {listed}.")
     uris = [match.span() for match in URI.finditer(prompt.body)]
-    first = values.get(prompt.arguments[0].name, "") if prompt.arguments else ""
+    given = [values[argument.name] for argument in prompt.arguments if values.get(argument.name)]
+    first = values.get(prompt.arguments[0].name) or " ".join(given) if prompt.arguments else ""
 
     def value_of(match: re.Match[str]) -> str:
         name = match["dollar"] or match["braces"]

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 from orchestr8_sqlite.bundles import decode, documents_of, file_below, find_bundle, list_skills, mime_type
 from orchestr8_sqlite.catalog import Catalog, FragmentRow, PromptRow
@@ -29,19 +29,12 @@ from orchestr8_sqlite.uris import Listing, Match, Read, fragment_uri, parse_uri
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 15 * 60
-TEXT_SECONDS = 4 * 60 * 60
-PROMPT_SECONDS = 60 * 60
-"""How long finished answers are kept; texts and prompts are kept on while they are used."""
-
-PROMPT_SHARE = 2
-"""For so many texts one prompt is kept. Source of all four: shared/DESIGN.md, section 9."""
+"""How long a finished answer is kept. Source: shared/DESIGN.md, section 6."""
 
 MARKDOWN = "text/markdown"
 PAGE = 500
 SUGGESTIONS = 3
 MAX_URIS = 20
-
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +73,7 @@ class Service:
         self._lock = threading.Lock()
         self._current: Catalog | None = None
         self._answers: Memory[Answer] = Memory(settings.cache_size, ANSWER_SECONDS)
-        self._texts: Memory[Answer] = Memory(settings.cache_size, TEXT_SECONDS, renew=True)
-        prompts = max(1, settings.cache_size // PROMPT_SHARE)
-        self._prompts: Memory[tuple[PromptRow, str]] = Memory(prompts, PROMPT_SECONDS, renew=True)
+        self.cache_size = settings.cache_size
 
     @property
     def catalog(self) -> Catalog:
@@ -104,8 +95,7 @@ class Service:
             self._current = fresh
         if replaced:
             logger.info("index replaced", extra={"generation": fresh.generation})
-            for memory in (self._answers, self._texts, self._prompts):
-                memory.forget()
+            self._answers.forget()
         return fresh
 
     @property
@@ -119,13 +109,11 @@ class Service:
         for catalog in self._catalogs:
             catalog.close()
 
-    def remembered(self, request: MatchRequest) -> Answer | None:
-        """Return the answer to *request* where it is in memory and still true; reads nothing but the file's times."""
+    def unchanged_generation(self) -> str | None:
+        """Return the generation of the index where its file is still the one last read, else None; opens nothing."""
         with self._lock:
             current = self._current
-        if current is None or not current.is_current():
-            return None
-        return self._answers.recall((current.generation, request))
+        return current.generation if current is not None and current.is_current() else None
 
     def search(self, request: MatchRequest) -> Answer:
         """Return the answer to *request* in its mode, from memory where the same was asked before."""
@@ -136,7 +124,7 @@ class Service:
             links = () if request.mode is Mode.FULL else tuple(Link(c.uri, c.name) for c in rendering.shown)
             return Answer(rendering.text, estimate_tokens(rendering.text), result, rendering.content, links)
 
-        return self._kept(self._answers, request, answer)
+        return self._kept(request, answer)
 
     def read(self, uri: str) -> Answer:
         """Return what *uri* asks for: a fragment, a search, or a list.
@@ -148,9 +136,7 @@ class Service:
         target = parse_uri(uri)
         if isinstance(target, Match):
             return self.search(target.request)
-        return self._kept(self._texts, target, lambda catalog: self._text_answer(catalog, target))
-
-    def _text_answer(self, catalog: Catalog, target: Read | Listing) -> Answer:
+        catalog = self.catalog
         match target:
             case Listing(None):
                 text = registry(catalog)
@@ -160,7 +146,7 @@ class Service:
                 fragment = catalog.fragment(path)
                 if fragment is None and (content := file_below(catalog, path)) is not None:
                     return _file_answer(path, content)
-                text = catalog.body(find_fragment(catalog, path).id)
+                text = catalog.body((fragment or find_fragment(catalog, path)).id)
         return Answer(text, estimate_tokens(text))
 
     def load(self, uris: Sequence[str], *, max_tokens: int | None = None, related: bool = False) -> Answer:
@@ -192,7 +178,7 @@ class Service:
             links = tuple(Link(entry["uri"], entry["name"]) for entry in content["skills"])
             return Answer(text, estimate_tokens(text), result, content, links)
 
-        return self._kept(self._answers, ("skills", request), answer)
+        return self._kept(("skills", request), answer)
 
     def load_skill(self, name: str, files: Sequence[str] = (), *, max_tokens: int | None = None) -> Answer:
         """Return the instructions of the skill *name*, the list of its files, and the texts of those in *files*.
@@ -218,23 +204,19 @@ class Service:
             UnknownResource: There is no such prompt; the sentence names the nearest.
             RequestError: A required argument is missing.
         """
-
-        def filled(catalog: Catalog) -> tuple[PromptRow, str]:
-            prompt = find_prompt(catalog, name)
-            return prompt, fill_prompt(prompt, values)
-
-        return self._kept(self._prompts, (name, tuple(sorted(values.items()))), filled)
+        prompt = find_prompt(self.catalog, name)
+        return prompt, fill_prompt(prompt, values)
 
     def _neighbours(self, uri: str) -> list[str]:
         target, catalog = parse_uri(uri), self.catalog
         return catalog.neighbours(find_fragment(catalog, target.id).id) if isinstance(target, Read) else []
 
-    def _kept(self, memory: Memory[V], key: Hashable, make: Callable[[Catalog], V]) -> V:
-        """Return what *memory* keeps for *key* in this generation of the index, made now where it keeps nothing."""
+    def _kept(self, key: Hashable, make: Callable[[Catalog], Answer]) -> Answer:
+        """Return the answer kept for *key* in this generation of the index, made now where none is."""
         catalog = self.catalog
         whole = catalog.generation, key
-        kept = memory.recall(whole)
-        return memory.remember(whole, make(catalog)) if kept is None else kept
+        kept = self._answers.recall(whole)
+        return self._answers.remember(whole, make(catalog)) if kept is None else kept
 
 
 def _file_answer(path: str, content: bytes) -> Answer:

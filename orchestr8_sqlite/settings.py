@@ -1,19 +1,25 @@
 """Settings from the environment and from a `.env` file in the working folder; nothing else reads either.
 
-ORCHESTR8_DB   path of the index; without it the bundled one is used
-LOG_LEVEL      debug | info | warn | error (default info)
-CACHE_SIZE     finished answers kept in memory (default 200)
+ORCHESTR8_DB     path of the index; without it the bundled one is used
+CACHE_SIZE       texts and finished answers kept in memory (default 200); half as many prompts
+LOG_LEVEL        debug | info | warn | error (default info)
+LOG_FORMAT       text | json (default text): lines of the server's log
+ORCHESTR8_ROOTS  folders that the server builds its index from, separated as in PATH
+ORCHESTR8_ENV    development | production (default development); in production no folder is watched
 """
 
+import hashlib
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
 from orchestr8_sqlite.errors import SettingsError
 
 LOG_LEVELS = ("debug", "info", "warn", "error")
+LOG_FORMATS = ("text", "json")
+ENVIRONMENTS = ("development", "production")
 BUNDLED_INDEX = "bundled.db"
 
 
@@ -24,6 +30,16 @@ class Settings:
     database: Path
     log_level: str
     cache_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Validated settings of the server; with `roots` it builds the index itself, and again on changes where `watch`."""
+
+    base: Settings
+    log_format: str
+    roots: tuple[Path, ...] = ()
+    watch: bool = False
 
 
 def environment() -> Mapping[str, str]:
@@ -43,14 +59,48 @@ def read_settings(database: Path | None = None) -> Settings:
         SettingsError: A value cannot be used.
     """
     values = environment()
-    level = values.get("LOG_LEVEL", "info").casefold()
-    if level not in LOG_LEVELS:
-        raise SettingsError(f"LOG_LEVEL must be one of {', '.join(LOG_LEVELS)}, not {level!r}.")
+    level = _choice("LOG_LEVEL", values.get("LOG_LEVEL", "info"), LOG_LEVELS)
     size = values.get("CACHE_SIZE", "200")
     if not (size.isascii() and size.isdigit() and 0 < int(size) <= 100_000):
         raise SettingsError(f"CACHE_SIZE must be a whole number from 1 to 100,000, not {size!r}.")
     named = values.get("ORCHESTR8_DB")
     return Settings(database or (Path(named) if named else bundled_index()), level, int(size))
+
+
+def read_server_settings(
+    database: Path | None = None,
+    roots: Sequence[Path] = (),
+    *,
+    watch: bool | None = None,
+    log_format: str | None = None,
+) -> ServerSettings:
+    """Return the settings of the server; what a command line gives wins over the environment.
+
+    Args:
+        roots: Folders to build from; without them those of ORCHESTR8_ROOTS, unless *database* is given.
+        watch: Whether to build again when they change; by default unless ORCHESTR8_ENV is production.
+
+    Raises:
+        SettingsError: A value cannot be used, or there is nothing to watch.
+    """
+    values = environment()
+    named = [Path(part) for part in values.get("ORCHESTR8_ROOTS", "").split(os.pathsep) if part]
+    chosen = tuple(roots) or (() if database else tuple(named))
+    if watch and not chosen:
+        raise SettingsError("There is nothing to watch: name the folders of the library with --root.")
+    base = read_settings(database)
+    if chosen and database is None and "ORCHESTR8_DB" not in values:
+        base = replace(base, database=index_of(chosen))
+    production = _choice("ORCHESTR8_ENV", values.get("ORCHESTR8_ENV", "development"), ENVIRONMENTS) == "production"
+    form = _choice("LOG_FORMAT", log_format or values.get("LOG_FORMAT", "text"), LOG_FORMATS)
+    return ServerSettings(base, form, chosen, bool(chosen) and (not production if watch is None else watch))
+
+
+def _choice(name: str, value: str, choices: Sequence[str]) -> str:
+    folded = value.casefold()
+    if folded not in choices:
+        raise SettingsError(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
+    return folded
 
 
 def latest_file_time() -> int | None:
@@ -64,6 +114,15 @@ def latest_file_time() -> int | None:
     if not (seconds.isascii() and seconds.isdigit()):
         raise SettingsError(f"SOURCE_DATE_EPOCH must be whole seconds since 1970, not {seconds!r}.")
     return int(seconds) * 1_000_000_000
+
+
+def index_of(roots: Sequence[Path]) -> Path:
+    """Return where the server keeps the index that it builds from *roots*: a file of the user's cache folder."""
+    from platformdirs import user_cache_path
+
+    resolved = [str(root.resolve()) for root in roots]
+    digest = hashlib.sha256("\0".join(resolved).encode()).hexdigest()[:16]
+    return user_cache_path("orchestr8-sqlite", appauthor=False) / f"{Path(resolved[0]).name or 'root'}-{digest}.db"
 
 
 def bundled_index() -> Path:

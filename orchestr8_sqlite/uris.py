@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote, unquote_plus
 
-from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS, SCHEME, MatchRequest
 from orchestr8_sqlite.parameters import make_request, parse_category
 
@@ -50,13 +50,14 @@ def parse_uri(text: str) -> Read | Match | Listing:
     """Return what the URI *text* asks for.
 
     Raises:
-        RequestError: It is no orchestr8 URI, or a part of it is not acceptable.
+        UnknownResource: It is no orchestr8 URI.
+        RequestError: A part of it is not acceptable.
     """
     if len(text) > MAX_URI_LENGTH:
         raise RequestError(f"The URI has {len(text):,} characters, at most {MAX_URI_LENGTH:,} are read.")
     accepted = ACCEPTED.fullmatch(text.strip())
     if accepted is None:
-        raise RequestError(f"Not an {SCHEME} URI: send {SCHEME}://<category>/<name> or {SCHEME}://match?query=….")
+        raise UnknownResource(f"Not an {SCHEME} URI: send {SCHEME}://<category>/<name> or {SCHEME}://match?query=….")
     path, question, query = accepted["rest"].partition("#")[0].partition("?")
     segments = _segments(path)
     if segments and segments[-1].casefold() == "match" and len(segments) <= 2:
@@ -77,12 +78,22 @@ def fragment_uri(fragment_id: str) -> str:
     return f"{SCHEME}://{quote(fragment_id, safe=PATH_SAFE)}"
 
 
-def _segments(path: str) -> list[str]:
-    segments = [_decode(raw) for raw in path.strip("/").split("/")] if path.strip("/") else []
+def decode_segments(path: str) -> list[str]:
+    """Return the segments of the path of a URI, its percent escapes decoded once.
+
+    Raises:
+        RequestError: A segment is empty, `.` or `..`, or holds a slash, a back slash or NUL once decoded.
+    """
+    segments = [_decode(raw) for raw in path.split("/")]
     for segment in segments:
         if segment in ("", ".", "..") or any(character in segment for character in "/\\\0"):
             raise RequestError("A URI path must not hold empty, '.' or '..' segments, back slashes or NUL.")
-    return [segment for segment in segments if segment != "_fragments"]
+    return segments
+
+
+def _segments(path: str) -> list[str]:
+    path = path.strip("/")
+    return [segment for segment in decode_segments(path) if segment != "_fragments"] if path else []
 
 
 def _query_parameters(query: str) -> dict[str, object]:

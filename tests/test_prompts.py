@@ -31,6 +31,13 @@ def test_arguments_placeholder_is_the_first_argument() -> None:
     assert fill_prompt(prompt, {"second": "2", "first": "1"}) == "1 | 2 | 1"
 
 
+def test_arguments_placeholder_is_all_that_was_given_where_the_first_argument_was_not() -> None:
+    prompt = make_prompt("Do $ARGUMENTS.", optional=["first", "second", "third"])
+    assert fill_prompt(prompt, {"third": "3", "second": "2"}) == "Do 2 3."
+    assert fill_prompt(prompt, {"first": "", "second": "2"}) == "Do 2."
+    assert fill_prompt(prompt, {}) == "Do ."
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     parts=st.lists(

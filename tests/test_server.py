@@ -235,7 +235,10 @@ def test_unknown_resource_has_the_code_of_the_revision_and_names_the_nearest(
         async with connected(service, era) as client:
             with pytest.raises(MCPError, match=r"Nearest: orchestr8://skills/retry") as caught:
                 await client.read_resource("orchestr8://skills/retrying")
-            assert caught.value.code == code
+            assert (caught.value.code, caught.value.data) == (code, {"uri": "orchestr8://skills/retrying"})
+            with pytest.raises(MCPError, match=r"Not an orchestr8 URI: send orchestr8://") as caught:
+                await client.read_resource("file:///etc/passwd")
+            assert (caught.value.code, caught.value.data) == (code, {"uri": "file:///etc/passwd"})
 
     anyio.run(scenario)
 
@@ -244,7 +247,6 @@ def test_unknown_resource_has_the_code_of_the_revision_and_names_the_nearest(
 @pytest.mark.parametrize(
     "uri",
     [
-        "file:///etc/passwd",
         "orchestr8://skills/../../etc/passwd",
         "orchestr8://skills/%2e%2e/x",
         "orchestr8://match?query=",

@@ -16,7 +16,7 @@ from orchestr8_sqlite import lookup
 from orchestr8_sqlite import service as service_module
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import CatalogError, RequestError, UnknownResource
-from orchestr8_sqlite.model import LookupResult, MatchRequest, Mode, Ranker
+from orchestr8_sqlite.model import LookupResult, MatchRequest, Mode, Ranker, Tier
 from orchestr8_sqlite.service import Answer, Service
 from orchestr8_sqlite.settings import Settings
 from orchestr8_sqlite.tokens import estimate_tokens
@@ -326,13 +326,32 @@ def test_threads_get_the_answers_of_their_own_requests(service: Service) -> None
         assert answers[-1][1].startswith("# Retry")
 
 
-def test_damaged_index_is_one_sentence(tmp_path: Path) -> None:
-    path = build(write_files(tmp_path / "library", {"skills/a.md": "# A\n\nText.\n"}), tmp_path / "index.db")
+def damage(path: Path, table: str) -> None:
+    """Take *table* out of the index at *path*."""
     connection = sqlite3.connect(path)
-    connection.execute("DROP TABLE synonym")
+    connection.execute(f"DROP TABLE {table}")
     connection.commit()
     connection.close()
-    service = Service(Settings(path, "info", 10))
-    with pytest.raises(CatalogError, match=r"cannot be read \(no such table: synonym\); build it again"):
+
+
+def test_damaged_index_is_one_sentence(index: Path) -> None:
+    damage(index, "tag")
+    service = Service(Settings(index, "info", 10))
+    with pytest.raises(CatalogError, match=r"cannot be read \(no such table: tag\); build it again"):
         service.search(MatchRequest("retry calls"))
     service.close()
+
+
+@pytest.mark.parametrize("table", ["synonym", "evidence", "quick_lookup"])
+def test_third_tier_answers_where_the_tables_of_the_first_two_are_damaged(
+    index: Path, table: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    damage(index, table)
+    service = Service(Settings(index, "info", 10))
+    answer = service.search(MatchRequest("retry backoff"))
+    service.close()
+    assert answer.result is not None
+    assert answer.result.tier is Tier.FUZZY
+    assert "orchestr8://skills/retry" in answer.text
+    assert f"no such table: {table}" in caplog.text
+    assert table not in answer.text

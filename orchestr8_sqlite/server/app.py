@@ -13,9 +13,11 @@ from orchestr8_sqlite import __version__
 from orchestr8_sqlite.server.changes import Changes
 from orchestr8_sqlite.server.completions import Completions
 from orchestr8_sqlite.server.guard import Context, Guard, log_request
-from orchestr8_sqlite.server.identity import DESCRIPTION, EXTENSIONS, NAME, TITLE, instructions
+from orchestr8_sqlite.server.identity import DESCRIPTION, NAME, TITLE, instructions
 from orchestr8_sqlite.server.prompts import Prompts
+from orchestr8_sqlite.server.replies import Replies
 from orchestr8_sqlite.server.resources import Resources
+from orchestr8_sqlite.server.skills import serve_skills
 from orchestr8_sqlite.server.tools import Tools
 from orchestr8_sqlite.service import Service
 
@@ -52,9 +54,9 @@ class LibraryServer(Server[dict[str, Any]]):
             on_get_prompt=prompts.get_prompt,
             on_completion=Completions(service, guard).complete,
         )
-        self.extensions.update(EXTENSIONS)
+        serve_skills(self, service, guard, fresh_ms)
         self.add_notification_handler("notifications/initialized", types.NotificationParams, self.changes.initialized)
-        self.middleware[:] = [self._answer]
+        self.middleware[:] = [self._answer, Replies(service, service.cache_size)]
 
     def create_initialization_options(
         self,

@@ -1,8 +1,9 @@
-"""Logging of the server: one line an event on standard error, `message key=value …`."""
+"""Logging of the server: one line an event on standard error, as text `message key=value …` or as JSON."""
 
 import json
 import logging
 import sys
+from datetime import UTC, datetime
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -14,16 +15,38 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line; a traceback, where there is one, follows in lines of its own."""
         line = f"{self.formatTime(record)} {record.levelname.lower()} {record.getMessage()}"
-        for key, value in vars(record).items():
-            if key not in STANDARD_FIELDS:
-                line += f" {key}={json.dumps(value, ensure_ascii=False)}"
+        for key, value in _extra(record).items():
+            line += f" {key}={json.dumps(value, ensure_ascii=False)}"
         line = line.replace("\n", "\\n").replace("\r", "\\r")
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
-def configure_logging(level: str) -> None:
-    """Send this package's log at *level* to standard error, and warnings of the libraries below it."""
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one JSON object on one line: time (ISO 8601, UTC), level, message, its extra fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line; a traceback, where there is one, is the field `traceback`."""
+        fields: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **_extra(record),
+        }
+        if record.exc_info:
+            fields["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False)
+
+
+FORMATTERS = {"text": LineFormatter, "json": JsonFormatter}
+
+
+def configure_logging(level: str, form: str = "text") -> None:
+    """Send this package's log at *level* in *form* to standard error, and warnings of the libraries below it."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LineFormatter())
+    handler.setFormatter(FORMATTERS[form]())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("orchestr8_sqlite").setLevel(LEVELS[level])
+
+
+def _extra(record: logging.LogRecord) -> dict[str, object]:
+    return {key: value for key, value in vars(record).items() if key not in STANDARD_FIELDS}
