@@ -14,6 +14,7 @@ from typing import Any
 import mcp_types as types
 from fastmcp import Client  # type: ignore[import-not-found]  # it lives in an environment of its own
 from fastmcp.client.transports import StdioTransport  # type: ignore[import-not-found]
+from fastmcp.skills import SkillsClientExtension  # type: ignore[import-not-found]
 
 Model = Any
 """A Pydantic model of the protocol."""
@@ -88,7 +89,8 @@ async def report(client: Client, asked: dict[str, Any]) -> dict[str, Any]:
 async def main() -> None:
     """Connect, ask, write."""
     era, asked, command, *arguments = sys.argv[1:]
-    async with Client(StdioTransport(command=command, args=arguments), mode=era) as client:
+    transport = StdioTransport(command=command, args=arguments)
+    async with Client(transport, mode=era, extensions=[SkillsClientExtension()]) as client:
         sys.stdout.write(json.dumps(await report(client, json.loads(asked))))
 
 

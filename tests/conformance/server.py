@@ -5,21 +5,21 @@ the product has is translated, and the product's own handler answers; what the p
 too, but for one tool that does nothing but ask for a capability of the client.
 """
 
-import asyncio
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from shutil import copytree
+from shutil import copyfile, copytree, rmtree
 from typing import Any
 
 import mcp_types as types
 import uvicorn
+from mcp.server.context import CallNext, HandlerResult
 from mcp.shared.exceptions import MCPError
+from support import build
 
-from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.server.app import LibraryServer, make_server
 from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.settings import read_settings
@@ -40,6 +40,8 @@ TOOLS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "test_error_handling": ("search", {}),
     "test_streaming_elicitation": SEARCH,
     "test_logging_tool": SEARCH,
+    "test_trigger_prompt_change": SEARCH,
+    "test_trigger_tool_change": SEARCH,
 }
 """The suite's tool → the product's tool and arguments that answer instead."""
 
@@ -53,15 +55,14 @@ Handler = Callable[[Context, Params], Awaitable[Result]]
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """Yield the address of the server over the fixture library, whose copy and index are put into *folder*."""
-    root = Path(copytree(LIBRARY, folder / "library"))
-    index = folder / "index.db"
-    build_index([root], index)
-    service = Service(read_settings(index))
+    """Yield the address of the server over the fixture library, whose indexes are put into *folder*."""
+    variants = Variants(folder)
+    service = Service(read_settings(variants.index))
     with ThreadPoolExecutor(4) as executor, socket.create_server(("127.0.0.1", 0)) as listener:
         server = make_server(service, executor)
         _translate_resources(server)
-        _translate_tools(server, Changing(server, root, index))
+        _translate_tools(server)
+        _change_when_asked(server, variants)
         web = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="error", ws="none"))
         thread = threading.Thread(target=web.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -71,40 +72,33 @@ def serving(folder: Path) -> Iterator[str]:
     service.close()
 
 
-class Changing:
-    """Changes the library and its index while the server runs; the server's own code tells who listens."""
+class Variants:
+    """Indexes of the library as it is, with a prompt more, and without its only skill; one of them is served.
 
-    def __init__(self, server: LibraryServer, root: Path, index: Path) -> None:
-        self._server = server
-        self._root = root
-        self._index = index
+    They are built beforehand, because the suite waits no longer than a second and a half for the news.
+    """
 
-    async def prompts(self) -> None:
-        """Add a prompt and take it away."""
-        prompt = self._root / "prompts" / "new.md"
+    def __init__(self, folder: Path) -> None:
+        root = Path(copytree(LIBRARY, folder / "library"))
+        self.index = build(root, folder / "index.db")
+        self.plain = Path(copyfile(self.index, folder / "plain.db"))
+        prompt = root / "prompts" / "new.md"
         prompt.write_text(NEW_PROMPT, encoding="utf-8")
-        await self._build()
+        self.more_prompts = build(root, folder / "more-prompts.db")
         prompt.unlink()
-        await self._build()
+        rmtree(root / "skills")
+        self.fewer_tools = build(root, folder / "fewer-tools.db")
 
-    async def tools(self) -> None:
-        """Take the only skill away, and with it the tools for skills, and put it back."""
-        skill = self._root / "skills" / "pixel"
-        skill.rename(self._root.parent / "pixel")
-        await self._build()
-        (self._root.parent / "pixel").rename(skill)
-        await self._build()
-
-    async def _build(self) -> None:
-        await asyncio.to_thread(build_index, [self._root], self._index)
-        await self._server.changes.check()
+    def serve(self, variant: Path) -> None:
+        """Put *variant* where the server's index is."""
+        Path(copyfile(variant, self.index.with_suffix(".new"))).replace(self.index)
 
 
 def _translate_resources(server: LibraryServer) -> None:
     for method in ("resources/read", "resources/subscribe", "resources/unsubscribe"):
         entry = server.get_request_handler(method)
-        if entry is not None:
-            server.add_request_handler(method, entry.params_type, _translated(entry.handler))
+        assert entry is not None
+        server.add_request_handler(method, entry.params_type, _translated(entry.handler))
 
 
 def _translated(handler: Handler) -> Handler:
@@ -114,7 +108,7 @@ def _translated(handler: Handler) -> Handler:
     return answer
 
 
-def _translate_tools(server: LibraryServer, changing: Changing) -> None:
+def _translate_tools(server: LibraryServer) -> None:
     entry = server.get_request_handler("tools/call")
     assert entry is not None
 
@@ -125,11 +119,21 @@ def _translate_tools(server: LibraryServer, changing: Changing) -> None:
                 "This needs a client that lends its model.",
                 {"requiredCapabilities": {"sampling": {}}},
             )
-        change = {"test_trigger_prompt_change": changing.prompts, "test_trigger_tool_change": changing.tools}
-        if params.name in change:
-            await change[params.name]()
-            return types.CallToolResult(content=[types.TextContent(text="The library has changed.")])
         name, arguments = TOOLS.get(params.name, (params.name, params.arguments))
         return await entry.handler(context, params.model_copy(update={"name": name, "arguments": arguments}))
 
     server.add_request_handler("tools/call", types.CallToolRequestParams, call)
+
+
+def _change_when_asked(server: LibraryServer, variants: Variants) -> None:
+    """Serve another variant for a moment when the suite calls its tool for that; the server tells who listens."""
+    changed = {"test_trigger_prompt_change": variants.more_prompts, "test_trigger_tool_change": variants.fewer_tools}
+
+    async def change(ctx: Context, call_next: CallNext) -> HandlerResult:
+        variant = changed.get(str((ctx.params or {}).get("name")))
+        for shown in (variant, variants.plain) if variant else ():
+            variants.serve(shown)
+            await server.changes.check()
+        return await call_next(ctx)
+
+    server.middleware.insert(0, change)
