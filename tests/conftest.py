@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from environments import make_environment, pip
 from strategies import open_in_memory
-from support import MakeCatalog, MakeIndex, MakeLibrary, write_files
+from support import Invoke, MakeCatalog, MakeIndex, MakeLibrary, write_files
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.cli import main
 from orchestr8_sqlite.evidence import write_synonyms
 from orchestr8_sqlite.model import Fragment, Library
 from orchestr8_sqlite.wordlists import Synonym
@@ -80,3 +81,29 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip(programs / "python", "install", "--no-compile", "--require-hashes", "-r", "requirements.txt")
     pip(programs / "python", "install", "--no-compile", "--no-deps", str(wheel))
     return programs
+
+
+@pytest.fixture
+def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Invoke:
+    """Return a function that runs the command line in this process: (exit code, stdout, stderr)."""
+
+    def run_command(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["orchestr8-sqlite", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        output = capsys.readouterr()
+        return int(ended.value.code or 0), output.out, output.err
+
+    return run_command
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the empty home folder of a user on Linux who works in the folder `project` below it."""
+    for variable in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "ORCHESTR8_DB"):
+        monkeypatch.delenv(variable, raising=False)
+    folder = tmp_path / "home"
+    (folder / "project").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.chdir(folder / "project")
+    return folder

@@ -99,7 +99,14 @@ CASES = [
     Case(
         "other folder", "docx", "name: pdf\ndescription: x", reference=False, offered=False, said="warning:skill-name"
     ),
-    Case("unicode letters", "技能-é", "name: 技能-é\ndescription: x", reference=True, offered=True, said=""),
+    Case(
+        "unicode letters",
+        "技能-é",
+        "name: 技能-é\ndescription: x",
+        reference=True,
+        offered=False,
+        said="info:skill-name",
+    ),
     Case(
         "upper-case unicode", "É", "name: É\ndescription: x", reference=False, offered=False, said="warning:skill-name"
     ),

@@ -163,6 +163,9 @@ def _check_name(folder: str, faults: _Faults) -> None:
     elif written != folder:
         what = f"name {shown(written)} and folder {shown(folder)} agree, but not letter for letter"
         faults.add("skill-name", what, "write both alike, without spaces around them", field="name", fault=False)
+    elif not written.isascii():
+        what = f"name {shown(written)} has letters besides a-z, which clients refuse though the validator does not"
+        faults.add("skill-name", what, "write it with a-z, 0-9 and hyphens", field="name", fault=False)
 
 
 def _name_faults(written: str, folder: str) -> Iterable[str]:

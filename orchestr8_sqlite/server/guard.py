@@ -69,7 +69,7 @@ def translated(context: Context) -> Iterator[None]:
     except MCPError:
         raise
     except UnknownResource as problem:
-        if not context.method.startswith("resources/"):
+        if context.method != "resources/read":
             raise MCPError(types.INVALID_PARAMS, str(problem)) from None
         code = RESOURCE_NOT_FOUND if context.protocol_version < "2026" else types.INVALID_PARAMS
         raise MCPError(code, str(problem), data={"uri": (context.params or {}).get("uri")}) from None

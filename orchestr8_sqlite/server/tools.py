@@ -11,6 +11,7 @@ from orchestr8_sqlite.parameters import check_names, make_request, read_number, 
 from orchestr8_sqlite.render import one_line
 from orchestr8_sqlite.server.definitions import LOAD, LOAD_SKILL, MAX_BUDGET, SEARCH, SEARCH_SKILL, SKILL_TOOLS, TOOLS
 from orchestr8_sqlite.server.guard import Context, Guard, note
+from orchestr8_sqlite.server.paging import Pages
 from orchestr8_sqlite.service import Answer, Service
 
 STRUCTURED_SINCE = "2025-06-18"
@@ -37,9 +38,14 @@ class Tools:
             LOAD_SKILL.name: self._load_skill,
         }
 
-    async def list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Return all tools on one page; those for skills where the library has any."""
-        tools = await self._guard.run(context, self._offered)
+
+        def page() -> list[types.Tool]:
+            Pages("tools", self._service.catalog.generation).after(params)
+            return self._offered()
+
+        tools = await self._guard.run(context, page)
         if context.protocol_version < STRUCTURED_SINCE:
             tools = [tool.model_copy(update={"title": None, "output_schema": None}) for tool in tools]
         return types.ListToolsResult(tools=tools)
