@@ -8,7 +8,6 @@ CACHE_SIZE     finished answers kept in memory (default 200)
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 from orchestr8_sqlite.errors import SettingsError
@@ -68,4 +67,4 @@ def latest_file_time() -> int | None:
 
 def bundled_index() -> Path:
     """Return where the index of the shipped library lies in this installation."""
-    return Path(str(files("orchestr8_sqlite").joinpath(BUNDLED_INDEX)))
+    return Path(__file__).with_name(BUNDLED_INDEX)

@@ -8,7 +8,7 @@ def serve(db: Database = None) -> None:
 
     Example: claude mcp add orchestr8 -- orchestr8-sqlite serve --db index.db
     """
-    from orchestr8_sqlite.server import run
+    from orchestr8_sqlite.server.start import serve_stdio
     from orchestr8_sqlite.settings import read_settings
 
-    run(read_settings(db))
+    serve_stdio(read_settings(db))
