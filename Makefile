@@ -50,8 +50,9 @@ format: $(VENV)/dev.stamp ## Format the code and apply safe fixes
 docs: $(VENV)/dev.stamp $(BUNDLED) ## Write the output of the commands in README.md anew
 	$(BIN)/python tests/docs_output.py
 
-bench: $(VENV)/dev.stamp $(BUNDLED) ## Measure start-up against its floors
+bench: $(VENV)/dev.stamp $(BUNDLED) ## Measure start-up and warm requests against their floors
 	$(BIN)/python bench/startup.py
+	$(BIN)/python bench/warm.py
 
 eval: $(VENV)/dev.stamp ## Measure the ranking on judged queries and renew docs/ranking.md; needs ../shared
 	$(BIN)/python bench/ranking.py

@@ -69,7 +69,7 @@ class Service:
     """Answers requests from one index file. Close it when done."""
 
     def __init__(self, settings: Settings) -> None:
-        self._path = settings.database
+        self.path = settings.database
         self._threads = threading.local()
         self._catalogs: list[Catalog] = []
         self._lock = threading.Lock()
@@ -87,7 +87,7 @@ class Service:
         catalog: Catalog | None = getattr(self._threads, "catalog", None)
         if catalog is not None and catalog.is_current():
             return catalog
-        fresh = Catalog.open(self._path)
+        fresh = Catalog.open(self.path)
         if catalog is not None:
             catalog.close()
         self._threads.catalog = fresh

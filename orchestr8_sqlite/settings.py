@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 
 from orchestr8_sqlite.errors import SettingsError
@@ -128,7 +127,7 @@ def index_of(roots: Sequence[Path]) -> Path:
 
 def bundled_index() -> Path:
     """Return where the index of the shipped library lies in this installation."""
-    return Path(str(files("orchestr8_sqlite").joinpath(BUNDLED_INDEX)))
+    return Path(__file__).with_name(BUNDLED_INDEX)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from mcp_types import TextContent, TextResourceContents
 from support import GARDENING, MakeLibrary, build, markdown, write_files
 from tokenizer import true_tokens
 
-from orchestr8_sqlite.server.app import make_server
+from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.definitions import TOOLS
 from orchestr8_sqlite.server.paging import PAGE_SIZE
 from orchestr8_sqlite.service import Service
@@ -82,7 +82,7 @@ def larger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @asynccontextmanager
 async def connected(service: Service, era: Era) -> AsyncIterator[Client]:
     with ThreadPoolExecutor(2) as executor:
-        async with Client(make_server(service, executor), mode=era) as client:
+        async with Client(LibraryServer(service, executor), mode=era) as client:
             yield client
 
 

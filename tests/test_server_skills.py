@@ -18,7 +18,7 @@ from pydantic import RootModel
 from support import MakeLibrary, build, write_files
 
 from orchestr8_sqlite import skills
-from orchestr8_sqlite.server.app import make_server
+from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.paging import PAGE_SIZE
 from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.settings import Settings
@@ -86,7 +86,7 @@ class Connection:
 @asynccontextmanager
 async def connected(service: Service, era: Era) -> AsyncIterator[Connection]:
     with ThreadPoolExecutor(2) as executor:
-        async with Client(make_server(service, executor), mode=era) as client:
+        async with Client(LibraryServer(service, executor), mode=era) as client:
             yield Connection(client)
 
 

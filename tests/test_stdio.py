@@ -2,29 +2,15 @@
 
 import json
 import os
-import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
 
 import pytest
+from servers import INITIALIZE, INITIALIZED, command, greet, lines, receive, request, search, send, start
 from support import MakeLibrary, build, markdown
 
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
-}
-INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-
 pytestmark = pytest.mark.slow
-
-
-def request(number: int, method: str, **params: object) -> dict[str, object]:
-    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +19,6 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "skills").mkdir()
     (root / "skills" / "retry.md").write_text(markdown("useWhen:\n  - Retrying a flaky call"), encoding="utf-8")
     return build(root, root / "index.db")
-
-
-def start(index: Path, stdin: int | IO[bytes] = subprocess.PIPE) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "orchestr8_sqlite", "serve", "--db", str(index)]
-    return subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @pytest.fixture
@@ -57,30 +38,9 @@ def greeted(index: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.communicate()
 
 
-def send(server: subprocess.Popen[bytes], *lines: object) -> None:
-    assert server.stdin is not None
-    for line in lines:
-        server.stdin.write((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n")
-    server.stdin.flush()
-
-
-def receive(server: subprocess.Popen[bytes]) -> dict[str, Any]:
-    assert server.stdout is not None
-    message: dict[str, Any] = json.loads(server.stdout.readline())
-    return message
-
-
-def greet(server: subprocess.Popen[bytes]) -> None:
-    send(server, INITIALIZE)
-    assert receive(server)["result"]["serverInfo"]["name"] == "orchestr8"
-    send(server, INITIALIZED)
-
-
 def test_all_pipelined_requests_are_answered_when_input_ends(server: subprocess.Popen[bytes]) -> None:
-    calls = [request(n, "tools/call", name="search", arguments={"query": f"retry {n}"}) for n in range(1, 9)]
-    output, log = server.communicate(
-        b"".join(json.dumps(m).encode() + b"\n" for m in [INITIALIZE, INITIALIZED, *calls])
-    )
+    calls = [search(number, f"retry {number}") for number in range(1, 9)]
+    output, log = server.communicate(lines(INITIALIZE, INITIALIZED, *calls))
     answers = [json.loads(line) for line in output.splitlines()]
     assert sorted(answer["id"] for answer in answers) == list(range(9))
     assert server.returncode == 0
@@ -99,13 +59,6 @@ def test_session_from_a_file_is_answered(index: Path, tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_signal_ends_the_server_with_code_0(server: subprocess.Popen[bytes], name: str) -> None:
-    greet(server)
-    server.send_signal(getattr(signal, name))
-    assert server.wait(timeout=5) == 0
-
-
 @pytest.mark.parametrize(
     ("line", "code", "answered_id"),
     [
@@ -115,6 +68,14 @@ def test_signal_ends_the_server_with_code_0(server: subprocess.Popen[bytes], nam
         (b"[]", -32600, None),
         (b'{"jsonrpc":"2.0","id":7}', -32600, 7),
         (b'{"id":"a","method":"ping"}', -32600, "a"),
+        (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}', -32600, 7),
+        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"ping"}', -32700, None),
+        (b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":7,"method":"\\ud800"}', -32600, 7),
+        (b'\xef\xbb\xbf{"jsonrpc":"2.0","id":7,"method":"ping"}', -32700, None),
     ],
 )
 def test_line_that_is_no_message_is_answered_and_the_next_one_works(
@@ -135,21 +96,19 @@ def test_line_of_more_than_4_mib_is_refused_and_the_next_one_works(greeted: subp
 
 
 def test_line_just_below_4_mib_is_read(greeted: subprocess.Popen[bytes]) -> None:
-    send(greeted, request(1, "tools/call", name="search", arguments={"query": "x" * (4 * 1024 * 1024 - 1024)}))
+    send(greeted, search(1, "x" * (4 * 1024 * 1024 - 1024)))
     assert "at most 1,000 are read" in receive(greeted)["result"]["content"][0]["text"]
 
 
 def test_every_query_is_one_log_line_on_stderr_with_what_it_cost(server: subprocess.Popen[bytes]) -> None:
-    call = request(1, "tools/call", name="search", arguments={"query": 'retry "now"\nplease'})
-    _, log = server.communicate(b"".join(json.dumps(m).encode() + b"\n" for m in [INITIALIZE, INITIALIZED, call]))
+    _, log = server.communicate(lines(INITIALIZE, INITIALIZED, search(1, 'retry "now"\nplease')))
     line = next(line for line in log.decode().splitlines() if 'method="tools/call"' in line)
     assert 'query="retry \\"now\\" please" tier="' in line
     assert all(f" {key}=" in line for key in ("latency_ms", "results", "tokens"))
 
 
 def test_bad_setting_ends_the_start_with_one_line_and_code_1(index: Path) -> None:
-    command = [sys.executable, "-m", "orchestr8_sqlite", "serve", "--db", str(index)]
-    done = subprocess.run(command, env={**os.environ, "LOG_LEVEL": "loud"}, capture_output=True, check=False)
+    done = subprocess.run(command(index), env={**os.environ, "LOG_LEVEL": "loud"}, capture_output=True, check=False)
     assert done.returncode == 1
     assert done.stderr == b"LOG_LEVEL must be one of debug, info, warn, error, not 'loud'.\n"
     assert done.stdout == b""

@@ -30,7 +30,7 @@ def serve(
 
     Example: claude mcp add orchestr8 -- orchestr8-sqlite serve --root ~/library
     """
-    from orchestr8_sqlite.server import run
+    from orchestr8_sqlite.server.start import serve_stdio
     from orchestr8_sqlite.settings import read_server_settings
 
-    run(read_server_settings(db, root or (), watch=watch, log_format=log_format).base)
+    serve_stdio(read_server_settings(db, root or (), watch=watch, log_format=log_format))

@@ -1,5 +1,5 @@
-"""The MCP server: an adapter from the protocol to `Service`. The only package that imports the SDK."""
+"""The MCP server: an adapter from the protocol to `Service`. The only package that imports the SDK.
 
-from orchestr8_sqlite.server.run import run
-
-__all__ = ["run"]
+What runs before the first answer (`start`, `early`, `identity`, `descriptors`) does without it:
+importing the SDK takes most of a second.
+"""

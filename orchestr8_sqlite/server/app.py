@@ -12,17 +12,22 @@ from mcp.server.models import InitializationOptions
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.server.changes import Changes
 from orchestr8_sqlite.server.completions import Completions
-from orchestr8_sqlite.server.guard import Context, Guard, log_request
-from orchestr8_sqlite.server.identity import DESCRIPTION, NAME, TITLE, instructions
+from orchestr8_sqlite.server.guard import Context, Guard, Ready, at_once, log_request
+from orchestr8_sqlite.server.identity import (
+    CACHE_SCOPE,
+    DESCRIPTION,
+    EXTENSIONS,
+    FRESH_MS,
+    NAME,
+    TITLE,
+    read_instructions,
+)
 from orchestr8_sqlite.server.prompts import Prompts
 from orchestr8_sqlite.server.replies import Replies
 from orchestr8_sqlite.server.resources import Resources
 from orchestr8_sqlite.server.skills import serve_skills
 from orchestr8_sqlite.server.tools import Tools
 from orchestr8_sqlite.service import Service
-
-FRESH_MS = 60_000
-"""Milliseconds for which a client of 2026-07-28 may take an answer for current; changes are announced besides."""
 
 CACHED_METHODS = (
     "server/discover",
@@ -38,8 +43,24 @@ ALL_CHANGE = NotificationOptions(prompts_changed=True, resources_changed=True, t
 class LibraryServer(Server[dict[str, Any]]):
     """The SDK's server over a library; `changes` is to be told when the index may have been replaced."""
 
-    def __init__(self, service: Service, executor: Executor, *, fresh_ms: int = FRESH_MS) -> None:
-        guard = Guard(executor)
+    def __init__(
+        self,
+        service: Service,
+        executor: Executor,
+        *,
+        introduction: str | None = None,
+        fresh_ms: int = FRESH_MS,
+        ready: Ready = at_once,
+    ) -> None:
+        """Make the server.
+
+        Args:
+            executor: Runs the work of requests.
+            introduction: What clients tell their model of the server, where that has been said already.
+            fresh_ms: Milliseconds for which a client may take an answer for current.
+            ready: Awaited before any work on the index.
+        """
+        guard = Guard(executor, ready)
         self.changes = Changes(service, guard)
         tools, resources, prompts = Tools(service, guard), Resources(service, guard), Prompts(service, guard)
         super().__init__(
@@ -47,8 +68,8 @@ class LibraryServer(Server[dict[str, Any]]):
             version=__version__,
             title=TITLE,
             description=DESCRIPTION,
-            instructions=instructions(service),
-            cache_hints={method: CacheHint(fresh_ms, "public") for method in CACHED_METHODS},  # type: ignore[misc]
+            instructions=read_instructions(service.path) if introduction is None else introduction,
+            cache_hints={method: CacheHint(fresh_ms, CACHE_SCOPE) for method in CACHED_METHODS},  # type: ignore[misc]
             on_list_tools=tools.list_tools,
             on_call_tool=tools.call_tool,
             on_list_resources=resources.list_resources,
@@ -81,12 +102,7 @@ class LibraryServer(Server[dict[str, Any]]):
         try:
             result = await log_request(ctx, call_next)
         finally:
-            self.changes.notice()
+            await self.changes.notice()
         if ctx.method == "initialize" and isinstance(result, dict):  # the SDK keeps this for newer revisions
-            result["capabilities"]["extensions"] = self.extensions
+            result["capabilities"]["extensions"] = EXTENSIONS
         return result
-
-
-def make_server(service: Service, executor: Executor, *, fresh_ms: int = FRESH_MS) -> LibraryServer:
-    """Return the server over *service*; blocking work runs in *executor*."""
-    return LibraryServer(service, executor, fresh_ms=fresh_ms)

@@ -67,7 +67,6 @@ class Changes:
         self._digests: dict[str, str] = {}
         self._lists: Lists | None = None
         self._checking = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
 
     async def initialized(self, context: Context, _: types.NotificationParams) -> None:
         """Keep the session of a client that has finished its handshake."""
@@ -103,12 +102,10 @@ class Changes:
         if self._lists is None:
             await self.check()
 
-    def notice(self) -> None:
-        """Check soon, where a request has met another generation of the index than clients know of."""
-        if self._lists is None or self._service.generation != self._lists.generation:
-            task = asyncio.ensure_future(self.check())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+    async def notice(self) -> None:
+        """Check where a request has met another generation of the index than clients know of."""
+        if self._lists is not None and self._service.generation != self._lists.generation:
+            await self.check()
 
     async def check(self) -> None:
         """Compare the index with what clients were last told of it, and tell them what has changed."""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -29,6 +29,9 @@ R = TypeVar("R")
 Context = Any
 """The SDK's `ServerRequestContext`; handlers need its `method`, `protocol_version`, `request_id` and `session`."""
 
+Ready = Callable[[], Awaitable[None]]
+"""Returns once the index can be asked."""
+
 _details: ContextVar[dict[str, object]] = ContextVar("details")
 
 
@@ -50,11 +53,16 @@ def noted() -> dict[str, object]:
     return dict(_details.get({}))
 
 
+async def at_once() -> None:
+    """Return at once: there is an index, or there will be none."""
+
+
 class Guard:
     """Runs blocking work in *executor*; nothing that it raises reaches a client with a path or a traceback."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Executor, ready: Ready) -> None:
         self._executor = executor
+        self._ready = ready
 
     async def run(self, context: Context, work: Callable[[], R]) -> R:
         """Return what *work* returns, from a thread.
@@ -66,7 +74,8 @@ class Guard:
             return await self.in_thread(work)
 
     async def in_thread(self, work: Callable[[], R]) -> R:
-        """Return what *work* returns, from a thread; its errors are its own."""
+        """Return what *work* returns, from a thread and once there is an index; its errors are its own."""
+        await self._ready()
         return await asyncio.get_running_loop().run_in_executor(self._executor, copy_context().run, work)
 
 

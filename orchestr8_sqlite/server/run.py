@@ -1,51 +1,81 @@
-"""The life of the server process: start, serve, finish what is under way, exit 0."""
+"""The life of the server process: serve, finish what is under way, close."""
 
 import asyncio
+import gc
 import logging
 import signal
 from concurrent.futures import ThreadPoolExecutor
-
-import anyio
+from contextlib import suppress
 
 from orchestr8_sqlite import __version__
-from orchestr8_sqlite.server.app import make_server
-from orchestr8_sqlite.server.log import configure_logging
+from orchestr8_sqlite.server.app import LibraryServer
+from orchestr8_sqlite.server.descriptors import Descriptors
+from orchestr8_sqlite.server.early import SIGNALS, Opening
+from orchestr8_sqlite.server.parent import watch_parent
 from orchestr8_sqlite.server.stdio import stdio_streams
+from orchestr8_sqlite.server.supply import Supply
 from orchestr8_sqlite.service import Service
-from orchestr8_sqlite.settings import Settings
+from orchestr8_sqlite.settings import ServerSettings
 
 logger = logging.getLogger(__name__)
 
 QUERY_THREADS = 4
-SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
-def run(settings: Settings) -> None:
-    """Serve until input ends or a signal comes."""
-    configure_logging(settings.log_level)
-    anyio.run(_serve, settings)
+def run(settings: ServerSettings, descriptors: Descriptors, opening: Opening, *, fresh_ms: int, parent: int) -> bool:
+    """Serve until input ends, the client is gone or a signal comes; tell whether all requests were answered.
+
+    Args:
+        settings: Which index, and how.
+        descriptors: Where the client is.
+        opening: What was read, and perhaps answered, before.
+        fresh_ms: Milliseconds for which a client may take an answer for current.
+        parent: The process that started this one, without which it will not live on.
+    """
+    return asyncio.run(_serve(settings, descriptors, opening, fresh_ms, parent))
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(
+    settings: ServerSettings, descriptors: Descriptors, opening: Opening, fresh_ms: int, parent: int
+) -> bool:
     stop = asyncio.Event()
     _stop_on_signals(stop)
-    service = Service(settings)
-    with ThreadPoolExecutor(QUERY_THREADS, thread_name_prefix="query") as executor:
-        server = make_server(service, executor)
-        async with stdio_streams(stop) as (incoming, outgoing):
-            logger.info("serving", extra={"version": __version__})
-            await server.run(incoming, outgoing, server.create_initialization_options())
-    service.close()
+    watch_parent(parent, stop.set)
+    if opening.stopping:
+        stop.set()
+    service = Service(settings.base)
+    executor = ThreadPoolExecutor(QUERY_THREADS, thread_name_prefix="query")
+    supply = Supply(settings)
+    server = LibraryServer(service, executor, introduction=opening.introduction, fresh_ms=fresh_ms, ready=supply.ready)
+    gc.freeze()  # what is there now stays: no collection looks at it, and the end need not take it apart
+    async with (
+        supply.kept_up(server.changes.check),
+        stdio_streams(descriptors, stop, opening=opening, at_end=server.changes.close) as streams,
+    ):
+        logger.info("serving", extra={"version": __version__})
+        await server.run(*streams, server.create_initialization_options())
+    all_answered = streams[0].all_answered
+    executor.shutdown(wait=all_answered, cancel_futures=True)
+    if all_answered:
+        service.close()
+    _ignore_signals()
     logger.info("stopped")
+    return all_answered
 
 
 def _stop_on_signals(stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
-    for name in SIGNALS:
-        number = getattr(signal, name, None)
-        if number is None:
-            continue
+    for number in SIGNALS:
         try:
             loop.add_signal_handler(number, stop.set)
         except NotImplementedError:  # Windows
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+
+
+def _ignore_signals() -> None:
+    """Let no further signal disturb the end, which is under way."""
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        with suppress(NotImplementedError):  # Windows
+            loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)

@@ -1,22 +1,20 @@
-"""JSON-RPC lines over standard input and output.
+"""JSON-RPC messages over standard input and output.
 
 The SDK's own transport answers nothing to a line that is no message, and drops the replies that are
 under way when input ends. This one answers every line that asks for an answer, and closes the read
-side only once all requests are answered. It rests on the SDK's public seam: a pair of memory streams.
+side only once all requests are answered. It rests on the SDK's public seam: `Server.run` takes any two
+objects that it can read messages from and send messages to.
 """
 
 import asyncio
 import json
-import os
-import stat
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import Any, Self
 
 import anyio
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -30,189 +28,263 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
-Outgoing = MemoryObjectSendStream[SessionMessage]
-Write = Callable[[bytes], Awaitable[None]]
-
-MAX_LINE = 4 * 1024 * 1024
-"""Bytes of one message; a longer line is answered with an error and skipped."""
+from orchestr8_sqlite.server.descriptors import Descriptors
+from orchestr8_sqlite.server.early import Opening
+from orchestr8_sqlite.server.lines import MAX_LINE, LineReader, LineWriter
 
 GRACE_SECONDS = 5.0
-"""How long requests under way may take once input has ended or a signal came."""
+"""How long, once input has ended, the server may go without finishing any of the requests under way."""
 
+HURRIED_SECONDS = 0.3
+"""How long requests under way may take in all once a signal came or the client is gone."""
 
-READ_CHUNK = 1 << 16
+FLUSH_SECONDS = 0.1
+"""How long a client that does not read is waited for at the very end."""
+
+REPEAT_SECONDS = 0.05
+"""How often requests without an end are looked for at the end: the server may just be about to begin one."""
+
+MOST_IN_FLIGHT = 1000
+"""Requests under way, above which the next one is held back until one is done, or for a second."""
 
 
 @asynccontextmanager
-async def stdio_streams(stop: asyncio.Event) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """Yield the streams that `Server.run` serves; *stop* ends reading as the end of input does.
+async def stdio_streams(
+    descriptors: Descriptors, stop: asyncio.Event, *, opening: Opening, at_end: Callable[[], None] = lambda: None
+) -> AsyncIterator[tuple["Incoming", "Outgoing"]]:
+    """Yield the streams that `Server.run` serves.
 
-    While they are open, file descriptor 0 is empty and 1 leads to standard error, so that neither a
-    stray print nor a stray read can break the protocol.
+    Args:
+        descriptors: Where the client is.
+        stop: Ends reading as the end of input does, but with less patience; set where the client is gone.
+        opening: What was read, and perhaps answered, before.
+        at_end: Called now and then while the last requests are waited for and no further one will
+            come: the place to end those that have no end of their own.
     """
-    with _diverted(0, os.open(os.devnull, os.O_RDONLY)) as stdin, _diverted(1, os.dup(2)) as stdout:
-        to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-        connection = _Connection(await _open_reader(stdin), await _open_writer(stdout), to_server, from_server)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(connection.write_replies, stop)
-            tasks.start_soon(connection.read_until, stop)
-            yield incoming, outgoing
-            stop.set()
+    pending = Pending(stop, at_end)
+    reader, writer = LineReader(opening.taken), LineWriter(gone=stop.set)
+    await writer.open(descriptors)
+    await reader.open(descriptors.read)
 
+    async def hurry() -> None:
+        await stop.wait()
+        reader.stop()
+        writer.hurry()
+        pending.hurry()
 
-@contextmanager
-def _diverted(descriptor: int, diversion: int) -> Iterator[int]:
-    """Yield a duplicate of *descriptor* while *descriptor* itself leads to *diversion*."""
-    private = os.dup(descriptor)
-    os.dup2(diversion, descriptor)
-    os.close(diversion)
+    hurrying = asyncio.ensure_future(hurry())
+    outgoing = Outgoing(writer, pending, repeats=opening.answered)
     try:
-        yield private
+        yield Incoming(reader, outgoing, pending), outgoing
     finally:
-        if os.name == "posix":
-            os.set_blocking(private, True)
-        os.dup2(private, descriptor)
+        hurrying.cancel()
+        await writer.close(FLUSH_SECONDS)
 
 
-async def _open_reader(descriptor: int) -> asyncio.StreamReader:
-    """Return a reader of *descriptor*; files, and whatever a loop cannot poll, are read in a thread."""
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=MAX_LINE, loop=loop)
-    if os.name == "posix" and not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-        await loop.connect_read_pipe(lambda: protocol, os.fdopen(descriptor, "rb", buffering=0, closefd=False))
-        return reader
+class Pending:
+    """The requests that still have to be answered, as a number."""
 
-    def feed() -> None:
-        while chunk := os.read(descriptor, READ_CHUNK):
-            loop.call_soon_threadsafe(reader.feed_data, chunk)
-        loop.call_soon_threadsafe(reader.feed_eof)
+    def __init__(self, stop: asyncio.Event, at_end: Callable[[], None]) -> None:
+        self._stop = stop
+        self._at_end = at_end
+        self._count = 0
+        self._done = asyncio.Event()
+        self._patience = anyio.CancelScope()
+        self.gave_up = False
+        """Whether some were still under way when patience was lost."""
+        self.metadata = ServerMessageMetadata(on_request_unanswered=self._give_up)
+        """Goes with every request, so that one that its sender cancelled is settled, too."""
 
-    threading.Thread(target=feed, name="stdin", daemon=True).start()
-    return reader
+    @property
+    def count(self) -> int:
+        """Return how many there are."""
+        return self._count
+
+    @property
+    def is_hurried(self) -> bool:
+        """Tell whether the server was asked to stop."""
+        return self._stop.is_set()
+
+    def add(self) -> None:
+        """Count a request."""
+        self._count += 1
+
+    def settle(self) -> None:
+        """Take note that a request has its answer, or needs none any more."""
+        self._count -= 1
+        self._done.set()
+        if not self.is_hurried:
+            self._patience.deadline = anyio.current_time() + GRACE_SECONDS
+
+    async def wait_for_one(self) -> None:
+        """Wait until one of them is settled."""
+        self._done.clear()
+        await self._done.wait()
+
+    async def wait_for_all(self) -> None:
+        """Wait until all of them are settled, as long as patience lasts."""
+        if not self.is_hurried:
+            self._patience.deadline = anyio.current_time() + GRACE_SECONDS
+        with self._patience:
+            while self._count:
+                self._at_end()
+                with anyio.move_on_after(REPEAT_SECONDS):
+                    await self.wait_for_one()
+        self.gave_up = self._count > 0
+
+    def hurry(self) -> None:
+        """Lose patience soon."""
+        self._done.set()
+        self._patience.deadline = anyio.current_time() + HURRIED_SECONDS
+
+    async def _give_up(self) -> None:
+        self.settle()
 
 
-async def _open_writer(descriptor: int) -> Write:
-    """Return a function that writes bytes to *descriptor*, waiting while the client does not read."""
-    loop = asyncio.get_running_loop()
-    if os.name != "posix" or stat.S_ISREG(os.fstat(descriptor).st_mode):
+class _Stream:
+    """What the SDK asks of a stream besides its messages."""
 
-        async def write_file(data: bytes) -> None:
-            while data:
-                data = data[os.write(descriptor, data) :]
+    async def aclose(self) -> None:
+        """Leave the descriptor to whoever opened it."""
 
-        return write_file
-    pipe = os.fdopen(descriptor, "wb", buffering=0, closefd=False)
-    transport, protocol = await loop.connect_write_pipe(lambda: asyncio.streams.FlowControlMixin(loop=loop), pipe)
-    writer = asyncio.StreamWriter(transport, protocol, None, loop)
+    async def __aenter__(self) -> Self:
+        return self
 
-    async def write_pipe(data: bytes) -> None:
-        writer.write(data)
-        await writer.drain()
-
-    return write_pipe
-
-
-class _Connection:
-    """Reads messages, writes replies, and knows which requests are still to be answered."""
-
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        write: Write,
-        to_server: MemoryObjectSendStream[SessionMessage | Exception],
-        from_server: MemoryObjectReceiveStream[SessionMessage],
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.aclose()
+
+
+class Outgoing(_Stream):
+    """The messages of the server."""
+
+    def __init__(self, writer: LineWriter, pending: Pending, *, repeats: bool) -> None:
+        """Write to *writer*; where the server *repeats* an answer that the client has, drop that."""
+        self._writer = writer
+        self._pending = pending
+        self._repeats = repeats
+
+    async def send(self, item: SessionMessage) -> None:
+        """Write a message; where it is an answer, its request is settled."""
+        message = item.message
+        if not isinstance(message, JSONRPCResponse | JSONRPCError):
+            await self.write(message)
+            return
+        try:
+            if not self._repeats:
+                await self.write(message)
+            self._repeats = False
+        finally:
+            self._pending.settle()
+
+    async def write(self, message: JSONRPCMessage) -> None:
+        """Write a message; of a client that is gone the SDK hears in its own terms."""
+        try:
+            await self._writer.write(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+        except BrokenPipeError:
+            raise anyio.BrokenResourceError from None
+
+    @property
+    def repeats(self) -> bool:
+        """Tell whether the next answer is one that the client has already."""
+        return self._repeats
+
+
+class Incoming(_Stream):
+    """The messages of the client; ends once input has ended and all its requests are answered."""
+
+    def __init__(self, reader: LineReader, outgoing: Outgoing, pending: Pending) -> None:
         self._reader = reader
-        self._write = write
-        self._to_server = to_server
-        self._from_server = from_server
-        self._pending: set[object] = set()
-        self._answered = asyncio.Event()
+        self._outgoing = outgoing
+        self._pending = pending
 
-    async def read_until(self, stop: asyncio.Event) -> None:
-        """Hand messages to the server until input ends or *stop* is set, then wait for their replies."""
-        reading = asyncio.ensure_future(self._read())
-        stopping = asyncio.ensure_future(stop.wait())
-        await asyncio.wait({reading, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (reading, stopping):
-            task.cancel()
-        with anyio.move_on_after(GRACE_SECONDS):
-            while self._pending:
-                self._answered.clear()
-                await self._answered.wait()
-        await self._to_server.aclose()
+    def __aiter__(self) -> Self:
+        return self
 
-    async def write_replies(self, stop: asyncio.Event) -> None:
-        """Write what the server sends until it closes its stream; a client that is gone sets *stop*."""
-        async with self._from_server:
-            async for message in self._from_server:
-                try:
-                    await self._send(message.message)
-                except ConnectionError:
-                    stop.set()
-                if isinstance(message.message, JSONRPCResponse | JSONRPCError):
-                    self._settle(message.message.id)
-
-    def _settle(self, request_id: object) -> None:
-        self._pending.discard(request_id)
-        self._answered.set()
-
-    async def _read(self) -> None:
-        while line := await self._next_line():
-            if line.strip():
-                await self._take(line)
-
-    async def _next_line(self) -> bytes:
-        """Return the next line, empty at the end of input; a line that is too long is answered and skipped."""
+    async def __anext__(self) -> SessionMessage:
+        await self._hold_back()
         while True:
             try:
-                return await self._reader.readuntil(b"\n")
-            except asyncio.IncompleteReadError as end:
-                return end.partial
-            except asyncio.LimitOverrunError as overrun:
-                await self._skip_line(overrun.consumed)
-                await self._refuse(None, INVALID_REQUEST, f"A message may have at most {MAX_LINE:,} bytes.")
+                line = await self._reader.next()
+            except EOFError:
+                await self._pending.wait_for_all()
+                raise StopAsyncIteration from None
+            message = await self._read(line)
+            if isinstance(message, JSONRPCRequest):
+                self._pending.add()
+                return SessionMessage(message, self._pending.metadata)
+            if message is not None:
+                return SessionMessage(message)
 
-    async def _skip_line(self, consumed: int) -> None:
-        while True:
-            await self._reader.readexactly(consumed)
-            try:
-                await self._reader.readuntil(b"\n")
-            except asyncio.LimitOverrunError as overrun:
-                consumed = overrun.consumed
-            except asyncio.IncompleteReadError:
-                return
-            else:
-                return
+    @property
+    def all_answered(self) -> bool:
+        """Tell whether no request was still under way when waiting came to its end."""
+        return not self._pending.gave_up
 
-    async def _take(self, line: bytes) -> None:
+    async def receive(self) -> SessionMessage:
+        """Return the next message.
+
+        Raises:
+            anyio.EndOfStream: There is none.
+        """
+        try:
+            return await anext(self)
+        except StopAsyncIteration:
+            raise anyio.EndOfStream from None
+
+    async def _hold_back(self) -> None:
+        """Wait while too much is under way, or while the answer that is to be dropped has not come by."""
+        while self._pending.count and self._outgoing.repeats:
+            await self._pending.wait_for_one()
+        if self._pending.count >= MOST_IN_FLIGHT and not self._pending.is_hurried:
+            with anyio.move_on_after(1):
+                await self._pending.wait_for_one()
+
+    async def _read(self, line: bytes | None) -> JSONRPCMessage | None:
+        """Return the message of *line*; None where it held none, and was answered so."""
+        if line is None:
+            await self._refuse(None, INVALID_REQUEST, f"A message may have at most {MAX_LINE:,} bytes.")
+            return None
+        if not line or line.isspace():
+            return None
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValidationError:
             await self._refuse_invalid(line)
-            return
-        if isinstance(message, JSONRPCRequest):
-            self._pending.add(message.id)
-        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._settle((message.params or {}).get("requestId"))
-        await self._to_server.send(SessionMessage(message))
+            return None
+        if isinstance(message, JSONRPCNotification) and b'"id"' in line and _has_id(line):
+            await self._refuse_invalid(line)  # for the SDK it is a notification, for its sender a request
+            return None
+        return message
 
     async def _refuse_invalid(self, line: bytes) -> None:
         try:
-            value: Any = json.loads(line)
+            value: Any = json.loads(line.decode())
         except (ValueError, RecursionError):
             await self._refuse(None, PARSE_ERROR, "The line is not JSON in UTF-8.")
             return
         request_id = value.get("id") if isinstance(value, dict) else None
-        if not isinstance(request_id, str | int) or isinstance(request_id, bool):
+        if not _is_identifier(request_id):
             request_id = None
         await self._refuse(request_id, INVALID_REQUEST, "The line is no JSON-RPC 2.0 request or notification.")
 
     async def _refuse(self, request_id: str | int | None, code: int, message: str) -> None:
-        await self._send(JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message)))
+        error = JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
+        with suppress(anyio.BrokenResourceError):
+            await self._outgoing.write(error)
 
-    async def _send(self, message: JSONRPCMessage) -> None:
-        await self._write(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+
+def _has_id(line: bytes) -> bool:
+    """Tell whether the JSON object of *line* has an id; a number that is too long to be read is one, too."""
+    try:
+        return "id" in json.loads(line)
+    except ValueError:
+        return True
+
+
+def _is_identifier(value: object) -> bool:
+    """Tell whether *value* can be the id of an answer: a number without fraction, or text that UTF-8 can hold."""
+    if isinstance(value, str):
+        return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -20,7 +20,7 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.shared.exceptions import MCPError
 from support import build
 
-from orchestr8_sqlite.server.app import LibraryServer, make_server
+from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.settings import read_settings
 
@@ -59,7 +59,7 @@ def serving(folder: Path) -> Iterator[str]:
     variants = Variants(folder)
     service = Service(read_settings(variants.index))
     with ThreadPoolExecutor(4) as executor, socket.create_server(("127.0.0.1", 0)) as listener:
-        server = make_server(service, executor)
+        server = LibraryServer(service, executor)
         _translate_resources(server)
         _translate_tools(server)
         _change_when_asked(server, variants)

@@ -1,0 +1,39 @@
+"""The two file descriptors of the protocol, out of reach of everything else in the process."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+
+class Descriptors(NamedTuple):
+    """Where messages are read from and where answers are written to."""
+
+    read: int
+    write: int
+
+
+@contextmanager
+def private_descriptors() -> Iterator[Descriptors]:
+    """Yield duplicates of standard input and output, which lead elsewhere as long as the context lasts.
+
+    Meanwhile descriptor 0 is empty and 1 leads to standard error, so that neither a stray print, of
+    Python or of C, nor a stray read can break the protocol. No child process inherits the duplicates.
+    """
+    with _diverted(0, os.open(os.devnull, os.O_RDONLY)) as read, _diverted(1, os.dup(2)) as write:
+        yield Descriptors(read, write)
+
+
+@contextmanager
+def _diverted(descriptor: int, diversion: int) -> Iterator[int]:
+    """Yield a duplicate of *descriptor* while *descriptor* itself leads to *diversion*."""
+    private = os.dup(descriptor)
+    os.dup2(diversion, descriptor)
+    os.close(diversion)
+    try:
+        yield private
+    finally:
+        if os.name == "posix":
+            os.set_blocking(private, True)
+        os.dup2(private, descriptor)
+        os.close(private)

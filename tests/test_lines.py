@@ -1,0 +1,48 @@
+"""Bytes in chunks of any size become the lines that they hold, and no line is too long for memory."""
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestr8_sqlite.server.lines import MAX_LINE, LineReader
+
+
+def read_all(*chunks: bytes, taken: bytes = b"") -> list[bytes | None]:
+    """Return the lines of what arrives in *chunks*."""
+
+    async def read() -> list[bytes | None]:
+        reader = LineReader(taken)
+        for chunk in chunks:
+            reader.data_received(chunk)
+        reader.eof_received()
+        found = []
+        while True:
+            try:
+                found.append(await reader.next())
+            except EOFError:
+                return found
+
+    return asyncio.run(read())
+
+
+@given(chunks=st.lists(st.lists(st.sampled_from([b"\n", b"\r", b"a", b"{}"]), max_size=6).map(b"".join), max_size=6))
+def test_lines_do_not_depend_on_how_they_arrive(chunks: list[bytes]) -> None:
+    whole = b"".join(chunks)
+    expected = whole.split(b"\n")
+    if not expected[-1]:
+        expected.pop()
+    assert read_all(*chunks) == expected
+
+
+def test_what_was_read_before_begins_the_first_line() -> None:
+    assert read_all(b"c\nd", taken=b"ab") == [b"abc", b"d"]
+
+
+def test_longest_line_is_read_and_a_longer_one_is_skipped() -> None:
+    longest = b"x" * MAX_LINE
+    assert read_all(longest + b"\n", longest, b"x\n", b"next\n") == [longest, None, b"next"]
+
+
+def test_longer_line_without_an_end_is_skipped_too() -> None:
+    assert read_all(b"a\n", b"x" * (MAX_LINE + 1)) == [b"a", None]
