@@ -1,4 +1,4 @@
-"""File names → media types, the same on every machine and with every version of Python."""
+"""Files as they go out: media types, the same on every machine and with every version of Python, and text."""
 
 from mimetypes import MimeTypes
 
@@ -66,3 +66,16 @@ def media_type(path: str) -> str | None:
     name = path.rpartition("/")[2]
     suffix = name.rpartition(".")[2].casefold() if "." in name else ""
     return BUNDLED.get(suffix) or OTHERS.get(suffix)
+
+
+def as_text(content: bytes) -> str | None:
+    """Return *content* as the text that encodes to the same bytes, None where it is no UTF-8 text."""
+    try:
+        return None if b"\0" in content else content.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def served_type(name: str, text: str | None) -> str:
+    """Return the media type that a file is served with: what its name tells, else what its content is."""
+    return media_type(name) or (BINARY if text is None else TEXT)

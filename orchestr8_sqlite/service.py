@@ -12,17 +12,19 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from orchestr8_sqlite.bundles import decode, documents_of, file_below, find_bundle, list_skills, mime_type
+from orchestr8_sqlite.bundles import documents_of, file_below, find_bundle, list_skills
 from orchestr8_sqlite.catalog import Catalog, FragmentRow, PromptRow
-from orchestr8_sqlite.documents import Document, share_budget
+from orchestr8_sqlite.documents import Document, hand_out
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.listings import category_list, registry
 from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.mediatypes import as_text, served_type
 from orchestr8_sqlite.memory import Memory
 from orchestr8_sqlite.model import SCHEME, LookupResult, MatchRequest, Mode
 from orchestr8_sqlite.prompts import fill_prompt
 from orchestr8_sqlite.render import one_line, render
 from orchestr8_sqlite.settings import Settings
+from orchestr8_sqlite.skills import is_skill_uri, read_skill_file
 from orchestr8_sqlite.tokens import estimate_tokens
 from orchestr8_sqlite.uris import Listing, Match, Read, fragment_uri, parse_uri
 
@@ -127,12 +129,15 @@ class Service:
         return self._kept(request, answer)
 
     def read(self, uri: str) -> Answer:
-        """Return what *uri* asks for: a fragment, a search, or a list.
+        """Return what *uri* asks for: a fragment, a search, a list, or a file of a skill.
 
         Raises:
             RequestError: The URI is not acceptable.
             UnknownResource: There is no such fragment; the sentence names the nearest.
         """
+        if is_skill_uri(uri):
+            file = read_skill_file(self.catalog, uri)
+            return _file_answer(file.uri, file.content)
         target = parse_uri(uri)
         if isinstance(target, Match):
             return self.search(target.request)
@@ -166,8 +171,8 @@ class Service:
             links = [
                 Link(uri, uri.rpartition("/")[2]) for uri in dict.fromkeys(chain.from_iterable(neighbours.values()))
             ]
-        text, content = share_budget(documents, max_tokens)
-        return Answer(text, estimate_tokens(text), content=content, links=tuple(links))
+        handout = hand_out(documents, max_tokens)
+        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=tuple(links))
 
     def search_skills(self, request: MatchRequest) -> Answer:
         """Return the Agent Skills that answer *request*, by name and what they do."""
@@ -193,9 +198,9 @@ class Service:
         """
         catalog = self.catalog
         documents, binary = documents_of(catalog, find_bundle(catalog, name), files)
-        text, content = share_budget(documents, max_tokens)
-        links = tuple(Link(uri, uri.rpartition("/")[2], mime_type(uri)) for uri in binary)
-        return Answer(text, estimate_tokens(text), content=content, links=links)
+        handout = hand_out(documents, max_tokens)
+        links = tuple(Link(uri, uri.rpartition("/")[2], served_type(uri, None)) for uri in binary)
+        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=links)
 
     def prompt(self, name: str, values: Mapping[str, str]) -> tuple[PromptRow, str]:
         """Return the prompt *name* and its text with *values* put in.
@@ -208,8 +213,9 @@ class Service:
         return prompt, fill_prompt(prompt, values)
 
     def _neighbours(self, uri: str) -> list[str]:
-        target, catalog = parse_uri(uri), self.catalog
-        return catalog.neighbours(find_fragment(catalog, target.id).id) if isinstance(target, Read) else []
+        target, catalog = None if is_skill_uri(uri) else parse_uri(uri), self.catalog
+        fragment = catalog.fragment(target.id) if isinstance(target, Read) else None
+        return catalog.neighbours(fragment.id) if fragment else []
 
     def _kept(self, key: Hashable, make: Callable[[Catalog], Answer]) -> Answer:
         """Return the answer kept for *key* in this generation of the index, made now where none is."""
@@ -220,10 +226,11 @@ class Service:
 
 
 def _file_answer(path: str, content: bytes) -> Answer:
-    text = decode(content)
+    text = as_text(content)
+    mime_type = served_type(path, text)
     if text is None:
-        return Answer("", 0, mime_type=mime_type(path), data=content)
-    return Answer(text, estimate_tokens(text), mime_type=mime_type(path))
+        return Answer("", 0, mime_type=mime_type, data=content)
+    return Answer(text, estimate_tokens(text), mime_type=mime_type)
 
 
 def _whole_text(uri: str, answer: Answer) -> str:

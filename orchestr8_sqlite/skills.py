@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import RequestError, UnknownResource
-from orchestr8_sqlite.mediatypes import BINARY, DIRECTORY, TEXT, media_type
+from orchestr8_sqlite.mediatypes import DIRECTORY, as_text, media_type, served_type
 from orchestr8_sqlite.uris import MAX_URI_LENGTH, PATH_SAFE, decode_segments, fragment_uri
 
 SCHEME = "skill"
@@ -201,8 +201,8 @@ def read_skill_file(catalog: Catalog, uri: str) -> SkillContent:
             raise RequestError(f"{skill_uri(path)} is a directory; list it with resources/directory/read.")
         raise UnknownResource(f"No file of a skill is served at {skill_uri(path)}.{_hint(catalog, path)}")
     content: bytes = rows[0][0]
-    text = _text(content)
-    return SkillContent(skill_uri(path), media_type(path) or (BINARY if text is None else TEXT), content, text)
+    text = as_text(content)
+    return SkillContent(skill_uri(path), served_type(path, text), content, text)
 
 
 def _rows(catalog: Catalog, sql: str, parameters: Mapping[str, object]) -> list[Any]:
@@ -274,10 +274,3 @@ def _hint(catalog: Catalog, path: str) -> str:
     paths = [row[0] for row in _rows(catalog, PATHS_NAMED, parameters) or _rows(catalog, ALL_PATHS, parameters)]
     nearest = get_close_matches(folder, paths, n=SUGGESTIONS, cutoff=0.3)
     return f" Nearest: {', '.join(f'{skill_uri(one)}/{MAIN_FILE}' for one in nearest)}." if nearest else ""
-
-
-def _text(content: bytes) -> str | None:
-    try:
-        return None if b"\0" in content else content.decode("utf-8")
-    except UnicodeDecodeError:
-        return None

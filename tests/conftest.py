@@ -2,14 +2,17 @@
 
 import itertools
 import sqlite3
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from environments import make_environment, pip
 from strategies import open_in_memory
-from support import MakeCatalog, MakeIndex, MakeLibrary, write_files
+from support import Invoke, MakeCatalog, MakeIndex, MakeLibrary, write_files
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.cli import main
 from orchestr8_sqlite.evidence import write_synonyms
 from orchestr8_sqlite.model import Fragment, Library
 from orchestr8_sqlite.wordlists import Synonym
@@ -61,3 +64,46 @@ def make_index() -> Iterator[MakeIndex]:
     yield make
     for catalog in opened:
         catalog.close()
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("dist")
+    pip(Path(sys.executable), "wheel", ".", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder))
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the programs of an environment that holds the wheel and the locked dependencies."""
+    programs = make_environment(tmp_path_factory.mktemp("environment"))
+    pip(programs / "python", "install", "--no-compile", "--require-hashes", "-r", "requirements.txt")
+    pip(programs / "python", "install", "--no-compile", "--no-deps", str(wheel))
+    return programs
+
+
+@pytest.fixture
+def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Invoke:
+    """Return a function that runs the command line in this process: (exit code, stdout, stderr)."""
+
+    def run_command(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["orchestr8-sqlite", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        output = capsys.readouterr()
+        return int(ended.value.code or 0), output.out, output.err
+
+    return run_command
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the empty home folder of a user on Linux who works in the folder `project` below it."""
+    for variable in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "ORCHESTR8_DB"):
+        monkeypatch.delenv(variable, raising=False)
+    folder = tmp_path / "home"
+    (folder / "project").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.chdir(folder / "project")
+    return folder

@@ -230,8 +230,6 @@ def test_a_directory_lists_its_direct_children_as_resources(service: Service, er
         ("resources/directory/read", "skill://pdf/SKILL.md", "skill://pdf/SKILL.md is a file, not a directory"),
         ("resources/directory/read", "skill://none", "No directory is served at skill://none."),
         ("resources/directory/read", "orchestr8://skills", "Not a skill URI"),
-        ("resources/read", "skill://pdf/none.md", "No file of a skill is served at skill://pdf/none.md."),
-        ("resources/read", "skill://Broken/SKILL.md", "No file of a skill is served"),
         ("resources/read", "skill://pdf/%2e%2e/x", "'..'"),
         ("resources/read", "skill://pdf/forms", "is a directory"),
     ],
@@ -244,6 +242,20 @@ def test_what_is_not_served_is_invalid_params_in_every_revision(
             code, message = await connection.refusal(method, uri=uri)
             assert code == -32602
             assert advice in message
+
+    anyio.run(scenario)
+
+
+@pytest.mark.parametrize(("era", "expected"), [("legacy", -32002), ("2026-07-28", -32602)])
+@pytest.mark.parametrize("uri", ["skill://pdf/none.md", "skill://Broken/SKILL.md"])
+def test_file_that_is_not_served_has_the_code_that_the_revision_has_for_resources(
+    service: Service, era: Era, expected: int, uri: str
+) -> None:
+    async def scenario() -> None:
+        async with connected(service, era) as connection:
+            code, message = await connection.refusal("resources/read", uri=uri)
+            assert code == expected
+            assert f"No file of a skill is served at {uri}." in message
 
     anyio.run(scenario)
 

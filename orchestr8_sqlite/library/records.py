@@ -104,7 +104,7 @@ def read_prompt(found: Found, document: Document, source: SourceFile, notes: Not
         version=read_text(document, "version", notes),
         category=category,
         arguments=tuple(_arguments(document, notes)),
-        metadata=json_values(document, SHOWN_KEYS | {"arguments", "name"}),
+        metadata=json_values(document, SHOWN_KEYS | {"name"}),
         body=document.body.text,
         token_estimate=estimate_tokens(document.body.text),
         source=source,

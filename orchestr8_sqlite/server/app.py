@@ -24,7 +24,14 @@ from orchestr8_sqlite.service import Service
 FRESH_MS = 60_000
 """Milliseconds for which a client of 2026-07-28 may take an answer for current; changes are announced besides."""
 
-CACHED_METHODS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
+CACHED_METHODS = (
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+)
 ALL_CHANGE = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
 
 
@@ -72,9 +79,12 @@ class LibraryServer(Server[dict[str, Any]]):
     async def _answer(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Answer a request, log it, and see whether it met a new index."""
         try:
-            return await log_request(ctx, call_next)
+            result = await log_request(ctx, call_next)
         finally:
             self.changes.notice()
+        if ctx.method == "initialize" and isinstance(result, dict):  # the SDK keeps this for newer revisions
+            result["capabilities"]["extensions"] = self.extensions
+        return result
 
 
 def make_server(service: Service, executor: Executor, *, fresh_ms: int = FRESH_MS) -> LibraryServer:

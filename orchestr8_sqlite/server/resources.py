@@ -8,11 +8,9 @@ import mcp_types as types
 from orchestr8_sqlite.catalog import Catalog, FragmentRow
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME
 from orchestr8_sqlite.render import one_line
-from orchestr8_sqlite.server.guard import Context, Guard, note
+from orchestr8_sqlite.server.guard import Context, Guard, note, note_answer
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
-from orchestr8_sqlite.server.skills import read_skill_resource
 from orchestr8_sqlite.service import MARKDOWN, Answer, Service
-from orchestr8_sqlite.skills import is_skill_uri
 
 TOKENS_KEY = "orchestr8/tokens"
 """Key of `_meta` under which a resource tells about how many tokens it has."""
@@ -64,10 +62,8 @@ class Resources:
     ) -> types.ReadResourceResult:
         """Return the text behind a URI, or the raw file of a skill."""
         note(uri=one_line(params.uri, DESCRIPTION_LENGTH))
-        if is_skill_uri(params.uri):
-            return await self._guard.run(context, lambda: read_skill_resource(self._service.catalog, params.uri))
         answer: Answer = await self._guard.run(context, lambda: self._service.read(params.uri))
-        note(tokens=answer.tokens)
+        note_answer(answer)
         return types.ReadResourceResult(contents=[_contents(params.uri, answer)])
 
 

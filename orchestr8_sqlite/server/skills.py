@@ -4,9 +4,6 @@ Their results have the shape of revision 2026-07-28, in which the extension is s
 the error codes. Source: stable specification of io.modelcontextprotocol/skills.
 """
 
-import base64
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Literal
 
 import mcp_types as types
@@ -16,7 +13,6 @@ from pydantic import BaseModel
 
 from orchestr8_sqlite import skills
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.render import one_line
 from orchestr8_sqlite.server.guard import Context, Guard, note
 from orchestr8_sqlite.server.identity import EXTENSIONS
@@ -103,31 +99,6 @@ def serve_skills(server: Server[dict[str, Any]], service: Service, guard: Guard,
     server.extensions.update(EXTENSIONS)
 
 
-def read_skill_resource(catalog: Catalog, uri: str) -> types.ReadResourceResult:
-    """Return the raw file at the skill URI *uri*: as text where it is UTF-8, else as a blob.
-
-    Raises:
-        RequestError: There is no such file.
-    """
-    with _one_code():
-        found = skills.read_skill_file(catalog, uri)
-    if found.text is not None:
-        contents = types.TextResourceContents(uri=uri, mime_type=found.mime_type, text=found.text)
-        return types.ReadResourceResult(contents=[contents])
-    blob = base64.b64encode(found.content).decode()
-    binary = types.BlobResourceContents(uri=uri, mime_type=found.mime_type, blob=blob)
-    return types.ReadResourceResult(contents=[binary])
-
-
-@contextmanager
-def _one_code() -> Iterator[None]:
-    """Make what is unknown a wrong parameter: the extension has one code for both, older revisions have two."""
-    try:
-        yield
-    except UnknownResource as problem:
-        raise RequestError(str(problem)) from None
-
-
 def _list_skills(catalog: Catalog, params: PaginatedRequestParams, fresh_ms: int) -> ListSkillsResult:
     pages = Pages("skills", catalog.generation)
     entries = skills.list_skills(catalog, after=pages.after(params) or "", limit=PAGE_SIZE)
@@ -147,8 +118,7 @@ def _get_skill(catalog: Catalog, uri: str, fresh_ms: int) -> GetSkillResult:
 
 def _read_directory(catalog: Catalog, params: ReadDirectoryParams, fresh_ms: int) -> ReadDirectoryResult:
     pages = Pages(f"directory {skills.parse_skill_uri(params.uri)}", catalog.generation)
-    with _one_code():
-        entries = skills.read_directory(catalog, params.uri, after=pages.after(params) or "", limit=PAGE_SIZE + 1)
+    entries = skills.read_directory(catalog, params.uri, after=pages.after(params) or "", limit=PAGE_SIZE + 1)
     return ReadDirectoryResult(
         resources=[_resource(entry) for entry in entries[:PAGE_SIZE]],
         next_cursor=pages.next_cursor([entry.segment for entry in entries]),
