@@ -586,13 +586,10 @@ def test_a_path_is_given_once_even_where_the_skill_around_is_not_offered(make_li
 
 def test_front_matter_is_kept_verbatim_in_the_order_of_its_author(make_library: MakeLibrary, tmp_path: Path) -> None:
     front = (
-        (
-            "zeta: null\nname: pdf\nlicense: MIT\ndescription: >-\n  Fills\n  forms\nupdated: 2026-01-31\n"
-            "at: 2026-01-31T10:00:00+02:00\ncount: 7\nratio: 1.50\nlow: .inf\nflag: yes\ntext: '007'\n"
-            "list: [1, two, null, {b: 1, a: 2}]\nmetadata:\n  z: last\n  a: 'first'\n"
-        )
-        + "huge: 0x"
-        + "f" * 5000
+        "zeta: null\nname: pdf\nlicense: MIT\ndescription: >-\n  Fills\n  forms\nupdated: 2026-01-31\n"
+        "at: 2026-01-31T10:00:00+02:00\ncount: 7\nratio: 1.50\nlow: .inf\nflag: yes\ntext: '007'\n"
+        "list: [1, two, null, {b: 1, a: 2}]\nmetadata:\n  z: last\n  a: 'first'\n"
+        f"huge: 0x{'f' * 5000}"
     )
     index = build(make_library({"skills/pdf/SKILL.md": markdown(front)}), tmp_path / "index.db")
     [(path, stored)] = rows(index, "SELECT path, frontmatter FROM skill")
