@@ -572,12 +572,25 @@ def test_two_skills_whose_paths_are_the_same_are_not_both_offered(make_library: 
     assert [note.code for note in library.diagnostics] == ["skill-path"]
 
 
+def test_a_path_is_given_once_even_where_the_skill_around_is_not_offered(make_library: MakeLibrary) -> None:
+    inner = markdown("name: sign\ndescription: Signs PDF files")
+    library = read_library(
+        [
+            make_library({"pdf/SKILL.md": markdown("name: other\ndescription: x"), "pdf/skills/sign/SKILL.md": inner}),
+            make_library({"skills/pdf/skills/sign/SKILL.md": inner}),
+        ]
+    )
+    assert offered(library) == {"skills/pdf/sign": "pdf/skills/sign"}
+    assert [note.code for note in library.diagnostics] == ["skill-name", "skill-path"]
+
+
 def test_front_matter_is_kept_verbatim_in_the_order_of_its_author(make_library: MakeLibrary, tmp_path: Path) -> None:
     front = (
         "zeta: null\nname: pdf\nlicense: MIT\ndescription: >-\n  Fills\n  forms\nupdated: 2026-01-31\n"
-        "at: 2026-01-31T10:00:00+02:00\ncount: 7\nratio: 1.50\nlow: .inf\non: yes\ntext: '007'\n"
+        "at: 2026-01-31T10:00:00+02:00\ncount: 7\nratio: 1.50\nlow: .inf\nflag: yes\ntext: '007'\n"
         "list: [1, two, null, {b: 1, a: 2}]\nmetadata:\n  z: last\n  a: 'first'\n"
-    ).replace("on: yes", "flag: yes")
+        f"huge: 0x{'f' * 5000}"
+    )
     index = build(make_library({"skills/pdf/SKILL.md": markdown(front)}), tmp_path / "index.db")
     [(path, stored)] = rows(index, "SELECT path, frontmatter FROM skill")
     assert path == "pdf"
@@ -595,6 +608,7 @@ def test_front_matter_is_kept_verbatim_in_the_order_of_its_author(make_library: 
         "text": "007",
         "list": [1, "two", None, {"b": 1, "a": 2}],
         "metadata": {"z": "last", "a": "first"},
+        "huge": "0x" + "f" * 5000,
     }
     assert stored == json.dumps(expected)
 

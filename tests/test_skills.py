@@ -1,6 +1,7 @@
 """`skill://` URIs, entries, folders and files of an index: what SEP-2640 asks of a server, without the protocol."""
 
 import hashlib
+import itertools
 import json
 import random
 import re
@@ -39,7 +40,7 @@ FILES: dict[str, bytes] = {
     "skills/pdf/LICENSE": b"MIT",
     "skills/pdf/forms/a b.md": b"caf\xc3\xa9",
     "skills/pdf/forms/deep/x.json": b"{}",
-    "skills/pdf/logo.png": b"\x89PNG\0\xff",
+    "skills/pdf/logo.png": b"PNG\0",
     "skills/pdf/skills/sign/SKILL.md": SIGN,
     "skills/pdf/skills/sign/key#1?.txt": b"k",
     "skills/acme/billing/refunds/SKILL.md": REFUNDS,
@@ -139,11 +140,12 @@ def test_a_file_is_text_where_it_is_utf_8_and_has_the_type_of_its_name(
 
 
 def test_pages_of_skills_hold_each_skill_once(catalog: Catalog) -> None:
-    paths: list[str] = []
-    while page := list_skills(catalog, after=paths[-1] if paths else "", limit=1):
-        paths += [entry.path for entry in page]
-        assert skill_follows(catalog, paths[-1]) == (len(paths) < 3)
-    assert paths == [entry.path for entry in list_skills(catalog)]
+    paths = ["", *[entry.path for entry in list_skills(catalog)]]
+    for after, path in itertools.pairwise(paths):
+        assert [entry.path for entry in list_skills(catalog, after=after, limit=1)] == [path]
+        assert skill_follows(catalog, after)
+    assert list_skills(catalog, after=paths[-1]) == []
+    assert not skill_follows(catalog, paths[-1])
 
 
 def test_a_page_ends_before_the_files_of_its_skills_are_too_many(
@@ -199,15 +201,17 @@ def test_children_have_their_metadata_and_a_skill_file_that_of_its_skill(catalog
         "skill://pdf/SKILL.md", "SKILL.md", "pdf", "text/markdown", size=len(PDF), description="Fills PDF forms"
     )
     assert children["SKILL.md"] == main
-    assert children["logo.png"] == DirectoryEntry("skill://pdf/logo.png", "logo.png", "logo.png", "image/png", size=6)
+    assert children["logo.png"] == DirectoryEntry("skill://pdf/logo.png", "logo.png", "logo.png", "image/png", size=4)
     assert children["LICENSE"].mime_type is None
+    nested = {entry.segment: entry for entry in read_directory(catalog, "skill://pdf/skills/sign")}
+    assert (nested["SKILL.md"].name, nested["SKILL.md"].description) == ("sign", "Signs PDF files")
 
 
 def test_pages_of_a_directory_hold_each_child_once(catalog: Catalog) -> None:
-    children: list[str] = []
-    while page := read_directory(catalog, "skill://pdf", after=children[-1] if children else "", limit=2):
-        children += [entry.segment for entry in page]
-    assert children == ["LICENSE", "SKILL.md", "forms", "logo.png", "skills"]
+    children = ["LICENSE", "SKILL.md", "forms", "logo.png", "skills"]
+    for start, after in ((0, ""), (2, "SKILL.md"), (4, "logo.png"), (5, "skills")):
+        page = read_directory(catalog, "skill://pdf", after=after, limit=2)
+        assert [entry.segment for entry in page] == children[start : start + 2]
 
 
 @pytest.mark.parametrize(
@@ -276,6 +280,7 @@ def test_escapes_are_decoded_exactly_once(catalog: Catalog, uri: str) -> None:
             r"No skill is served at skill://pdff/SKILL\.md\. Nearest: skill://pdf/SKI",
         ),
         (get_skill, "skill://refunds/SKILL.md", "Nearest: skill://acme/billing/refunds/SKILL.md"),
+        (get_skill, "skill://pdf/LICENSE", "No skill is served at skill://pdf/LICENSE"),
         (get_skill, "skill://pdf", "skills/get of skill://pdf/SKILL.md"),
         (get_skill, "skill://pdf/forms/a%20b.md", "skills/get of skill://pdf/SKILL.md"),
         (get_skill, "skill://Broken/SKILL.md", "no Agent Skill to offer; read orchestr8://skills/Broken instead"),

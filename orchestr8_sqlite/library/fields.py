@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import date, datetime
+from datetime import date
 
 import yaml
 
@@ -14,6 +14,7 @@ TEXT_TAG = "tag:yaml.org,2002:str"
 NULL_TAG = "tag:yaml.org,2002:null"
 MAX_JSON_VALUES = 10_000
 MAX_JSON_DEPTH = 20
+MAX_JSON_BITS = 1024
 """Bounds of one front matter kept as JSON; aliases can make a small file unfold without end."""
 
 
@@ -117,11 +118,11 @@ def _json(value: object, budget: Iterator[int], depth: int = 0) -> object:
         return {str(key): _json(item, budget, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
         return [_json(item, budget, depth + 1) for item in value]
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+    if isinstance(value, int):
+        return value if value.bit_length() <= MAX_JSON_BITS else hex(value)
+    if value is None or isinstance(value, str) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    return str(value)
+    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def _distinct(items: Iterable[str], name: str, line: int, notes: Notes) -> tuple[str, ...]:

@@ -9,12 +9,7 @@ from collections.abc import Iterator
 import yaml
 from yaml.constructor import SafeConstructor
 
-from orchestr8_sqlite.library.fields import TEXT_TAG
-
-MAX_VALUES = 10_000
-MAX_DEPTH = 20
-MAX_BITS = 1024
-"""Bounds of a front matter that is handed on as JSON; aliases can make a small file unfold without end."""
+from orchestr8_sqlite.library.fields import MAX_JSON_BITS, MAX_JSON_DEPTH, MAX_JSON_VALUES, TEXT_TAG
 
 CONSTRUCTOR = SafeConstructor()
 READERS = {
@@ -35,7 +30,7 @@ def verbatim_fields(mapping: yaml.MappingNode) -> dict[str, object]:
     Raises:
         NotJson: A key is no text or given twice, or the values are too many or too deep.
     """
-    return _fields(mapping, iter(range(MAX_VALUES)), 1)
+    return _fields(mapping, iter(range(MAX_JSON_VALUES)), 1)
 
 
 def _fields(mapping: yaml.MappingNode, budget: Iterator[int], depth: int) -> dict[str, object]:
@@ -49,8 +44,8 @@ def _fields(mapping: yaml.MappingNode, budget: Iterator[int], depth: int) -> dic
 
 
 def _value(node: yaml.Node, budget: Iterator[int], depth: int) -> object:
-    if depth > MAX_DEPTH or next(budget, None) is None:
-        raise NotJson(f"holds more than {MAX_VALUES:,} values or {MAX_DEPTH} levels")
+    if depth > MAX_JSON_DEPTH or next(budget, None) is None:
+        raise NotJson(f"holds more than {MAX_JSON_VALUES:,} values or {MAX_JSON_DEPTH} levels")
     if isinstance(node, yaml.MappingNode):
         return _fields(node, budget, depth + 1)
     if isinstance(node, yaml.SequenceNode):
@@ -72,6 +67,6 @@ def _scalar(node: yaml.ScalarNode) -> object:
         return str(node.value)
     value: object = reader(node)
     unspeakable = isinstance(value, float) and not math.isfinite(value)
-    if unspeakable or (isinstance(value, int) and value.bit_length() > MAX_BITS):
+    if unspeakable or (isinstance(value, int) and value.bit_length() > MAX_JSON_BITS):
         return str(node.value)
     return value
