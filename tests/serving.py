@@ -57,9 +57,12 @@ Ask = Callable[..., Message]
 @contextmanager
 def asking(index: Path, revision: str = MODERN) -> Iterator[Ask]:
     """Yield a function that asks a server over *index* and waits for the answer."""
-    with serving(index) as (_, server), start_blocking_portal() as portal:
-        with portal.wrap_async_context_manager(wired(server, revision)) as wire:
-            yield lambda method, **params: portal.call(partial(wire.ask, method, **params))
+    with (
+        serving(index) as (_, server),
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(wired(server, revision)) as wire,
+    ):
+        yield lambda method, **params: portal.call(partial(wire.ask, method, **params))
 
 
 def call(ask: Ask, tool: str, **arguments: object) -> Message:
@@ -90,11 +93,15 @@ def text_of(content: object) -> str:
 
 
 class Wire:
-    """A client that speaks *revision* in messages of its own; `heard` holds the notifications that came."""
+    """A client that speaks *revision* in messages of its own.
+
+    `heard` holds the notifications that came, `greeting` the answer to the handshake.
+    """
 
     def __init__(self, revision: str, streams: MessageStream) -> None:
         self.revision = revision
         self.heard: list[Message] = []
+        self.greeting: Message = {}
         self._incoming, self._outgoing = streams
         self._replies: dict[object, Message] = {}
         self._came = anyio.Event()
@@ -164,12 +171,17 @@ class Wire:
 @asynccontextmanager
 async def wired(server: LibraryServer, revision: str) -> AsyncIterator[Wire]:
     """Yield a client of *server* that has shaken hands, where its revision does so."""
-    async with create_client_server_memory_streams() as (ours, (server_in, server_out)), anyio.create_task_group() as tasks:
+    async with (
+        create_client_server_memory_streams() as (ours, (server_in, server_out)),
+        anyio.create_task_group() as tasks,
+    ):
         tasks.start_soon(server.run, server_in, server_out, server.create_initialization_options())
         wire = Wire(revision, ours)
         await tasks.start(wire.receive)
         if revision != MODERN:
-            await wire.result("initialize", protocolVersion=revision, capabilities={}, clientInfo=CLIENT)
+            wire.greeting = await wire.result(
+                "initialize", protocolVersion=revision, capabilities={}, clientInfo=CLIENT
+            )
             await wire.tell("notifications/initialized")
         yield wire
         await wire.leave()

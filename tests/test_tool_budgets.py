@@ -66,7 +66,9 @@ def test_search_keeps_its_budget_in_both_forms(
     assert_within(call(ask, "search", **arguments), budget)
 
 
-@pytest.mark.xfail(strict=True, reason="the sentence that nothing fits is kept within a budget as text by estimate only")
+@pytest.mark.xfail(
+    strict=True, reason="the sentence that nothing fits is kept within a budget as text by estimate only"
+)
 @settings(max_examples=40, deadline=None)
 @example(query=UNKNOWN[0], mode="index", budget=20, explain=False)
 @example(query=UNKNOWN[0], mode="catalog", budget=55, explain=False)
