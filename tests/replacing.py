@@ -67,7 +67,7 @@ class Index:
 
     def become(self, name: str) -> None:
         """Put another index in its place, as a build does."""
-        shutil.copy(self._variants[name], self.path.with_suffix(".new")).replace(self.path)
+        Path(shutil.copy(self._variants[name], self.path.with_suffix(".new"))).replace(self.path)
 
 
 @asynccontextmanager

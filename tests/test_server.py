@@ -8,10 +8,9 @@ import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
 from serving import HANDSHAKE, MODERN, Era, both_eras, connected, text_of
-from support import MakeLibrary, build, markdown, write_files
+from support import build, markdown, write_files
 from tokenizer import true_tokens
 
-from orchestr8_sqlite.server.paging import PAGE_SIZE
 from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.settings import Settings
 
@@ -85,38 +84,6 @@ def test_resources_are_the_registry_the_categories_and_every_fragment(service: S
                 content = (await client.read_resource(resource.uri)).contents[0]
                 if resource.size is not None:
                     assert len(text_of(content).encode()) == resource.size
-
-    anyio.run(scenario)
-
-
-def test_pages_hold_every_resource_once(make_library: MakeLibrary, tmp_path: Path) -> None:
-    names = [f"skill-{number:03}" for number in range(2 * PAGE_SIZE + 7)]
-    root = make_library({f"skills/{name}.md": f"# {name}\n\nText.\n" for name in names})
-    service = Service(Settings(build(root, tmp_path / "index.db"), "info", 10))
-
-    async def scenario() -> list[str]:
-        uris: list[str] = []
-        async with connected(service, MODERN) as client:
-            cursor = None
-            while True:
-                page = await client.list_resources(cursor=cursor)
-                uris += [resource.uri for resource in page.resources]
-                cursor = page.next_cursor
-                if cursor is None:
-                    return uris
-
-    uris = anyio.run(scenario)
-    service.close()
-    assert uris[2:] == [f"orchestr8://skills/{name}" for name in names]
-
-
-@pytest.mark.parametrize("cursor", ["", "x", "bm9wZQ==", "W10="])
-def test_foreign_cursor_is_refused(service: Service, cursor: str) -> None:
-    async def scenario() -> None:
-        async with connected(service, MODERN) as client:
-            with pytest.raises(MCPError, match="list again without it") as caught:
-                await client.list_resources(cursor=cursor)
-            assert caught.value.code == -32602
 
     anyio.run(scenario)
 

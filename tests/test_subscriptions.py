@@ -110,8 +110,12 @@ async def test_client_that_is_gone_disturbs_nobody(server: LibraryServer, index:
         assert await told(server, stays) == [RESOURCES, f"{UPDATED} orchestr8://skills/retry"]
 
 
-async def test_handshake_announces_what_may_change(server: LibraryServer) -> None:
-    async with wired(server, HANDSHAKES[3]) as wire:
+@pytest.mark.parametrize("revision", HANDSHAKES)
+async def test_handshake_agrees_on_the_revision_and_announces_what_may_change(
+    server: LibraryServer, revision: str
+) -> None:
+    async with wired(server, revision) as wire:
+        assert wire.greeting["protocolVersion"] == revision
         capabilities = wire.greeting["capabilities"]
         assert capabilities["resources"] == {"subscribe": True, "listChanged": True}
         assert capabilities["prompts"] == {"listChanged": True}
