@@ -189,7 +189,7 @@ FILES = {
     "skills/reading.md": markdown("tags: [books]\nuseWhen: [Reading a book]"),
     "agents/api.md": markdown("tags: [rest]\nuseWhen: [Designing a REST API]"),
     "prompts/workflows/review.md": PROMPT,
-    **{f"guides/g{n:03}.md": f"# G{n}\n\nText.\n" for n in range(105)},
+    "guides/many.md": markdown(f"useWhen: [{', '.join(f'Case {n:03}' for n in range(105))}]"),
 }
 MATCH = "{?query,mode,categories,tags,maxResults,maxTokens,minScore,ranker,explain}"
 
@@ -246,8 +246,8 @@ def test_category_that_was_chosen_before_decides_which_names_follow(ask: Ask, ca
 
 
 def test_more_than_100_values_are_counted_and_said_to_be_more(ask: Ask) -> None:
-    found = complete(ask, template("guides/{+name}"), "name", "")
-    assert found == {"values": [f"g{n:03}" for n in range(100)], "total": 105, "hasMore": True}
+    found = complete(ask, template(f"guides/match{MATCH}"), "query", "case")
+    assert found == {"values": [f"Case {n:03}" for n in range(100)], "total": 105, "hasMore": True}
 
 
 @pytest.mark.parametrize(

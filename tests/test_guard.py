@@ -34,7 +34,7 @@ def revision(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def ask(index: Path, revision: str) -> Iterator[Ask]:
     with asking(index, revision) as ask:
         yield ask

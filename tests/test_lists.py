@@ -44,7 +44,8 @@ def ask(request: pytest.FixtureRequest, built: Path) -> Iterator[Ask]:
 
 def pages(ask: Ask, method: str, name: str) -> list[list[Message]]:
     """Return the entries of each page of a list."""
-    found, params = [], {}
+    found: list[list[Message]] = []
+    params: Message = {}
     while True:
         result = ask(method, **params)["result"]
         found.append(result[name])
