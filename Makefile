@@ -11,7 +11,7 @@ BUNDLED := orchestr8_sqlite/bundled.db
 SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.txt')
 QUERY ?= retry a flaky API call with exponential backoff
 
-.PHONY: help run test test-slow check format docs bench eval wheel lock clean
+.PHONY: help run test test-slow check format docs bench eval wheel mcpb lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,14 @@ eval: $(VENV)/dev.stamp ## Measure the ranking on judged queries and renew docs/
 
 wheel: $(VENV)/dev.stamp ## Build the wheel with the bundled index into dist/
 	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir dist
+
+mcpb: $(VENV)/dev.stamp ## Pack the bundle for Claude Desktop, with the bundled index, into dist/; needs npx
+	rm -rf dist/mcpb
+	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir dist/mcpb
+	cp mcpb/manifest.json mcpb/pyproject.toml mcpb/server.py LICENSE dist/mcpb/
+	$(MCPB) validate dist/mcpb/manifest.json
+	$(MCPB) pack dist/mcpb dist/orchestr8-sqlite.mcpb
+MCPB := npx --yes @anthropic-ai/mcpb@2
 
 lock: ## Renew the lock files; needs uv
 	uv pip compile pyproject.toml --group build $(LOCK) -o requirements.txt

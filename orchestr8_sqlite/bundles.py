@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import mimetypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +9,10 @@ from typing import Any
 from orchestr8_sqlite.catalog import Catalog, FragmentRow
 from orchestr8_sqlite.documents import Document
 from orchestr8_sqlite.errors import RequestError, UnknownResource
+from orchestr8_sqlite.mediatypes import as_text
 from orchestr8_sqlite.model import LookupResult
-from orchestr8_sqlite.render import compact_json, one_line, render
-from orchestr8_sqlite.tokens import fits
+from orchestr8_sqlite.render import one_line, render
+from orchestr8_sqlite.tokens import compact_json, fits
 from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
 
 SKILL_FILE = "SKILL.md"
@@ -20,9 +20,6 @@ ALL_FILES = "*"
 DESCRIPTION_LENGTH = 160
 LISTED_FILES = 40
 SUGGESTIONS = 3
-
-TYPES = mimetypes.MimeTypes()
-TYPES.add_type("text/markdown", ".md")
 
 SKILLS_NAMED = """
 SELECT f.path FROM fragment f
@@ -94,7 +91,7 @@ def documents_of(catalog: Catalog, bundle: Bundle, wanted: Sequence[str]) -> tup
             hint = f"Nearest: {', '.join(nearest)}." if nearest else f"It has {len(known)} files besides SKILL.md."
             raise RequestError(f"The skill {bundle.skill.name!r} has no file {one_line(path)!r}. {hint}")
     chosen = known if ALL_FILES in wanted else sorted(set(wanted))
-    texts = {path: decode(_rows(catalog, CONTENT, id=bundle.skill.id, path=path)[0][0]) for path in chosen}
+    texts = {path: as_text(_rows(catalog, CONTENT, id=bundle.skill.id, path=path)[0][0]) for path in chosen}
     documents = [Document(bundle.skill.uri, catalog.body(bundle.skill.id) + _list_of(bundle, texts))]
     documents += [Document(bundle.uri(path), text) for path, text in texts.items() if text is not None]
     return documents, [bundle.uri(path) for path, text in texts.items() if text is None]
@@ -106,20 +103,6 @@ def file_below(catalog: Catalog, path: str) -> bytes | None:
     splits = [("/".join(parts[:cut]), "/".join(parts[cut:])) for cut in range(2, len(parts))]
     rows = _rows(catalog, FILE_BELOW, splits=json.dumps(splits, ensure_ascii=False))
     return bytes(rows[0][0]) if rows else None
-
-
-def mime_type(path: str) -> str:
-    """Return the MIME type that a file's name tells, the same on every machine."""
-    return TYPES.guess_type(path)[0] or "application/octet-stream"
-
-
-def decode(content: bytes) -> str | None:
-    """Return *content* as text, None for what is no UTF-8 text."""
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        return None
-    return None if "\0" in text else text
 
 
 def list_skills(catalog: Catalog, result: LookupResult) -> tuple[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME, Mode, Ranker
-from orchestr8_sqlite.parameters import parse_category
+from orchestr8_sqlite.parameters import fold_tag, parse_category
 
 MOST_VALUES = 100
 """Values of one completion. Source: the protocol's schema, CompleteResult."""
@@ -29,6 +29,15 @@ SELECT f.uri, count(*) OVER ()
   FROM fragment f
  WHERE f.uri LIKE :part ESCAPE '\\' AND (:category IS NULL OR f.category = :category)
  ORDER BY f.uri NOT LIKE :start ESCAPE '\\', f.uri LIMIT :limit
+"""
+
+DECLARED_VALUES = """
+SELECT value.atom
+  FROM prompt p, json_each(p.metadata, '$.arguments') argument, json_each(argument.value) field,
+       json_each(iif(field.type = 'array', field.value, '[]')) value
+ WHERE p.name = :prompt AND json_type(p.metadata, '$.arguments') = 'array' AND argument.type = 'object'
+   AND json_extract(argument.value, '$.name') = :name AND field.key IN ('choices', 'enum', 'values', 'options')
+   AND value.type IN ('text', 'integer', 'real')
 """
 
 FIXED = {
@@ -73,13 +82,26 @@ def complete_parameter(catalog: Catalog, name: str, value: str, *, category: str
     return Completion(tuple(f"{given}{comma}{choice}" for choice in found.values), found.total)
 
 
-def complete_argument(catalog: Catalog, name: str, value: str) -> Completion:
-    """Return what may complete *value* as the prompt argument *name*; nothing where the name tells nothing."""
+def complete_argument(catalog: Catalog, prompt: str, name: str, value: str) -> Completion:
+    """Return what may complete *value* as the argument *name* of *prompt*.
+
+    That is what its author offers as `choices` (or `enum`, `values`, `options`), else what the name tells, else nothing.
+    """
+    offered = _offered(catalog, prompt, name)
+    if offered:
+        return _choose([choice for choice in offered if choice.casefold().startswith(value.casefold())], "")
     folded = name.strip().casefold()
     try:
         return complete_parameter(catalog, "name", value, category=parse_category(folded))
     except RequestError:
         return complete_parameter(catalog, OF_PROMPTS.get(folded, folded), value)
+
+
+def _offered(catalog: Catalog, prompt: str, name: str) -> list[str]:
+    """Return the values that the front matter of *prompt* lists for its argument *name*."""
+    with catalog.reading():
+        rows = catalog.db.execute(DECLARED_VALUES, {"prompt": prompt, "name": name}).fetchall()
+    return [str(atom) for (atom,) in rows]
 
 
 def _choose(choices: list[str] | tuple[str, ...], begun: str) -> Completion:
@@ -88,7 +110,8 @@ def _choose(choices: list[str] | tuple[str, ...], begun: str) -> Completion:
 
 
 def _tags(catalog: Catalog, begun: str, given: list[str], category: str | None) -> Completion:
-    return _select(catalog, TAGS_MATCHING, begun.strip(), category=category, given=json.dumps(given))
+    folded = json.dumps([fold_tag(tag) for tag in given])
+    return _select(catalog, TAGS_MATCHING, fold_tag(begun), category=category, given=folded)
 
 
 def _names(catalog: Catalog, begun: str, category: str) -> Completion:

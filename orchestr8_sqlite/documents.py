@@ -1,17 +1,15 @@
 """Texts that are handed out together, as Markdown and as JSON, within one token budget."""
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orchestr8_sqlite.render import compact_json, one_line
+from orchestr8_sqlite.render import one_line
 from orchestr8_sqlite.sections import cut_to_budget, fair_shares, shorten
-from orchestr8_sqlite.tokens import HEADROOM, estimate_tokens
+from orchestr8_sqlite.tokens import HEADROOM, compact_json, estimate_tokens, fits, sent_tokens
 
 SEPARATOR = "\n\n---\n\n"
-
-TRIES = 4
-"""Times that texts are cut anew where their JSON, which escapes line ends, is over the budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,37 +34,52 @@ class Document:
         def note(sections: int, tokens: int) -> str:
             return f"[cut: {sections} sections, ~{tokens} tokens left out; whole text: load {self.uri}]"
 
-        return replace(self, text=cut_to_budget(self.text, (), share, note))
+        return replace(self, text=cut_to_budget(self.text, (), share, note, sent_tokens))
 
 
-def share_budget(documents: Sequence[Document], max_tokens: int | None) -> tuple[str, dict[str, Any]]:
-    """Return *documents* as Markdown and as JSON, each form within *max_tokens* where a budget is given."""
+@dataclass(frozen=True, slots=True)
+class Handout:
+    """Documents in both forms."""
+
+    text: str
+    content: dict[str, Any]
+
+    def fits(self, max_tokens: int) -> bool:
+        """Tell whether both forms keep a promise of *max_tokens*."""
+        return fits(self.text, max_tokens) and fits(compact_json(self.content), max_tokens)
+
+
+def hand_out(documents: Sequence[Document], max_tokens: int | None) -> Handout:
+    """Return *documents* in both forms, each within *max_tokens* where a budget is given.
+
+    What is too long is cut at section boundaries; where even that is too much, the last documents are left out.
+    """
     if max_tokens is None:
-        return _joined(documents), _content(documents)
-    budget = max_tokens / HEADROOM
-    for _ in range(TRIES):
-        kept = _cut(documents, budget)
-        content = _content(kept)
-        over = estimate_tokens(compact_json(content)) * HEADROOM / max_tokens
-        if over <= 1:
-            break
-        budget = 0.98 * budget / over
-    else:
-        content = {"documents": []}
-    return shorten(_joined(kept), max_tokens), content
+        return _handout(documents, "")
+    sizes = [sent_tokens(document.text) for document in documents]
+
+    def of_first(count: int) -> Handout:
+        left_out = len(documents) - count
+        note = f"[left out: {left_out} texts; load fewer at once or raise maxTokens]" if left_out else ""
+        empty = _handout([replace(document, text="") for document in documents[:count]], note)
+        frame = max(estimate_tokens(empty.text), estimate_tokens(compact_json(empty.content)))
+        shares = fair_shares(sizes[:count], max_tokens / HEADROOM - frame)
+        return _handout([d.cut(share) for d, share in zip(documents, shares, strict=False)], note)
+
+    for count in (len(documents), _most(of_first, len(documents), max_tokens)):
+        handout = of_first(count)
+        if handout.fits(max_tokens):
+            return handout
+    note = shorten(handout.text, max_tokens / 2)
+    return Handout(note, {"documents": [], "note": note} if note else {"documents": []})
 
 
-def _cut(documents: Sequence[Document], budget: float) -> list[Document]:
-    heads = sum(estimate_tokens(document.head) for document in documents) if len(documents) > 1 else 0
-    shares = fair_shares([estimate_tokens(document.text) for document in documents], budget - heads)
-    return [document.cut(share) for document, share in zip(documents, shares, strict=True)]
+def _most(of_first: Callable[[int], Handout], most: int, max_tokens: int) -> int:
+    """Return for how many of the documents at most, none of *most* itself, there is room."""
+    return max(0, bisect_left(range(1, most), True, key=lambda count: not of_first(count).fits(max_tokens)))
 
 
-def _joined(documents: Sequence[Document]) -> str:
-    if len(documents) == 1:
-        return documents[0].text
-    return SEPARATOR.join(f"{document.head}{document.text}" for document in documents)
-
-
-def _content(documents: Sequence[Document]) -> dict[str, Any]:
-    return {"documents": [{"uri": document.uri, "text": document.text} for document in documents]}
+def _handout(documents: Sequence[Document], note: str) -> Handout:
+    parts = [document.text if len(documents) == 1 else document.head + document.text for document in documents]
+    content: dict[str, Any] = {"documents": [{"uri": document.uri, "text": document.text} for document in documents]}
+    return Handout(SEPARATOR.join([*parts, note] if note else parts), content | ({"note": note} if note else {}))

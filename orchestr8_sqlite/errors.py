@@ -5,6 +5,7 @@
     ├── LibraryError         a root cannot be read at all
     ├── BuildError           a build was refused; the old index is untouched
     ├── CatalogError         the index file is missing, foreign, too old or too new
+    ├── ClientFileError      the configuration of a client cannot be read or must not be changed
     └── RequestError         a URI or parameter is wrong; says what to send instead
         └── UnknownResource  no fragment, category or prompt of that name
 
@@ -31,6 +32,10 @@ class BuildError(Orchestr8Error):
 
 class CatalogError(Orchestr8Error):
     """The index database cannot be opened or read."""
+
+
+class ClientFileError(Orchestr8Error):
+    """The configuration file of a client cannot be read, or holds what must not be overwritten."""
 
 
 class RequestError(Orchestr8Error):

@@ -1,11 +1,11 @@
 """The contents of the best matches, cut at section boundaries to a token budget."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestr8_sqlite.model import Candidate, LookupResult
 from orchestr8_sqlite.sections import cut_to_budget, fair_shares
-from orchestr8_sqlite.tokens import estimate_tokens
+from orchestr8_sqlite.tokens import sent_tokens
 
 ReadBody = Callable[[int], str]
 """Returns the body of a fragment by its row number."""
@@ -21,6 +21,9 @@ MINIMUM_SHARE = 40
 
 SEPARATOR = "\n\n---\n\n"
 
+FRAME = 14
+"""Tokens around an excerpt: the separator, or the names and brackets of its JSON."""
+
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
@@ -30,20 +33,38 @@ class Excerpt:
     head: str
     text: str
 
+    @property
+    def tokens(self) -> int:
+        """Return about how many tokens the excerpt has among others, in the form that has more."""
+        return sent_tokens(self.text) + sent_tokens(self.head) + FRAME
+
+    def cut(self, keywords: Sequence[str], share: float) -> "Excerpt":
+        """Return the excerpt cut at sections to *share* tokens, sections with *keywords* kept first."""
+        if self.tokens <= share:
+            return self
+        uri, room = self.candidate.uri, share - (self.tokens - sent_tokens(self.text))
+        if room < MINIMUM_SHARE:
+            return Excerpt(self.candidate, "", f"[left out: ~{self.candidate.token_estimate} tokens; load {uri}]")
+
+        def note(sections: int, tokens: int) -> str:
+            return f"[cut: {sections} sections, ~{tokens} tokens left out; whole text: load {uri}]"
+
+        return replace(self, text=cut_to_budget(self.text, keywords, room, note, sent_tokens))
+
 
 def excerpt(result: LookupResult, read_body: ReadBody, budget: float) -> list[Excerpt]:
     """Return three matches always (cut where needed), further ones while they fit whole into *budget* tokens."""
-    forced = result.candidates[:ALWAYS_SHOWN]
-    shares = fair_shares([_whole_size(candidate) for candidate in forced], budget)
-    shown = [_cut(candidate, result, read_body, share) for candidate, share in zip(forced, shares, strict=True)]
-    used = estimate_tokens(joined(shown))
+    forced = [Excerpt(c, _head(c), read_body(c.fragment_id)) for c in result.candidates[:ALWAYS_SHOWN]]
+    shares = fair_shares([one.tokens for one in forced], budget)
+    shown = [one.cut(result.keywords, share) for one, share in zip(forced, shares, strict=True)]
+    used = sum(one.tokens for one in shown)
     for candidate in result.candidates[ALWAYS_SHOWN:]:
         if used > budget * FULL_SHARE:
             break
-        longer = [*shown, Excerpt(candidate, _head(candidate), read_body(candidate.fragment_id))]
-        tokens = estimate_tokens(joined(longer))
-        if tokens <= budget:
-            shown, used = longer, tokens
+        further = Excerpt(candidate, _head(candidate), read_body(candidate.fragment_id))
+        if used + further.tokens <= budget:
+            shown.append(further)
+            used += further.tokens
     return shown
 
 
@@ -54,19 +75,3 @@ def joined(excerpts: Sequence[Excerpt]) -> str:
 
 def _head(candidate: Candidate) -> str:
     return f"## {candidate.category.capitalize()}: {candidate.uri} · {candidate.score:g}"
-
-
-def _whole_size(candidate: Candidate) -> float:
-    return candidate.token_estimate + estimate_tokens(_head(candidate)) + 4
-
-
-def _cut(candidate: Candidate, result: LookupResult, read_body: ReadBody, share: float) -> Excerpt:
-    head = _head(candidate)
-    room = share - estimate_tokens(head) - 4
-    if room < MINIMUM_SHARE:
-        return Excerpt(candidate, "", f"[left out: ~{candidate.token_estimate} tokens; load {candidate.uri}]")
-
-    def note(sections: int, tokens: int) -> str:
-        return f"[cut: {sections} sections, ~{tokens} tokens left out; whole text: load {candidate.uri}]"
-
-    return Excerpt(candidate, head, cut_to_budget(read_body(candidate.fragment_id), result.keywords, room, note))

@@ -8,6 +8,11 @@ from orchestr8_sqlite.model import Library, MatchRequest, Ranker
 UNREACHABLE_SCENARIOS = """
 SELECT count(*) FROM scenario WHERE id NOT IN (SELECT scenario_id FROM posting)
 """
+BROKEN_SKILLS = """
+SELECT count(*) FROM skill s
+ WHERE '/' || s.path NOT LIKE '%/' || json_extract(s.frontmatter, '$.name')
+    OR NOT EXISTS (SELECT 1 FROM skill_file WHERE fragment_id = s.fragment_id AND path = 'SKILL.md')
+"""
 QUICK_QUERIES = "SELECT DISTINCT ranker, query FROM quick_lookup ORDER BY ranker, query"
 QUICK_RESULTS = 15
 
@@ -20,6 +25,7 @@ def check_index(catalog: Catalog, library: Library) -> None:
         ("fragment_body", len(library.fragments)),
         ("fragment_text", len(library.fragments)),
         ("prompt", len(library.prompts)),
+        ("skill", sum(fragment.skill is not None for fragment in library.fragments)),
         ("scenario", sum(len(fragment.use_when) for fragment in library.fragments)),
         ("diagnostic", len(library.diagnostics)),
     ):
@@ -31,6 +37,8 @@ def check_index(catalog: Catalog, library: Library) -> None:
     db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('integrity-check')")
     unreachable = db.execute(UNREACHABLE_SCENARIOS).fetchone()[0]
     _require(unreachable == 0, f"{unreachable} scenarios cannot be reached by any keyword")
+    broken = db.execute(BROKEN_SKILLS).fetchone()[0]
+    _require(broken == 0, f"{broken} skills lack their SKILL.md or have another name than their path")
     _check_quick_lookups(catalog)
 
 

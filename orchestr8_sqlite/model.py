@@ -105,10 +105,24 @@ class SkillFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Skill:
+    """What makes a fragment an Agent Skill that any client may be offered.
+
+    `path` is where `skill://` URIs find its folder (`acme/refunds`), `frontmatter` the verbatim front matter of its
+    SKILL.md: every field in the author's order, with values that JSON can hold.
+    """
+
+    path: str
+    frontmatter: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
 class Fragment:
     """One Markdown document with its metadata, ready to be indexed.
 
-    `id` is the URI without scheme (`skills/error-handling`), `body` the text that is served.
+    `id` is the URI without scheme (`skills/error-handling`), `body` the text that is served. `skill` is None for
+    what is no Agent Skill or does not conform to that format; the `skill_files` of one that does include those of
+    the skills nested in it.
     """
 
     id: str
@@ -127,6 +141,7 @@ class Fragment:
     references: tuple[Reference, ...]
     source: SourceFile
     skill_files: tuple[SkillFile, ...] = ()
+    skill: Skill | None = None
 
 
 @dataclass(frozen=True, slots=True)

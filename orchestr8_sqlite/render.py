@@ -4,15 +4,14 @@ An answer is made as entries first, one a match, under the names that its JSON h
 written from them. Texts of other people (titles, scenarios, tags) are put on one line and cut before.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestr8_sqlite.excerpts import Excerpt, ReadBody, excerpt, joined
+from orchestr8_sqlite.excerpts import FRAME, Excerpt, ReadBody, excerpt, joined
 from orchestr8_sqlite.model import Candidate, LookupResult, Mode, Part
 from orchestr8_sqlite.sections import shorten
-from orchestr8_sqlite.tokens import HEADROOM, estimate_tokens, fits
+from orchestr8_sqlite.tokens import HEADROOM, compact_json, fits
 
 Entry = dict[str, Any]
 """What an answer says of one match."""
@@ -24,9 +23,10 @@ QUERY_LENGTH = 60
 ITEM_LENGTH = 90
 WORD_LENGTH = 30
 CATALOG_TAGS = 4
+MOST_BARE = 20
 
-TRIES = 4
-"""Times that full mode cuts anew where its JSON, which escapes line ends, is over the budget."""
+ECHO_MARGIN = 18
+"""Tokens kept free where an answer repeats words of the request, which may be no words that an estimate knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +37,21 @@ class Rendering:
     content: Mapping[str, Any]
     shown: tuple[Candidate, ...] = ()
 
+    def fits(self, max_tokens: int) -> bool:
+        """Tell whether both forms keep a promise of *max_tokens*."""
+        return fits(self.text, max_tokens) and fits(compact_json(self.content), max_tokens)
+
 
 def render(result: LookupResult, read_body: ReadBody) -> Rendering:
     """Return the answer in the mode of its request, within `max_tokens` as Markdown and as JSON."""
     if not result.candidates or not result.confident:
-        note = shorten(_nothing(result), result.request.max_tokens)
-        return Rendering(note, {"matches": [], "note": note})
+        note = shorten(_nothing(result), result.request.max_tokens - ECHO_MARGIN)
+        return Rendering(note, {"matches": [], "note": note} if note else {"matches": []})
     if result.request.mode is Mode.INDEX:
         return _list(result, _index_head, _index_entry, _index_lines)
     if result.request.mode is Mode.CATALOG:
         return _list(result, _catalog_head, _catalog_entry, _catalog_lines)
     return _full(result, read_body)
-
-
-def compact_json(value: object) -> str:
-    """Return *value* as JSON without spaces, as clients hand it to their model."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def to_json(result: LookupResult) -> dict[str, object]:
@@ -180,12 +179,20 @@ def _list(
     notes = _notes(result)
     for count in range(len(entries), 0, -1):
         text = "\n".join([head(result, count), *texts[:count], *notes, "To load: tool `load` or read the URI."])
-        content = _content(result, entries[:count], notes)
-        if fits(text, budget) and fits(compact_json(content), budget):
-            return Rendering(text, content, result.candidates[:count])
-    return Rendering(
-        shorten("\n".join(candidate.uri for candidate in result.candidates), budget), _content(result, [], [])
-    )
+        rendering = Rendering(text, _content(result, entries[:count], notes), result.candidates[:count])
+        if rendering.fits(budget):
+            return rendering
+    return _bare(result)
+
+
+def _bare(result: LookupResult) -> Rendering:
+    """Return as many URIs as the budget holds, for budgets that hold nothing else."""
+    for count in range(min(len(result.candidates), MOST_BARE), 0, -1):
+        uris = [candidate.uri for candidate in result.candidates[:count]]
+        rendering = Rendering("\n".join(uris), {"matches": [{"uri": uri} for uri in uris]}, result.candidates[:count])
+        if rendering.fits(result.request.max_tokens):
+            return rendering
+    return Rendering(shorten(result.candidates[0].uri, result.request.max_tokens), {"matches": []})
 
 
 def _content(result: LookupResult, entries: Sequence[Entry], notes: Sequence[str]) -> dict[str, Any]:
@@ -229,18 +236,14 @@ def _nothing(result: LookupResult) -> str:
 
 def _full(result: LookupResult, read_body: ReadBody) -> Rendering:
     """Return the contents of the best matches, cut so that both forms keep the budget."""
-    budget = result.request.max_tokens / HEADROOM
-    for _ in range(TRIES):
-        excerpts = excerpt(result, read_body, budget)
-        content = _content(result, [_full_entry(one) for one in excerpts], [])
-        over = estimate_tokens(compact_json(content)) * HEADROOM / result.request.max_tokens
-        if over <= 1:
-            break
-        budget = 0.98 * budget / over
-    else:
-        content = _content(result, [], [])
-    text = shorten(joined(excerpts), result.request.max_tokens)
-    return Rendering(text, content, tuple(one.candidate for one in excerpts))
+    budget = result.request.max_tokens
+    excerpts = excerpt(result, read_body, budget / HEADROOM - FRAME)
+    rendering = Rendering(
+        joined(excerpts),
+        _content(result, [_full_entry(one) for one in excerpts], []),
+        tuple(one.candidate for one in excerpts),
+    )
+    return rendering if rendering.fits(budget) else _bare(result)
 
 
 def _full_entry(excerpt: Excerpt) -> Entry:

@@ -1,4 +1,4 @@
--- The index database of orchestr8-sqlite, schema version 2.0.
+-- The index database of orchestr8-sqlite, schema version 2.1.
 --
 -- Made for people too: `sqlite3 index.db .schema` shows these comments, and the views at the end
 -- answer the common questions. Works on SQLite >= 3.37 with FTS5. The file is written once and
@@ -7,9 +7,10 @@
 -- Version history
 --   1.0  first schema
 --   2.0  term, evidence, body_evidence, topic; synonyms with several words on the left
+--   2.1  skill; skill_file holds the files of nested skills too
 
 PRAGMA application_id = 1865970545;  -- "o8sq" in ASCII
-PRAGMA user_version = 20000;          -- major * 10000 + minor * 100 + patch
+PRAGMA user_version = 20100;          -- major * 10000 + minor * 100 + patch
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,  -- schema_version, built_by, generation, totals, build settings
@@ -211,10 +212,17 @@ CREATE TABLE prompt_argument (
     PRIMARY KEY (prompt_id, ordinal)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE skill (  -- only those that conform to the Agent Skills format and may be offered to any client
+    fragment_id INTEGER PRIMARY KEY REFERENCES fragment (id),  -- its SKILL.md as a fragment
+    path        TEXT NOT NULL UNIQUE,  -- of its folder in skill:// URIs, not escaped (acme/refunds)
+    frontmatter TEXT NOT NULL CHECK (json_valid(frontmatter))  -- of its SKILL.md, verbatim, in the author's order
+) STRICT;
+
 CREATE TABLE skill_file (
     id          INTEGER PRIMARY KEY,  -- number of the file
     fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- the skill
-    path        TEXT NOT NULL,     -- relative to the skill's folder; SKILL.md itself is one
+    path        TEXT NOT NULL,     -- relative to the skill's folder; SKILL.md itself is one, and where the skill
+                                   -- is in table skill those of the skills nested in it are too
     size        INTEGER NOT NULL,  -- bytes
     sha256      TEXT NOT NULL,  -- of the bytes
     content     BLOB NOT NULL,     -- the raw bytes

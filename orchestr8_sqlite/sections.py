@@ -29,7 +29,13 @@ def split_sections(body: str) -> list[Section]:
     return [Section(titles.get(start, ""), body[start : end - 1]) for start, end in itertools.pairwise(edges)]
 
 
-def cut_to_budget(body: str, keywords: Sequence[str], max_tokens: float, note: Callable[[int, int], str]) -> str:
+def cut_to_budget(
+    body: str,
+    keywords: Sequence[str],
+    max_tokens: float,
+    note: Callable[[int, int], str],
+    measure: Callable[[str], int] = estimate_tokens,
+) -> str:
     """Return as many whole sections of *body* as fit into *max_tokens*, in their order, and the line *note*.
 
     Sections are chosen by how many of *keywords* they hold, then by their order; the first one (title
@@ -37,14 +43,17 @@ def cut_to_budget(body: str, keywords: Sequence[str], max_tokens: float, note: C
 
     Args:
         note: Makes the line that says what was left out from (sections left out, their tokens).
+        measure: Tells the tokens of a text in the form it will have.
     """
-    if estimate_tokens(body) <= max_tokens:
+    if measure(body) <= max_tokens:
         return body
     sections = split_sections(body)
     wanted = set(keywords)
-    order = sorted(range(len(sections)), key=lambda i: (-len(wanted & set(extract_keywords(sections[i].text))), i))
-    sizes = [estimate_tokens(section.text) + 1 for section in sections]
-    room = max_tokens - estimate_tokens(note(len(sections), sum(sizes))) - 1
+    order = list(range(len(sections)))
+    if wanted:
+        order.sort(key=lambda i: -len(wanted & set(extract_keywords(sections[i].text))))
+    sizes = [measure(section.text) + 1 for section in sections]
+    room = max_tokens - measure(note(len(sections), sum(sizes))) - 1
     kept: set[int] = set()
     for index in order:
         if sizes[index] <= room:
@@ -65,7 +74,7 @@ def fair_shares(sizes: Sequence[float], budget: float) -> list[float]:
     return shares
 
 
-def shorten(text: str, max_tokens: int) -> str:
+def shorten(text: str, max_tokens: float) -> str:
     """Return *text*, without its last lines and then words where it does not keep *max_tokens*."""
     for separator in ("\n", " "):
         pieces = text.split(separator)

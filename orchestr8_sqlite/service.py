@@ -10,38 +10,33 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
-from orchestr8_sqlite.bundles import decode, documents_of, file_below, find_bundle, list_skills, mime_type
+from orchestr8_sqlite.bundles import documents_of, file_below, find_bundle, list_skills
 from orchestr8_sqlite.catalog import Catalog, FragmentRow, PromptRow
-from orchestr8_sqlite.documents import Document, share_budget
+from orchestr8_sqlite.documents import Document, hand_out
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.listings import category_list, registry
 from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.mediatypes import as_text, served_type
 from orchestr8_sqlite.memory import Memory
 from orchestr8_sqlite.model import SCHEME, LookupResult, MatchRequest, Mode
 from orchestr8_sqlite.prompts import fill_prompt
 from orchestr8_sqlite.render import one_line, render
 from orchestr8_sqlite.settings import Settings
+from orchestr8_sqlite.skills import is_skill_uri, read_skill_file
 from orchestr8_sqlite.tokens import estimate_tokens
 from orchestr8_sqlite.uris import Listing, Match, Read, fragment_uri, parse_uri
 
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 15 * 60
-TEXT_SECONDS = 4 * 60 * 60
-PROMPT_SECONDS = 60 * 60
-"""How long finished answers are kept; texts and prompts are kept on while they are used."""
-
-PROMPT_SHARE = 2
-"""For so many texts one prompt is kept. Source of all four: shared/DESIGN.md, section 9."""
+"""How long a finished answer is kept. Source: shared/DESIGN.md, section 6."""
 
 MARKDOWN = "text/markdown"
 PAGE = 500
 SUGGESTIONS = 3
 MAX_URIS = 20
-
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +75,7 @@ class Service:
         self._lock = threading.Lock()
         self._current: Catalog | None = None
         self._answers: Memory[Answer] = Memory(settings.cache_size, ANSWER_SECONDS)
-        self._texts: Memory[Answer] = Memory(settings.cache_size, TEXT_SECONDS, renew=True)
-        prompts = max(1, settings.cache_size // PROMPT_SHARE)
-        self._prompts: Memory[tuple[PromptRow, str]] = Memory(prompts, PROMPT_SECONDS, renew=True)
+        self.cache_size = settings.cache_size
 
     @property
     def catalog(self) -> Catalog:
@@ -104,8 +97,7 @@ class Service:
             self._current = fresh
         if replaced:
             logger.info("index replaced", extra={"generation": fresh.generation})
-            for memory in (self._answers, self._texts, self._prompts):
-                memory.forget()
+            self._answers.forget()
         return fresh
 
     @property
@@ -119,13 +111,11 @@ class Service:
         for catalog in self._catalogs:
             catalog.close()
 
-    def remembered(self, request: MatchRequest) -> Answer | None:
-        """Return the answer to *request* where it is in memory and still true; reads nothing but the file's times."""
+    def unchanged_generation(self) -> str | None:
+        """Return the generation of the index where its file is still the one last read, else None; opens nothing."""
         with self._lock:
             current = self._current
-        if current is None or not current.is_current():
-            return None
-        return self._answers.recall((current.generation, request))
+        return current.generation if current is not None and current.is_current() else None
 
     def search(self, request: MatchRequest) -> Answer:
         """Return the answer to *request* in its mode, from memory where the same was asked before."""
@@ -136,21 +126,22 @@ class Service:
             links = () if request.mode is Mode.FULL else tuple(Link(c.uri, c.name) for c in rendering.shown)
             return Answer(rendering.text, estimate_tokens(rendering.text), result, rendering.content, links)
 
-        return self._kept(self._answers, request, answer)
+        return self._kept(request, answer)
 
     def read(self, uri: str) -> Answer:
-        """Return what *uri* asks for: a fragment, a search, or a list.
+        """Return what *uri* asks for: a fragment, a search, a list, or a file of a skill.
 
         Raises:
             RequestError: The URI is not acceptable.
             UnknownResource: There is no such fragment; the sentence names the nearest.
         """
+        if is_skill_uri(uri):
+            file = read_skill_file(self.catalog, uri)
+            return _file_answer(file.uri, file.content)
         target = parse_uri(uri)
         if isinstance(target, Match):
             return self.search(target.request)
-        return self._kept(self._texts, target, lambda catalog: self._text_answer(catalog, target))
-
-    def _text_answer(self, catalog: Catalog, target: Read | Listing) -> Answer:
+        catalog = self.catalog
         match target:
             case Listing(None):
                 text = registry(catalog)
@@ -160,7 +151,7 @@ class Service:
                 fragment = catalog.fragment(path)
                 if fragment is None and (content := file_below(catalog, path)) is not None:
                     return _file_answer(path, content)
-                text = catalog.body(find_fragment(catalog, path).id)
+                text = catalog.body((fragment or find_fragment(catalog, path)).id)
         return Answer(text, estimate_tokens(text))
 
     def load(self, uris: Sequence[str], *, max_tokens: int | None = None, related: bool = False) -> Answer:
@@ -180,8 +171,8 @@ class Service:
             links = [
                 Link(uri, uri.rpartition("/")[2]) for uri in dict.fromkeys(chain.from_iterable(neighbours.values()))
             ]
-        text, content = share_budget(documents, max_tokens)
-        return Answer(text, estimate_tokens(text), content=content, links=tuple(links))
+        handout = hand_out(documents, max_tokens)
+        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=tuple(links))
 
     def search_skills(self, request: MatchRequest) -> Answer:
         """Return the Agent Skills that answer *request*, by name and what they do."""
@@ -192,7 +183,7 @@ class Service:
             links = tuple(Link(entry["uri"], entry["name"]) for entry in content["skills"])
             return Answer(text, estimate_tokens(text), result, content, links)
 
-        return self._kept(self._answers, ("skills", request), answer)
+        return self._kept(("skills", request), answer)
 
     def load_skill(self, name: str, files: Sequence[str] = (), *, max_tokens: int | None = None) -> Answer:
         """Return the instructions of the skill *name*, the list of its files, and the texts of those in *files*.
@@ -207,9 +198,9 @@ class Service:
         """
         catalog = self.catalog
         documents, binary = documents_of(catalog, find_bundle(catalog, name), files)
-        text, content = share_budget(documents, max_tokens)
-        links = tuple(Link(uri, uri.rpartition("/")[2], mime_type(uri)) for uri in binary)
-        return Answer(text, estimate_tokens(text), content=content, links=links)
+        handout = hand_out(documents, max_tokens)
+        links = tuple(Link(uri, uri.rpartition("/")[2], served_type(uri, None)) for uri in binary)
+        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=links)
 
     def prompt(self, name: str, values: Mapping[str, str]) -> tuple[PromptRow, str]:
         """Return the prompt *name* and its text with *values* put in.
@@ -218,30 +209,28 @@ class Service:
             UnknownResource: There is no such prompt; the sentence names the nearest.
             RequestError: A required argument is missing.
         """
-
-        def filled(catalog: Catalog) -> tuple[PromptRow, str]:
-            prompt = find_prompt(catalog, name)
-            return prompt, fill_prompt(prompt, values)
-
-        return self._kept(self._prompts, (name, tuple(sorted(values.items()))), filled)
+        prompt = find_prompt(self.catalog, name)
+        return prompt, fill_prompt(prompt, values)
 
     def _neighbours(self, uri: str) -> list[str]:
-        target, catalog = parse_uri(uri), self.catalog
-        return catalog.neighbours(find_fragment(catalog, target.id).id) if isinstance(target, Read) else []
+        target, catalog = None if is_skill_uri(uri) else parse_uri(uri), self.catalog
+        fragment = catalog.fragment(target.id) if isinstance(target, Read) else None
+        return catalog.neighbours(fragment.id) if fragment else []
 
-    def _kept(self, memory: Memory[V], key: Hashable, make: Callable[[Catalog], V]) -> V:
-        """Return what *memory* keeps for *key* in this generation of the index, made now where it keeps nothing."""
+    def _kept(self, key: Hashable, make: Callable[[Catalog], Answer]) -> Answer:
+        """Return the answer kept for *key* in this generation of the index, made now where none is."""
         catalog = self.catalog
         whole = catalog.generation, key
-        kept = memory.recall(whole)
-        return memory.remember(whole, make(catalog)) if kept is None else kept
+        kept = self._answers.recall(whole)
+        return self._answers.remember(whole, make(catalog)) if kept is None else kept
 
 
 def _file_answer(path: str, content: bytes) -> Answer:
-    text = decode(content)
+    text = as_text(content)
+    mime_type = served_type(path, text)
     if text is None:
-        return Answer("", 0, mime_type=mime_type(path), data=content)
-    return Answer(text, estimate_tokens(text), mime_type=mime_type(path))
+        return Answer("", 0, mime_type=mime_type, data=content)
+    return Answer(text, estimate_tokens(text), mime_type=mime_type)
 
 
 def _whole_text(uri: str, answer: Answer) -> str:

@@ -10,6 +10,7 @@ ORCHESTR8_ENV    development | production (default development); in production n
 
 import hashlib
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -128,3 +129,38 @@ def index_of(roots: Sequence[Path]) -> Path:
 def bundled_index() -> Path:
     """Return where the index of the shipped library lies in this installation."""
     return Path(str(files("orchestr8_sqlite").joinpath(BUNDLED_INDEX)))
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The folders that other programs of this user keep their configuration in; they need not exist."""
+
+    platform: str  # as sys.platform has it
+    home: Path
+    config: Path  # XDG
+    roaming: Path  # Windows
+    local: Path  # Windows
+    claude: Path | None  # where CLAUDE_CONFIG_DIR leads
+    codex: Path
+    gemini: Path  # holds .gemini
+    project: Path
+
+
+def read_places(platform: str = sys.platform) -> Places:
+    """Return the places of this user and of the working folder; `.env` moves none of them."""
+    home = Path.home()
+
+    def named(variable: str, default: Path) -> Path:
+        return Path(os.environ.get(variable) or default)
+
+    return Places(
+        platform=platform,
+        home=home,
+        config=named("XDG_CONFIG_HOME", home / ".config"),
+        roaming=named("APPDATA", home / "AppData" / "Roaming"),
+        local=named("LOCALAPPDATA", home / "AppData" / "Local"),
+        claude=Path(os.environ["CLAUDE_CONFIG_DIR"]) if os.environ.get("CLAUDE_CONFIG_DIR") else None,
+        codex=named("CODEX_HOME", home / ".codex"),
+        gemini=named("GEMINI_CLI_HOME", home),
+        project=Path.cwd(),
+    )

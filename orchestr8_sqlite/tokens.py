@@ -7,6 +7,7 @@ estimated at 0.91 of their true count or more. Four characters a token, for comp
 `tests/test_tokens.py` measures it again.
 """
 
+import json
 import math
 import re
 import string
@@ -64,6 +65,16 @@ def _ascii_like(match: re.Match[str]) -> str:
     return "0" if character.isdigit() else "!"
 
 
-def fits(text: str, max_tokens: int) -> bool:
+def sent_tokens(text: str) -> int:
+    """Return about how many tokens *text* has in the form that has more: as it is, or as a string in JSON."""
+    return max(estimate_tokens(text), estimate_tokens(compact_json(text)))
+
+
+def compact_json(value: object) -> str:
+    """Return *value* as JSON without spaces, as clients hand it to their model."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def fits(text: str, max_tokens: float) -> bool:
     """Tell whether *text* keeps a promise of *max_tokens*, with headroom for the estimate's error."""
     return estimate_tokens(text) * HEADROOM <= max_tokens

@@ -78,12 +78,22 @@ def fragment_uri(fragment_id: str) -> str:
     return f"{SCHEME}://{quote(fragment_id, safe=PATH_SAFE)}"
 
 
-def _segments(path: str) -> list[str]:
-    segments = [_decode(raw) for raw in path.strip("/").split("/")] if path.strip("/") else []
+def decode_segments(path: str) -> list[str]:
+    """Return the segments of the path of a URI, its percent escapes decoded once.
+
+    Raises:
+        RequestError: A segment is empty, `.` or `..`, or holds a slash, a back slash or NUL once decoded.
+    """
+    segments = [_decode(raw) for raw in path.split("/")]
     for segment in segments:
         if segment in ("", ".", "..") or any(character in segment for character in "/\\\0"):
             raise RequestError("A URI path must not hold empty, '.' or '..' segments, back slashes or NUL.")
-    return [segment for segment in segments if segment != "_fragments"]
+    return segments
+
+
+def _segments(path: str) -> list[str]:
+    path = path.strip("/")
+    return [segment for segment in decode_segments(path) if segment != "_fragments"] if path else []
 
 
 def _query_parameters(query: str) -> dict[str, object]:

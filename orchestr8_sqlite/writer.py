@@ -3,7 +3,7 @@
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 import sqlite_utils
@@ -15,7 +15,7 @@ from orchestr8_sqlite.model import Candidate, Fragment, Library, Ranker, SourceF
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.vocabulary import scenario_ids, write_vocabulary
 
-SCHEMA_VERSION = "2.0.0"
+SCHEMA_VERSION = "2.1.0"
 INSERT_QUICK = """
 INSERT INTO quick_lookup
 VALUES (?, ?, ?, ?, ?, (SELECT id FROM scenario WHERE fragment_id = ? AND text = ?), ?)
@@ -39,7 +39,7 @@ def write_library(connection: sqlite3.Connection, library: Library, settings: Ma
     db = sqlite_utils.Database(connection, execute_plugins=False)
     sources = _write_sources(db, library)
     _write_fragments(db, library.fragments, sources)
-    _write_skill_files(db, library.fragments, sources)
+    _write_skills(db, library.fragments, sources)
     _write_prompts(db, library, sources)
     write_vocabulary(connection, library.fragments, _write_scenarios(db, library.fragments))
     _write_references(db, library.fragments)
@@ -75,17 +75,21 @@ def write_quick_lookups(
 
 
 def _write_sources(db: sqlite_utils.Database, library: Library) -> dict[tuple[str, str], int]:
-    def outcomes() -> Iterator[tuple[SourceFile, str]]:
-        for fragment in library.fragments:
-            yield fragment.source, "fragment"
-            for file in fragment.skill_files:
-                if file.source != fragment.source:
-                    yield file.source, "skill_file"
-        yield from ((prompt.source, "prompt") for prompt in library.prompts)
-        yield from ((source, "rejected") for source in library.rejected)
-        yield from ((source, "ignored") for source in library.ignored)
+    outcomes: dict[tuple[str, str], tuple[SourceFile, str]] = {}  # a nested SKILL.md is also a file of another skill
 
-    ordered = sorted(outcomes(), key=lambda item: (item[0].root, item[0].path))
+    def note(source: SourceFile, outcome: str) -> None:
+        outcomes[source.root, source.path] = source, outcome
+
+    for fragment in library.fragments:
+        for file in fragment.skill_files:
+            note(file.source, "skill_file")
+    for outcome, read in (("fragment", library.fragments), ("prompt", library.prompts)):
+        for record in read:
+            note(record.source, outcome)
+    for outcome, unread in (("rejected", library.rejected), ("ignored", library.ignored)):
+        for source in unread:
+            note(source, outcome)
+    ordered = [outcomes[place] for place in sorted(outcomes)]
     db.table("source").insert_all(
         {
             "id": number,
@@ -132,9 +136,18 @@ def _write_fragments(
     )
 
 
-def _write_skill_files(
+def _write_skills(
     db: sqlite_utils.Database, fragments: Sequence[Fragment], sources: Mapping[tuple[str, str], int]
 ) -> None:
+    db.table("skill").insert_all(
+        {
+            "fragment_id": number,
+            "path": fragment.skill.path,
+            "frontmatter": json.dumps(fragment.skill.frontmatter, ensure_ascii=False),
+        }
+        for number, fragment in enumerate(fragments, start=1)
+        if fragment.skill is not None
+    )
     db.table("skill_file").insert_all(
         {
             "fragment_id": number,

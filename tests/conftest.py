@@ -2,14 +2,16 @@
 
 import itertools
 import sqlite3
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from strategies import open_in_memory
-from support import MakeCatalog, MakeIndex, MakeLibrary, write_files
+from support import Invoke, MakeCatalog, MakeIndex, MakeLibrary, write_files
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.cli import main
 from orchestr8_sqlite.evidence import write_synonyms
 from orchestr8_sqlite.model import Fragment, Library
 from orchestr8_sqlite.wordlists import Synonym
@@ -75,3 +77,29 @@ def variants(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     from replacing import make_variants  # imports the SDK
 
     return make_variants(tmp_path_factory.mktemp("variants"))
+
+
+@pytest.fixture
+def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Invoke:
+    """Return a function that runs the command line in this process: (exit code, stdout, stderr)."""
+
+    def run_command(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["orchestr8-sqlite", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        output = capsys.readouterr()
+        return int(ended.value.code or 0), output.out, output.err
+
+    return run_command
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the empty home folder of a user on Linux who works in the folder `project` below it."""
+    for variable in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "ORCHESTR8_DB"):
+        monkeypatch.delenv(variable, raising=False)
+    folder = tmp_path / "home"
+    (folder / "project").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.chdir(folder / "project")
+    return folder

@@ -31,6 +31,10 @@ MakeLibrary = Callable[[Mapping[str, str | bytes]], Path]
 """`make_library({"agents/a.md": "text"})` writes the files and returns the root folder."""
 
 
+Invoke = Callable[..., tuple[int, str, str]]
+"""`invoke("search", "retry")` runs a command in this process and returns (exit code, stdout, stderr)."""
+
+
 def make_fragment(
     name: str,
     *use_when: str,

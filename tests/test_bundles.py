@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from support import build, markdown, write_files
 
-from orchestr8_sqlite.bundles import decode, documents_of, file_below, find_bundle, list_skills, mime_type
+from orchestr8_sqlite.bundles import documents_of, file_below, find_bundle, list_skills
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.mediatypes import as_text, served_type
 from orchestr8_sqlite.model import MatchRequest
 
 FILES: dict[str, str | bytes] = {
@@ -22,6 +23,7 @@ FILES: dict[str, str | bytes] = {
     "skills/outer/inner/notes.txt": "notes\n",
     "skills/many/SKILL.md": markdown("name: many\ndescription: Holds many files", "# Many\n\nMany.\n"),
     **{f"skills/many/f{number:02}.txt": "x\n" for number in range(45)},
+    "skills/alone/SKILL.md": markdown("name: alone\ndescription: Has no files", "# Alone\n\nOne.\n"),
     "skills/plain.md": "# Plain\n\nA fragment that is no Agent Skill.\n",
 }
 
@@ -82,9 +84,14 @@ def test_all_files_are_the_texts_and_the_uris_of_binary_ones(catalog: Catalog) -
 
 
 def test_skill_without_files_is_its_instructions(catalog: Catalog) -> None:
-    documents, binary = documents_of(catalog, find_bundle(catalog, "outer"), ["*"])
-    assert [document.text for document in documents] == ["# Outer\n\nOut."]
+    documents, binary = documents_of(catalog, find_bundle(catalog, "alone"), ["*"])
+    assert [document.text for document in documents] == ["# Alone\n\nOne."]
     assert binary == []
+
+
+def test_skill_that_lies_in_another_is_among_the_files_of_both(catalog: Catalog) -> None:
+    assert [path for path, _ in find_bundle(catalog, "outer").files] == ["inner/SKILL.md", "inner/notes.txt"]
+    assert [path for path, _ in find_bundle(catalog, "inner").files] == ["notes.txt"]
 
 
 def test_long_list_of_files_says_how_many_more_there_are(catalog: Catalog) -> None:
@@ -127,18 +134,19 @@ def test_file_below_a_skill_is_its_bytes(catalog: Catalog, path: str, content: b
         ("a/b.py", "text/x-python"),
         ("logo.png", "image/png"),
         ("a.json", "application/json"),
-        ("LICENSE", "application/octet-stream"),
+        ("LICENSE", "text/plain"),
     ],
 )
-def test_type_of_a_file_is_told_by_its_name(path: str, expected: str) -> None:
-    assert mime_type(path) == expected
+def test_type_of_a_file_is_told_by_its_name_else_by_its_content(path: str, expected: str) -> None:
+    assert served_type(path, "text") == expected
+    assert served_type("LICENSE", None) == "application/octet-stream"
 
 
 @pytest.mark.parametrize(
     ("content", "text"), [(b"", ""), ("ü".encode(), "ü"), (b"a\0b", None), (b"\xff\xfe", None), (b"\x89PNG\r\n", None)]
 )
 def test_bytes_are_text_where_they_are_utf_8_without_nul(content: bytes, text: str | None) -> None:
-    assert decode(content) == text
+    assert as_text(content) == text
 
 
 def test_found_skills_are_listed_with_what_they_do(catalog: Catalog) -> None:

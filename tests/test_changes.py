@@ -86,7 +86,6 @@ async def test_subscribed_resources_whose_text_has_changed_are_announced(
             assert heard == []
 
 
-@pytest.mark.xfail(strict=True, reason="only the texts of subscribed resources are compared")
 @every_revision
 async def test_subscribed_binary_file_that_has_changed_is_announced(
     server: LibraryServer, index: Index, revision: str
@@ -139,7 +138,6 @@ async def test_unusable_index_is_no_change_and_the_next_good_one_is_compared_wit
         assert await told(server, wire) == [PROMPTS]
 
 
-@pytest.mark.xfail(strict=True, reason="errors of SQLite are not translated here")
 async def test_index_without_a_table_is_no_change(server: LibraryServer, index: Index, tmp_path: Path) -> None:
     damaged = Path(shutil.copy(index.path, tmp_path / "damaged.db"))
     connection = sqlite3.connect(damaged, isolation_level=None)

@@ -1,12 +1,13 @@
 """Documents that share a budget: order, cuts, and the two forms."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestr8_sqlite.documents import Document, share_budget
+from orchestr8_sqlite.documents import Document, hand_out
 from orchestr8_sqlite.tokens import estimate_tokens
 
 
@@ -14,6 +15,12 @@ def sections(name: str, count: int, words: int = 40) -> Document:
     """Return a document with that many sections of about that many words."""
     parts = [f"## Part {n} of {name}\n\n" + f"Plain words of {name}. " * (words // 4) for n in range(count)]
     return Document(f"orchestr8://guides/{name}", "\n\n".join(parts))
+
+
+def forms(documents: list[Document], max_tokens: int | None) -> tuple[str, dict[str, Any]]:
+    """Return what is handed out, as text and as JSON."""
+    handout = hand_out(documents, max_tokens)
+    return handout.text, handout.content
 
 
 def as_json(content: object) -> str:
@@ -24,25 +31,25 @@ SMALL, LARGE, OTHER = sections("small", 1), sections("large", 12), sections("oth
 
 
 def test_one_document_is_its_text_alone() -> None:
-    text, content = share_budget([SMALL], None)
+    text, content = forms([SMALL], None)
     assert text == SMALL.text
     assert content == {"documents": [{"uri": SMALL.uri, "text": SMALL.text}]}
 
 
 def test_several_stand_under_their_uris_in_the_order_given() -> None:
-    text, content = share_budget([OTHER, SMALL], None)
+    text, content = forms([OTHER, SMALL], None)
     assert text == f"## {OTHER.uri}\n{OTHER.text}\n\n---\n\n## {SMALL.uri}\n{SMALL.text}"
     assert [document["uri"] for document in content["documents"]] == [OTHER.uri, SMALL.uri]
 
 
 def test_budget_that_holds_all_cuts_nothing() -> None:
     documents = [LARGE, SMALL, OTHER]
-    whole, _ = share_budget(documents, None)
-    assert share_budget(documents, 3 * estimate_tokens(whole)) == share_budget(documents, None)
+    whole, _ = forms(documents, None)
+    assert forms(documents, 3 * estimate_tokens(whole)) == forms(documents, None)
 
 
 def test_small_ones_stay_whole_and_large_ones_are_cut_at_sections() -> None:
-    text, content = share_budget([LARGE, SMALL, OTHER], 700)
+    text, content = forms([LARGE, SMALL, OTHER], 700)
     large, small, other = content["documents"]
     assert small["text"] == SMALL.text
     for cut, document in ((large, LARGE), (other, OTHER)):
@@ -61,7 +68,7 @@ def test_small_ones_stay_whole_and_large_ones_are_cut_at_sections() -> None:
     budget=st.integers(20, 3000),
 )
 def test_both_forms_keep_the_budget(documents: list[Document], budget: int) -> None:
-    text, content = share_budget(documents, budget)
+    text, content = forms(documents, budget)
     assert estimate_tokens(text) <= budget
     assert estimate_tokens(as_json(content)) <= budget
 

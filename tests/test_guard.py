@@ -164,14 +164,12 @@ def test_repeated_search_is_said_to_come_from_memory(heard: Ask, caplog: pytest.
     assert (second["query"], second["tokens"]) == (first["query"], first["tokens"])
 
 
-@pytest.mark.xfail(strict=True, reason="an answer from memory leaves no count")
 def test_repeated_search_leaves_its_results_too(heard: Ask, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         call(heard, "search", query="retrying calls")
     assert [line.get("results") for line in logged(caplog)] == [1, 1]
 
 
-@pytest.mark.xfail(strict=True, reason="only the tool `search` looks into memory before it is noted")
 def test_repeated_search_for_skills_is_said_to_come_from_memory(heard: Ask, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         call(heard, "search_skill", query="fill forms")

@@ -185,21 +185,6 @@ def test_a_skill_without_description_is_left_out_and_said_so(make_library: MakeL
     assert (note.severity, note.code, note.field) == (Severity.ERROR, "skill-description", "description")
 
 
-@pytest.mark.parametrize("name", ["PDF", "pdf tools", "-pdf", "pdf-", "pdf--x", "pdf_x", "x" * 65, "docx"])
-def test_a_bad_skill_name_is_warned_about(make_library: MakeLibrary, name: str) -> None:
-    folder = "pdf" if name == "docx" else name
-    _, [note] = fragment(make_library, markdown(f"description: Fills forms\nname: {name}"), f"skills/{folder}/SKILL.md")
-    assert (note.severity, note.code, note.line, note.field) == (Severity.WARNING, "skill-name", 3, "name")
-
-
-@pytest.mark.parametrize("name", ["pdf", "p", "pdf-tools-2", "x" * 64])
-def test_a_good_skill_name_is_not_warned_about(make_library: MakeLibrary, name: str) -> None:
-    _, diagnostics = fragment(
-        make_library, markdown(f"name: {name}\ndescription: Fills forms"), f"skills/{name}/SKILL.md"
-    )
-    assert diagnostics == []
-
-
 def test_a_subagent_keeps_its_tools_and_model(make_library: MakeLibrary) -> None:
     text = markdown("name: reviewer\ndescription: Reviews code for faults\ntools: Read, Grep\nmodel: opus")
     read, diagnostics = fragment(make_library, text, "agents/reviewer.md")

@@ -167,7 +167,7 @@ def test_full_mode_gives_whole_contents_best_first(make_catalog: MakeCatalog) ->
 
 
 def test_full_mode_adds_nothing_once_80_percent_are_used(make_catalog: MakeCatalog) -> None:
-    catalog = make_catalog(sized("a", 270), sized("b", 270), sized("c", 270), sized("d", 15))
+    catalog = make_catalog(sized("a", 255), sized("b", 255), sized("c", 255), sized("d", 15))
     assert "Body of d." not in answer(catalog, "retry", mode=Mode.FULL, max_tokens=1000)
     assert "Body of d." in answer(catalog, "retry", mode=Mode.FULL, max_tokens=2000)
 

@@ -67,7 +67,6 @@ async def test_listener_hears_only_what_it_asked_for_with_the_id_of_its_request(
         assert by_request == {2: [TOOLS, TOOLS], 3: [f"{UPDATED} orchestr8://skills/retry"]}
 
 
-@pytest.mark.xfail(strict=True, reason="what clients know is first looked at after a request has been answered")
 async def test_listener_whose_first_request_is_to_listen_hears_of_the_first_change(
     server: LibraryServer, index: Index
 ) -> None:

@@ -88,7 +88,6 @@ def test_bundled_file_is_loaded_by_its_uri_and_a_binary_one_is_named(ask: Ask) -
     assert documents[1]["text"] == f"[image/png, 12 bytes: no text; read {IMAGE} as a resource]"
 
 
-@pytest.mark.xfail(strict=True, reason="neighbours are looked for as if every file were a fragment")
 def test_bundled_file_has_no_neighbours_but_is_loaded(ask: Ask) -> None:
     _, documents, _ = load(ask, "load", uris=[f"{SKILL}/scripts/fill.py", "orchestr8://guides/pdf"], related=True)
     assert documents[0]["text"] == FILL

@@ -114,7 +114,6 @@ def test_full_mode_gives_the_same_contents_in_both_forms(ask: Ask) -> None:
         assert body == match["text"]
 
 
-@pytest.mark.xfail(strict=True, reason="what is smaller than the least share of a budget is never shown")
 def test_full_mode_gives_even_the_smallest_contents(ask: Ask) -> None:
     text, content = search(ask, "designing a REST API", mode="full")
     assert "# API\n\nDesign." in text
@@ -232,7 +231,6 @@ def test_tools_are_announced_as_read_only(ask: Ask) -> None:
         assert tool["annotations"] == {"readOnlyHint": True, "idempotentHint": True}
 
 
-@pytest.mark.xfail(strict=True, reason="tools/list takes any cursor")
 @pytest.mark.parametrize("revision", [HANDSHAKES[3], MODERN])
 def test_cursor_of_the_tools_list_is_refused_as_there_is_one_page_only(asks: dict[str, Ask], revision: str) -> None:
     assert asks[revision]("tools/list", cursor="bm9wZQ==")["error"]["code"] == -32602

@@ -3,7 +3,7 @@
 import typer
 
 from orchestr8_sqlite import __version__
-from orchestr8_sqlite.cli import build, evaluate, inspect, query, serve
+from orchestr8_sqlite.cli import build, doctor, evaluate, inspect, install, query, serve
 
 app = typer.Typer(
     name="orchestr8-sqlite",
@@ -24,6 +24,8 @@ app.command()(build.lint)
 app.command("eval")(evaluate.evaluate)
 app.command()(inspect.path)
 app.command()(inspect.export)
+app.command()(install.install)
+app.command()(doctor.doctor)
 
 
 def _show_version(wanted: bool) -> None:

@@ -33,4 +33,4 @@ def serve(
     from orchestr8_sqlite.server import run
     from orchestr8_sqlite.settings import read_server_settings
 
-    run(read_server_settings(db, root or (), watch=watch, log_format=log_format))
+    run(read_server_settings(db, root or (), watch=watch, log_format=log_format).base)

@@ -34,8 +34,8 @@ ENTRY = re.compile(r"(?P<lead>\s*(?:- +)?(?:[\w.-]+: +|(?<=- )))(?P<value>\S.*?)
 class Document:
     """A Markdown file taken apart.
 
-    `fields` maps each front-matter key to its YAML node (with marks), `values` to its Python value.
-    `body_line` is the line of the file on which `body` starts.
+    `fields` maps each front-matter key to its YAML node (with marks), `values` to its Python value; `mapping` is the
+    node of them all. `body_line` is the line of the file on which `body` starts.
     """
 
     body: Body
@@ -44,6 +44,7 @@ class Document:
     fields: dict[str, yaml.Node] = field(default_factory=dict)
     values: dict[str, object] = field(default_factory=dict)
     yaml_text: str = ""
+    mapping: yaml.MappingNode | None = None
 
     def line_of(self, name: str) -> int | None:
         """Return the line of the file on which the field *name* stands."""
@@ -54,6 +55,17 @@ class Document:
 def node_line(node: yaml.Node) -> int:
     """Return the line of the file on which *node* begins; the opening `---` is line 1."""
     return int(node.start_mark.line) + 1
+
+
+def first_styled_line(text: str) -> int | None:
+    """Return the first line of the YAML *text* with an [a, b] list, an {a: b} map, an &anchor or a !tag."""
+    if not any(character in text for character in "[{&!"):
+        return None
+    for event in yaml.parse(text, Loader=SafeLoader):
+        styled = getattr(event, "flow_style", False) or getattr(event, "tag", None) or getattr(event, "anchor", None)
+        if styled and event.start_mark is not None:
+            return int(event.start_mark.line) + 1
+    return None
 
 
 def decode(content: bytes, notes: Notes) -> str | None:
@@ -123,7 +135,8 @@ def _with_front_matter(front: str, body: str, body_line: int, text: str, notes: 
             line=1,
         )
         return _without_front_matter(text)
-    return Document(Body(body), body_line, True, _fields(node, notes), {str(k): v for k, v in values.items()}, front)
+    fields = _fields(node, notes)
+    return Document(Body(body), body_line, True, fields, {str(k): v for k, v in values.items()}, front, node)
 
 
 def _without_front_matter(text: str) -> Document:

@@ -13,7 +13,8 @@ from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.queries import read_queries
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.references import resolve_references
-from orchestr8_sqlite.library.walk import Found, Kind, find_files
+from orchestr8_sqlite.library.skills import settle_skill_paths
+from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind, find_files, skills_around
 from orchestr8_sqlite.model import Diagnostic, Fragment, Library, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.settings import latest_file_time
 from orchestr8_sqlite.uris import fragment_uri
@@ -33,6 +34,14 @@ class _Reading:
     written_ids: dict[str, list[tuple[Fragment, int | None]]] = field(default_factory=lambda: defaultdict(list))
     rejected: list[SourceFile] = field(default_factory=list)
     ignored: list[SourceFile] = field(default_factory=list)
+
+
+@dataclass
+class _Bundle:
+    """The files beside a SKILL.md: the skill's own, and those of the skills nested in its folder."""
+
+    own: list[SkillFile] = field(default_factory=list)
+    nested: list[SkillFile] = field(default_factory=list)
 
 
 def read_library(roots: Sequence[Path], *, category: str | None = None, progress: Progress | None = None) -> Library:
@@ -62,18 +71,21 @@ def read_library(roots: Sequence[Path], *, category: str | None = None, progress
         bundled = _bundled_files(root, label, files, reading)
         for file in files:
             if file.kind is not Kind.SKILL_FILE:
-                _read_file(root, label, file, bundled.get(file.skill or "", ()), category, reading)
+                _read_file(root, label, file, bundled.get(file.skill or "", _Bundle()), category, reading)
             done += 1
             if progress:
                 progress(done, total)
     known = {(label, file.path) for _, label, files in found for file in files}
-    resolved, dangling = resolve_references(reading.fragments.values(), known)
+    settled, apart = settle_skill_paths(reading.fragments.values(), labels)
+    resolved, dangling = resolve_references(settled, known)
     fragments = tuple(sorted(resolved, key=lambda fragment: fragment_uri(fragment.id)))
     queries, unclear = read_queries(list(zip(roots, labels, strict=True)), fragments)
     return Library(
         fragments=fragments,
         prompts=tuple(sorted(reading.prompts.values(), key=lambda prompt: prompt.name)),
-        diagnostics=tuple(sorted([*reading.diagnostics, *dangling, *unclear, *_shared_ids(reading)], key=_place)),
+        diagnostics=tuple(
+            sorted([*reading.diagnostics, *dangling, *unclear, *apart, *_shared_ids(reading)], key=_place)
+        ),
         rejected=tuple(reading.rejected),
         ignored=tuple(reading.ignored),
         queries=tuple(queries),
@@ -92,9 +104,7 @@ def _labels(roots: Sequence[Path]) -> list[str]:
     return labels
 
 
-def _read_file(
-    root: Path, label: str, file: Found, bundled: Iterable[SkillFile], category: str | None, reading: _Reading
-) -> None:
+def _read_file(root: Path, label: str, file: Found, bundled: _Bundle, category: str | None, reading: _Reading) -> None:
     notes = Notes(label, file.path)
     source, content = _read_source(root, label, file.path, notes)
     if file.kind is Kind.OUTSIDE:
@@ -113,7 +123,7 @@ def _take(
     file: Found,
     source: SourceFile,
     content: bytes,
-    bundled: Iterable[SkillFile],
+    bundled: _Bundle,
     category: str | None,
     notes: Notes,
     reading: _Reading,
@@ -128,8 +138,8 @@ def _take(
         return _add(reading.prompts, prompt.name, prompt, notes)
     skill_files = []
     if file.kind is Kind.SKILL:
-        skill_files = [SkillFile("SKILL.md", content, source.sha256, source), *bundled]
-    fragment = read_fragment(file, document, source, skill_files, notes, fallback_category=category)
+        skill_files = [SkillFile(SKILL_FILE, content, source.sha256, source), *bundled.own]
+    fragment = read_fragment(file, document, source, skill_files, bundled.nested, notes, fallback_category=category)
     if fragment is None or not _add(reading.fragments, fragment.id, fragment, notes):
         return False
     if isinstance(written := fragment.metadata.get("id"), str):
@@ -162,20 +172,31 @@ def _read_source(root: Path, label: str, path: str, notes: Notes) -> tuple[Sourc
     return SourceFile(label, path, mtime_ns, len(content), digest), content
 
 
-def _bundled_files(root: Path, label: str, files: Iterable[Found], reading: _Reading) -> dict[str, list[SkillFile]]:
+def _bundled_files(root: Path, label: str, files: Iterable[Found], reading: _Reading) -> dict[str, _Bundle]:
     """Return the readable files beside each SKILL.md, by skill folder, sorted by path."""
-    bundled: dict[str, list[SkillFile]] = defaultdict(list)
+    bundles: dict[str, _Bundle] = defaultdict(_Bundle)
+    skills = {file.skill for file in files if file.skill is not None}
     for file in files:
-        if file.kind is Kind.SKILL_FILE:
-            notes = Notes(label, file.path)
-            source, content = _read_source(root, label, file.path, notes)
-            reading.diagnostics += notes.diagnostics
-            if content is None:
-                reading.rejected.append(source)
-                continue
-            below = file.path.removeprefix(f"{file.skill}/") if file.skill else file.path
-            bundled[file.skill or ""].append(SkillFile(below, content, source.sha256, source))
-    return bundled
+        if file.skill is None or (file.kind is Kind.SKILL and not skills_around(file.skill, skills)):
+            continue
+        notes = Notes(label, file.path)
+        source, content = _read_source(root, label, file.path, notes)
+        if content is not None:
+            for folder in skills_around(file.skill, skills):
+                bundles[folder].nested.append(_skill_file(folder, content, source))
+        if file.kind is Kind.SKILL:
+            continue  # read, and said where it cannot be, as a skill of its own
+        reading.diagnostics += notes.diagnostics
+        if content is None:
+            reading.rejected.append(source)
+            continue
+        bundles[file.skill].own.append(_skill_file(file.skill, content, source))
+    return bundles
+
+
+def _skill_file(folder: str, content: bytes, source: SourceFile) -> SkillFile:
+    below = source.path.removeprefix(f"{folder}/") if folder else source.path
+    return SkillFile(below, content, source.sha256, source)
 
 
 def _shared_ids(reading: _Reading) -> list[Diagnostic]:

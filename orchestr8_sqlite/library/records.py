@@ -11,7 +11,8 @@ from orchestr8_sqlite.library.fallbacks import first_heading, first_paragraph, h
 from orchestr8_sqlite.library.fields import json_values, read_list, read_maps, read_number, read_text
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.library.references import RELATED_FIELDS, find_references
-from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind, plain_id
+from orchestr8_sqlite.library.skills import check_described, read_skill
+from orchestr8_sqlite.library.walk import Found, Kind, plain_id
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, Fragment, Prompt, PromptArgument, SkillFile, SourceFile
 from orchestr8_sqlite.parameters import fold_tag, parse_category
 from orchestr8_sqlite.tokens import estimate_tokens
@@ -20,7 +21,6 @@ from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
 TOKEN_FACTOR = 2.0
 """An author's estimate that is off by more than this factor is reported."""
 
-SKILL_NAME = re.compile(r"(?!.*--)[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
 SHOWN_KEYS = frozenset({"title", "description", "tags", "capabilities", "useWhen"})
 """Fields that have columns or tables of their own; all others are kept as JSON."""
 
@@ -32,19 +32,28 @@ def read_fragment(
     document: Document,
     source: SourceFile,
     skill_files: Sequence[SkillFile],
+    nested_files: Sequence[SkillFile],
     notes: Notes,
     *,
     fallback_category: str | None,
 ) -> Fragment | None:
-    """Return the fragment in *document*, or None (and an error noted) where it must be left out."""
+    """Return the fragment in *document*, or None (and an error noted) where it must be left out.
+
+    Args:
+        skill_files: Of a skill, its SKILL.md first.
+        nested_files: Those of the skills within it, which are its files too where it is offered over MCP.
+    """
     category = _category(found, document, notes, fallback_category)
     fragment_id = plain_id(found, category)
     if not _has_uri(fragment_id, notes):
         return None
     name = fragment_id.rpartition("/")[2]
     described = read_text(document, "description", notes)
-    if found.kind is Kind.SKILL and not _check_skill(document, described, found, notes):
-        return None
+    skill = None
+    if found.kind is Kind.SKILL:
+        if not check_described(document, described, notes):
+            return None
+        skill = read_skill(found, document, [*skill_files, *nested_files], notes)
     _check_id(document, name, notes)
     if not document.body.text:
         notes.warn("empty-body", "there is no text below the front matter", "write the text or remove the file", line=1)
@@ -75,7 +84,8 @@ def read_fragment(
         body=document.body.text,
         references=find_references(fragment_id, found.path, document, related),
         source=source,
-        skill_files=tuple(skill_files),
+        skill_files=tuple(skill_files if skill is None else [*skill_files, *nested_files]),
+        skill=skill,
     )
 
 
@@ -94,7 +104,7 @@ def read_prompt(found: Found, document: Document, source: SourceFile, notes: Not
         version=read_text(document, "version", notes),
         category=category,
         arguments=tuple(_arguments(document, notes)),
-        metadata=json_values(document, SHOWN_KEYS | {"arguments", "name"}),
+        metadata=json_values(document, SHOWN_KEYS | {"name"}),
         body=document.body.text,
         token_estimate=estimate_tokens(document.body.text),
         source=source,
@@ -145,30 +155,6 @@ def _suggested_category(document: Document) -> str:
     if "name" in keys and keys & {"tools", "model"}:
         return "agent"
     return "skill" if {"name", "description"} <= keys else "guide"
-
-
-def _check_skill(document: Document, description: str | None, found: Found, notes: Notes) -> bool:
-    """Note what the Agent Skills format forbids; False where the skill must be skipped."""
-    if description is None:
-        notes.error(
-            "skill-description",
-            f"a {SKILL_FILE} without description cannot be offered; the skill is left out",
-            "say in 'description' what it does and when to use it",
-            line=document.line_of("description") or 1,
-            field="description",
-        )
-        return False
-    name = read_text(document, "name", notes)
-    folder = (found.skill or "").rpartition("/")[2]
-    if name is None or not SKILL_NAME.fullmatch(name) or (folder and name != folder):
-        notes.warn(
-            "skill-name",
-            f"name {shown(name or '')} must be lower-case letters, digits, single hyphens, and equal {folder!r}",
-            "rename one of them",
-            line=document.line_of("name") or 1,
-            field="name",
-        )
-    return True
 
 
 def _reachable(scenarios: Sequence[str], document: Document, notes: Notes) -> tuple[str, ...]:

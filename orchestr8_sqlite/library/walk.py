@@ -7,7 +7,7 @@ plain folder       none of these at the top: every Markdown file is a fragment
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
@@ -37,7 +37,8 @@ class Found:
 
     `path` is relative to the root with `/`. `category` is None where only the file itself can tell.
     `id` is the fragment id; for a plain file without category it is the path without `.md`.
-    `skill` is the folder of the skill that the file belongs to.
+    `skill` is the folder of the skill that the file belongs to, `skill_path` for a SKILL.md where `skill://` URIs
+    find that folder.
     """
 
     path: str
@@ -45,6 +46,7 @@ class Found:
     category: str | None = None
     id: str = ""
     skill: str | None = None
+    skill_path: str = ""
 
 
 def find_files(root: Path, notes: Notes) -> list[Found]:
@@ -114,7 +116,8 @@ def _classify(path: str, root: Path, skills: set[str], laid_out: bool) -> Found 
     skill = _skill_of(path, skills)
     if skill is not None:
         if path == _join(skill, SKILL_FILE):
-            return Found(path, Kind.SKILL, "skill", f"skills/{_below_category(skill) or root.name}", skill)
+            fragment_id = f"skills/{_below_category(skill) or root.resolve().name}"
+            return Found(path, Kind.SKILL, "skill", fragment_id, skill, _skill_path(skill, root, skills))
         return Found(path, Kind.SKILL_FILE, skill=skill)
     return _classify_markdown(path, root, laid_out) if path.endswith(".md") else None
 
@@ -138,6 +141,23 @@ def _skill_of(path: str, skills: set[str]) -> str | None:
             return None
         folder = folder.rpartition("/")[0]
     return folder
+
+
+def skills_around(folder: str, skills: Collection[str]) -> list[str]:
+    """Return the skill folders that hold the skill folder *folder*, the innermost first."""
+    around = []
+    while folder:
+        folder = folder.rpartition("/")[0]
+        if folder in skills:
+            around.append(folder)
+    return around
+
+
+def _skill_path(folder: str, root: Path, skills: Collection[str]) -> str:
+    """Return the path of a skill in `skill://` URIs: a nested one lies below the path of the skill around it."""
+    outermost = [folder, *skills_around(folder, skills)][-1]
+    path = _below_category(outermost) or root.resolve().name
+    return _join(path, folder.removeprefix(outermost).lstrip("/")) if folder != outermost else path
 
 
 def _below_category(folder: str) -> str:

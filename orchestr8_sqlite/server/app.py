@@ -13,16 +13,25 @@ from orchestr8_sqlite import __version__
 from orchestr8_sqlite.server.changes import Changes
 from orchestr8_sqlite.server.completions import Completions
 from orchestr8_sqlite.server.guard import Context, Guard, log_request
-from orchestr8_sqlite.server.identity import DESCRIPTION, EXTENSIONS, NAME, TITLE, instructions
+from orchestr8_sqlite.server.identity import DESCRIPTION, NAME, TITLE, instructions
 from orchestr8_sqlite.server.prompts import Prompts
+from orchestr8_sqlite.server.replies import Replies
 from orchestr8_sqlite.server.resources import Resources
+from orchestr8_sqlite.server.skills import serve_skills
 from orchestr8_sqlite.server.tools import Tools
 from orchestr8_sqlite.service import Service
 
 FRESH_MS = 60_000
 """Milliseconds for which a client of 2026-07-28 may take an answer for current; changes are announced besides."""
 
-CACHED_METHODS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
+CACHED_METHODS = (
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+)
 ALL_CHANGE = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
 
 
@@ -52,9 +61,9 @@ class LibraryServer(Server[dict[str, Any]]):
             on_get_prompt=prompts.get_prompt,
             on_completion=Completions(service, guard).complete,
         )
-        self.extensions.update(EXTENSIONS)
+        serve_skills(self, service, guard, fresh_ms)
         self.add_notification_handler("notifications/initialized", types.NotificationParams, self.changes.initialized)
-        self.middleware[:] = [self._answer]
+        self.middleware[:] = [self._answer, Replies(service, service.cache_size)]
 
     def create_initialization_options(
         self,
@@ -70,9 +79,12 @@ class LibraryServer(Server[dict[str, Any]]):
     async def _answer(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Answer a request, log it, and see whether it met a new index."""
         try:
-            return await log_request(ctx, call_next)
+            result = await log_request(ctx, call_next)
         finally:
             self.changes.notice()
+        if ctx.method == "initialize" and isinstance(result, dict):  # the SDK keeps this for newer revisions
+            result["capabilities"]["extensions"] = self.extensions
+        return result
 
 
 def make_server(service: Service, executor: Executor, *, fresh_ms: int = FRESH_MS) -> LibraryServer:

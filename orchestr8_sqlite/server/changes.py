@@ -27,6 +27,7 @@ from mcp.server.subscriptions import (
 from orchestr8_sqlite.errors import CatalogError, RequestError, UnknownResource
 from orchestr8_sqlite.server.guard import Context, Guard, translated
 from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.skills import is_skill_uri
 from orchestr8_sqlite.uris import parse_uri
 
 logger = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ class Changes:
     async def initialized(self, context: Context, _: types.NotificationParams) -> None:
         """Keep the session of a client that has finished its handshake."""
         self._sessions.append(context.session)
+        await self._begin()
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """Begin to tell of changes of a resource; one that does not exist yet may be waited for."""
@@ -88,12 +90,18 @@ class Changes:
     ) -> types.SubscriptionsListenResult:
         """Tell of changes until the client cancels the request or the server ends."""
         uris = params.notifications.resource_subscriptions or []
+        await self._begin()
         await self._remember(context, uris)
         self._listened.update(uris)
         try:
             return await self._listen(context, params)
         finally:
             self._listened.subtract(uris)
+
+    async def _begin(self) -> None:
+        """Look at the index once, so that the first change is seen as one."""
+        if self._lists is None:
+            await self.check()
 
     def notice(self) -> None:
         """Check soon, where a request has met another generation of the index than clients know of."""
@@ -107,14 +115,15 @@ class Changes:
         async with self._checking:
             before, known = self._lists, dict(self._digests)
             try:
-                self._lists = await self._guard.in_thread(self._look)
-                self._digests = await self._guard.in_thread(lambda: self._digests_of(self._wanted()))
+                lists = await self._guard.in_thread(self._look)
+                digests = await self._guard.in_thread(lambda: self._digests_of(self._wanted()))
             except CatalogError as problem:
                 logger.warning("%s", problem)
                 return
-            if before is not None and before.generation != self._lists.generation:
-                changed = [uri for uri, digest in self._digests.items() if known.get(uri, digest) != digest]
-                await self._tell(before, self._lists, changed)
+            self._lists, self._digests = lists, digests
+            if before is not None and before.generation != lists.generation:
+                changed = [uri for uri, digest in digests.items() if known.get(uri, digest) != digest]
+                await self._tell(before, lists, changed)
 
     def close(self) -> None:
         """End every `subscriptions/listen` with its result; they would wait for ever."""
@@ -133,23 +142,25 @@ class Changes:
             if len({*self._wanted(), *uris}) > MOST_SUBSCRIPTIONS:
                 raise RequestError(f"At most {MOST_SUBSCRIPTIONS:,} resources can be subscribed to.")
             for uri in uris:
-                parse_uri(uri)
+                _ = is_skill_uri(uri) or parse_uri(uri)
             self._digests |= await self._guard.in_thread(lambda: self._digests_of(uris))
 
     def _look(self) -> Lists:
         catalog = self._service.catalog
-        resources = _digest(catalog.db.execute(LISTED_RESOURCES))
-        prompts = _digest(catalog.db.execute(LISTED_PROMPTS))
+        with catalog.reading():
+            resources = _digest(catalog.db.execute(LISTED_RESOURCES))
+            prompts = _digest(catalog.db.execute(LISTED_PROMPTS))
         return Lists(catalog.generation, resources, prompts, catalog.has_skills)
 
     def _digests_of(self, uris: Iterable[str]) -> dict[str, str]:
         digests = {}
         for uri in uris:
             try:
-                text = self._service.read(uri).text
+                answer = self._service.read(uri)
+                content = answer.text.encode() if answer.data is None else answer.data
             except UnknownResource:
-                text = ""
-            digests[uri] = hashlib.sha256(text.encode()).hexdigest()
+                content = b""
+            digests[uri] = hashlib.sha256(content).hexdigest()
         return digests
 
     async def _tell(self, before: Lists, after: Lists, updated: Sequence[str]) -> None:

@@ -37,7 +37,7 @@ class Completions:
         name, value = params.argument.name, params.argument.value
         if isinstance(params.ref, types.PromptReference):
             _check(name, [argument.name for argument in find_prompt(catalog, params.ref.name).arguments])
-            return complete_argument(catalog, name, value)
+            return complete_argument(catalog, params.ref.name, name, value)
         known = {template.uri_template: template for template in templates(catalog)}
         if params.ref.uri not in known:
             raise RequestError(

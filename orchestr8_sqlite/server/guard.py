@@ -21,6 +21,9 @@ logger = logging.getLogger(__name__)
 RESOURCE_NOT_FOUND = -32002
 """What revisions before 2026-07-28 answer for an unknown resource; since then it is invalid params."""
 
+BUG = "internal error in %s"
+ABOUT_A_BUG = "Internal error; see the server's log."
+
 R = TypeVar("R")
 Context = Any
 """The SDK's `ServerRequestContext`; handlers need its `method`, `protocol_version`, `request_id` and `session`."""
@@ -31,6 +34,11 @@ _details: ContextVar[dict[str, object]] = ContextVar("details")
 def note(**details: object) -> None:
     """Add *details* to the log line of the request that is being answered."""
     _details.get({}).update(details)
+
+
+def noted() -> dict[str, object]:
+    """Return what has been noted for that line so far."""
+    return dict(_details.get({}))
 
 
 class Guard:
@@ -61,7 +69,7 @@ def translated(context: Context) -> Iterator[None]:
     except MCPError:
         raise
     except UnknownResource as problem:
-        if not context.method.startswith("resources/"):
+        if context.method != "resources/read":
             raise MCPError(types.INVALID_PARAMS, str(problem)) from None
         code = RESOURCE_NOT_FOUND if context.protocol_version < "2026" else types.INVALID_PARAMS
         raise MCPError(code, str(problem), data={"uri": (context.params or {}).get("uri")}) from None
@@ -71,8 +79,8 @@ def translated(context: Context) -> Iterator[None]:
         logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
         raise MCPError(types.INTERNAL_ERROR, "The library's index cannot be read; see the server's log.") from None
     except Exception:
-        logger.exception("internal error in %s", context.method)
-        raise MCPError(types.INTERNAL_ERROR, "Internal error; see the server's log.") from None
+        logger.exception(BUG, context.method)
+        raise MCPError(types.INTERNAL_ERROR, ABOUT_A_BUG) from None
 
 
 async def log_request(context: Context, call_next: CallNext) -> HandlerResult:
@@ -87,9 +95,13 @@ async def log_request(context: Context, call_next: CallNext) -> HandlerResult:
     except MCPError as problem:
         note(error=problem.error.code)
         raise
-    except ValidationError:
+    except ValidationError:  # of the client's parameters; handlers translate their own
         note(error=types.INVALID_PARAMS)
         raise
+    except Exception:
+        note(error=types.INTERNAL_ERROR)
+        logger.exception(BUG, context.method)
+        raise MCPError(types.INTERNAL_ERROR, ABOUT_A_BUG) from None
     finally:
         note(latency_ms=round((time.perf_counter() - started) * 1000, 2))
         logger.info("request", extra=details)

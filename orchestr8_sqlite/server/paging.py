@@ -45,7 +45,9 @@ class Pages:
 
     def next_cursor(self, keys: Sequence[str]) -> str | None:
         """Return the cursor behind the first page of the sort keys *keys*; None where they hold no entry more."""
-        if len(keys) <= PAGE_SIZE:
-            return None
-        state = json.dumps([self.name, self.generation, keys[PAGE_SIZE - 1]])
+        return self.cursor_behind(keys[PAGE_SIZE - 1]) if len(keys) > PAGE_SIZE else None
+
+    def cursor_behind(self, key: str) -> str:
+        """Return the cursor of the page that starts behind the sort key *key*."""
+        state = json.dumps([self.name, self.generation, key])
         return base64.urlsafe_b64encode(state.encode()).decode()

@@ -60,7 +60,7 @@ class Resources:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """Return the text behind a URI."""
+        """Return the text behind a URI, or the raw file of a skill."""
         note(uri=one_line(params.uri, DESCRIPTION_LENGTH))
         answer: Answer = await self._guard.run(context, lambda: self._service.read(params.uri))
         note(tokens=answer.tokens)

@@ -11,6 +11,7 @@ from orchestr8_sqlite.parameters import check_names, make_request, read_number, 
 from orchestr8_sqlite.render import one_line
 from orchestr8_sqlite.server.definitions import LOAD, LOAD_SKILL, MAX_BUDGET, SEARCH, SEARCH_SKILL, SKILL_TOOLS, TOOLS
 from orchestr8_sqlite.server.guard import Context, Guard, note
+from orchestr8_sqlite.server.paging import Pages
 from orchestr8_sqlite.service import Answer, Service
 
 STRUCTURED_SINCE = "2025-06-18"
@@ -37,9 +38,14 @@ class Tools:
             LOAD_SKILL.name: self._load_skill,
         }
 
-    async def list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Return all tools on one page; those for skills where the library has any."""
-        tools = await self._guard.run(context, self._offered)
+
+        def page() -> list[types.Tool]:
+            Pages("tools", self._service.catalog.generation).after(params)
+            return self._offered()
+
+        tools = await self._guard.run(context, page)
         if context.protocol_version < STRUCTURED_SINCE:
             tools = [tool.model_copy(update={"title": None, "output_schema": None}) for tool in tools]
         return types.ListToolsResult(tools=tools)
@@ -52,36 +58,19 @@ class Tools:
             offered = ", ".join(tool.name for tool in await self._guard.run(context, self._offered))
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {one_line(params.name)!r}; there are {offered}.")
         arguments = params.arguments or {}
-        answer = self._remembered(params.name, arguments)
-        if answer is None:
-            answer = await self._guard.run(context, lambda: _attempt(call, arguments))
+        answer = await self._guard.run(context, lambda: _attempt(call, arguments))
         if isinstance(answer, RequestError):
             note(mistake=str(answer))
             return types.CallToolResult(content=[types.TextContent(text=str(answer))], is_error=True)
+        _note_lookup(answer)
         return _result(answer, structured=context.protocol_version >= STRUCTURED_SINCE)
-
-    def _remembered(self, name: str, arguments: Arguments) -> Answer | RequestError | None:
-        """Return the answer to a search that was asked before, without leaving the event loop."""
-        if name != SEARCH.name:
-            return None
-        try:
-            request = make_request(arguments)
-        except RequestError as mistake:
-            return mistake
-        note(query=request.query)
-        answer = self._service.remembered(request)
-        if answer is not None:
-            note(tier="cache")
-        return answer
 
     def _offered(self) -> list[types.Tool]:
         has_skills = self._service.catalog.has_skills
         return [tool for name, tool in TOOLS.items() if has_skills or name not in SKILL_TOOLS]
 
     def _search(self, arguments: Arguments) -> Answer:
-        answer = self._service.search(make_request(arguments))
-        note_lookup(answer)
-        return answer
+        return self._service.search(make_request(arguments))
 
     def _load(self, arguments: Arguments) -> Answer:
         check_names(arguments, list(LOAD.input_schema["properties"]))
@@ -93,9 +82,7 @@ class Tools:
         check_names(arguments, list(SEARCH_SKILL.input_schema["properties"]))
         limit = arguments.get("maxResults", SKILLS_SHOWN)
         request = make_request({"query": arguments.get("query"), "maxResults": limit})
-        answer = self._service.search_skills(replace(request, agent_skills=True))
-        note_lookup(answer)
-        return answer
+        return self._service.search_skills(replace(request, agent_skills=True))
 
     def _load_skill(self, arguments: Arguments) -> Answer:
         check_names(arguments, list(LOAD_SKILL.input_schema["properties"]))
@@ -106,7 +93,7 @@ class Tools:
         return self._service.load_skill(name, files, max_tokens=_budget(arguments))
 
 
-def note_lookup(answer: Answer) -> None:
+def _note_lookup(answer: Answer) -> None:
     """Add to the log line of the request how its search was answered."""
     if answer.result is not None:
         request = answer.result.request

@@ -1,0 +1,64 @@
+"""`doctor`: starts the server as a client would, and says what is wrong."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
+
+if TYPE_CHECKING:
+    from orchestr8_sqlite.checkup.report import Check
+
+
+def doctor(
+    db: Database = None,
+    root: Annotated[
+        list[Path] | None, typer.Option("--root", help="Library folder to serve; repeatable.", show_default=False)
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for each answer.", min=0.1)] = 20,
+    as_json: Json = False,
+) -> None:
+    """Check the installation, the index, the server and the clients; exit code 1 where something is wrong.
+
+    Example: orchestr8-sqlite doctor --db index.db
+    """
+    from orchestr8_sqlite.checkup.report import Verdict
+
+    checks = list(_checks(db, root or [], timeout))
+    failed = any(check.verdict is Verdict.PROBLEM for check in checks)
+    if as_json:
+        rows = [
+            {"check": check.name, "verdict": check.verdict.value, "finding": check.finding, "advice": check.advice}
+            for check in checks
+        ]
+        print_json({"ok": not failed, "checks": rows})
+    else:
+        columns = ("check", "verdict", "finding", "what to do")
+        print_rows(columns, [(check.name, check.verdict.value, check.finding, check.advice) for check in checks])
+    if failed:
+        raise typer.Exit(1)
+
+
+def _checks(db: Path | None, roots: Sequence[Path], patience: float) -> Iterator["Check"]:
+    """Yield all checks; with folders and no index there is none to look at before the server builds it."""
+    from orchestr8_sqlite.checkup.configurations import check_clients
+    from orchestr8_sqlite.checkup.index import check_index, check_installation, typical_query
+    from orchestr8_sqlite.checkup.report import omitted
+    from orchestr8_sqlite.checkup.server import check_server
+    from orchestr8_sqlite.clients.launch import own_command, serve_arguments
+    from orchestr8_sqlite.settings import read_places, read_settings
+
+    database = ["--db", str(db.absolute())] if db is not None else []
+    command = [*own_command(), *serve_arguments(None, roots), *database]
+    yield from check_installation()
+    query = "test"
+    if roots and db is None:
+        yield omitted("index", "the server builds it from the folders of --root")
+    else:
+        path = read_settings(db).database
+        yield from check_index(path)
+        query = typical_query(path)
+    yield from check_server(command, query, patience=patience)
+    yield from check_clients(read_places())

@@ -1,0 +1,153 @@
+"""`install`: tells a client of this server, by printing the configuration or by writing it."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
+from orchestr8_sqlite.errors import RequestError
+
+if TYPE_CHECKING:
+    from orchestr8_sqlite.clients.documents import Entry
+    from orchestr8_sqlite.clients.known import Client, Scope
+
+SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What every client takes as a name, and TOML as a bare key."""
+
+SHARED = "It names programs and files of this machine; think twice before you share the file with others."
+
+
+def install(
+    client: Annotated[
+        str | None,
+        typer.Argument(
+            help="claude-code | claude-desktop | cursor | vscode | codex | gemini | windsurf | zed", show_default=False
+        ),
+    ] = None,
+    list_clients: Annotated[bool, typer.Option("--list", help="Show the clients and their files.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Edit the client's file; a backup stays beside it.")] = False,
+    scope: Annotated[str, typer.Option(help="user | project, where the client has both.")] = "user",
+    name: Annotated[str, typer.Option(help="What the client shall call the server.")] = "orchestr8",
+    db: Database = None,
+    root: Annotated[
+        list[Path] | None, typer.Option("--root", help="Library folder to serve; repeatable.", show_default=False)
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace another server of that name.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Connect a client: print its configuration, or write it with --write.
+
+    Example: orchestr8-sqlite install cursor --db index.db --write
+    """
+    from orchestr8_sqlite.clients.documents import make_entry
+    from orchestr8_sqlite.clients.known import find_client
+    from orchestr8_sqlite.clients.launch import client_command, serve_arguments
+
+    if client is None and write:
+        raise RequestError("Name the client to write for, such as: orchestr8-sqlite install cursor --write")
+    if client is None or list_clients:
+        _list(as_json)
+        return
+    chosen, wanted = find_client(client), _parse_scope(scope)
+    if not SERVER_NAME.fullmatch(name):
+        raise RequestError(f"--name must be 1 to 64 letters, digits, hyphens and underscores, not {name!r}.")
+    entry = make_entry(chosen, client_command(wanted), serve_arguments(db, root or []))
+    if write:
+        _write(chosen, wanted, name, entry, force=force, as_json=as_json)
+    else:
+        _print(chosen, wanted, name, entry, as_json=as_json)
+
+
+def _parse_scope(scope: str) -> "Scope":
+    from orchestr8_sqlite.clients.known import Scope
+
+    try:
+        return Scope(scope)
+    except ValueError:
+        raise RequestError(
+            f"--scope must be one of {', '.join(each.value for each in Scope)}, not {scope!r}."
+        ) from None
+
+
+def _list(as_json: bool) -> None:
+    """Print each client's files, and whether the client and they are there."""
+    from orchestr8_sqlite.clients.known import CLIENTS
+    from orchestr8_sqlite.settings import read_places
+
+    places = read_places()
+    rows = [
+        {
+            "client": client.id,
+            "title": client.title,
+            "scope": scope.value,
+            "installed": client.is_installed(places),
+            "path": str(client.path(places, scope)),
+            "exists": client.path(places, scope).is_file(),
+        }
+        for client in CLIENTS.values()
+        for scope in client.scopes
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    columns = ("client", "scope", "installed", "file", "exists")
+    print_rows(
+        columns,
+        [(row["client"], row["scope"], _yes(row["installed"]), row["path"], _yes(row["exists"])) for row in rows],
+    )
+
+
+def _yes(holds: object) -> str:
+    return "yes" if holds else "no"
+
+
+def _print(client: "Client", scope: "Scope", name: str, entry: "Entry", *, as_json: bool) -> None:
+    """Print what to paste on standard output, and where to paste it on standard error."""
+    from orchestr8_sqlite.clients.documents import snippet
+    from orchestr8_sqlite.settings import read_places
+
+    path = client.path(read_places(), scope)
+    text = snippet(client, name, entry)
+    if as_json:
+        print_json({**_facts(client, scope, name, entry, path), "written": False, "configuration": text})
+        return
+    typer.echo(f"{client.title} reads {path}; add this to it, or run again with --write:", err=True)
+    typer.echo(text, nl=not text.endswith("\n"))
+
+
+def _write(client: "Client", scope: "Scope", name: str, entry: "Entry", *, force: bool, as_json: bool) -> None:
+    """Put the entry into the client's file and say what was done."""
+    from orchestr8_sqlite.clients.documents import with_server
+    from orchestr8_sqlite.clients.files import read_text, replace_text
+    from orchestr8_sqlite.clients.known import Scope
+    from orchestr8_sqlite.settings import read_places
+
+    places = read_places()
+    path = client.path(places, scope)
+    if scope is Scope.USER and not client.is_installed(places):
+        typer.echo(f"{client.title} does not seem to be installed here; {path} is made for it nevertheless.", err=True)
+    old = read_text(path)
+    new = with_server(client, old, name, entry, path=path, force=force)
+    backup = None if new == old else replace_text(path, new)
+    if as_json:
+        facts = {"written": new != old, "backup": str(backup) if backup else None}
+        print_json({**_facts(client, scope, name, entry, path), **facts})
+    elif new == old:
+        typer.echo(f"{client.title}: {name} is already there in {path}.")
+    else:
+        kept = f" (before: {backup})" if backup else ""
+        shared = f" {SHARED}" if scope is Scope.PROJECT and Path(str(entry["command"])).is_absolute() else ""
+        typer.echo(f"{client.title}: {name} is written to {path}{kept}. {client.afterwards}{shared}")
+
+
+def _facts(client: "Client", scope: "Scope", name: str, entry: "Entry", path: Path) -> dict[str, object]:
+    return {
+        "client": client.id,
+        "scope": scope.value,
+        "path": str(path),
+        "exists": path.is_file(),
+        "name": name,
+        "entry": entry,
+    }

@@ -1,0 +1,88 @@
+"""An entry for this server → the text to paste, or a client's configuration with the entry in it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from orchestr8_sqlite.clients import jsonc, toml
+from orchestr8_sqlite.clients.known import Client, Dialect
+from orchestr8_sqlite.errors import ClientFileError
+
+Entry = Mapping[str, object]
+
+
+def make_entry(client: Client, command: Sequence[str], arguments: Sequence[str]) -> Entry:
+    """Return what *client* wants to know of a server: the program and its arguments."""
+    entry = {"command": command[0], "args": [*command[1:], *arguments]}
+    return {"type": "stdio", **entry} if client.says_type else entry
+
+
+def snippet(client: Client, name: str, entry: Entry) -> str:
+    """Return the configuration that holds nothing but this server, ready to paste."""
+    if client.dialect is Dialect.TOML:
+        return toml.render_table((client.key, name), entry)
+    return jsonc.with_member("", (client.key, name), entry)
+
+
+def servers_of(client: Client, text: str, path: Path) -> dict[str, object]:
+    """Return the servers that a configuration names; *path* is only for the errors.
+
+    Raises:
+        ClientFileError: The client cannot read such a text.
+    """
+    document = _parse(client, text, path)
+    servers = document.get(client.key, {})
+    if not isinstance(servers, dict):
+        raise ClientFileError(f"{client.key} in {path} is no table of servers; mend it, then try again.")
+    return servers
+
+
+def with_server(client: Client, text: str, name: str, entry: Entry, *, path: Path, force: bool = False) -> str:
+    """Return *text* with the server *name*; the very same text where it is there already.
+
+    Args:
+        path: Where the text comes from, for the errors.
+        force: Replace another server of that name.
+
+    Raises:
+        ClientFileError: The text cannot be parsed, has another server of that name, or cannot be edited safely.
+    """
+    present = servers_of(client, text, path)
+    if present.get(name) == entry:
+        return text
+    if name in present and not force:
+        raise ClientFileError(
+            f"{path} has another server named {name!r}: {json.dumps(present[name], ensure_ascii=False, default=str)}; "
+            "replace it with --force, or choose another --name."
+        )
+    wanted = {**_parse(client, text, path), client.key: {**present, name: entry}}
+    try:
+        edited = _edited(client, text, name, entry, replace=name in present)
+        if _parse(client, edited, path) == wanted:
+            return edited
+    except ValueError:
+        pass  # an inline table takes no further one
+    raise ClientFileError(f"{path} is written in a way that cannot be edited safely; paste the entry by hand.")
+
+
+def _edited(client: Client, text: str, name: str, entry: Entry, *, replace: bool) -> str:
+    if client.dialect is not Dialect.TOML:
+        return jsonc.with_member(text, (client.key, name), entry)
+    edit = toml.with_replaced_table if replace else toml.with_table
+    return edit(text, (client.key, name), entry)
+
+
+def _parse(client: Client, text: str, path: Path) -> dict[str, object]:
+    try:
+        document = toml.parse(text) if client.dialect is Dialect.TOML else jsonc.parse(text)
+    except (ValueError, RecursionError) as problem:
+        raise ClientFileError(f"{path} cannot be parsed ({problem}); mend it, then try again.") from None
+    if client.dialect is Dialect.JSON and not jsonc.is_strict(text):
+        raise ClientFileError(
+            f"{path} holds comments or trailing commas, which {client.title} cannot read; remove them."
+        )
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise ClientFileError(f"{path} holds no JSON object; mend it, then try again.")
+    return document

@@ -1,0 +1,209 @@
+"""The clients: who they are, and where and how each is configured.
+
+Where a client has had its file in several places the newest comes first, and the first whose folder exists counts.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+from pathlib import Path
+
+from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.settings import Places
+
+PathsOf = Callable[[Places], Sequence[Path]]
+
+
+class Dialect(Enum):
+    """How a configuration file is written."""
+
+    JSON = "json"  # neither comments nor trailing commas: the client could not read them
+    JSONC = "jsonc"
+    TOML = "toml"
+
+
+class Scope(Enum):
+    """For whom a configuration holds: this user everywhere, or whoever works in the project."""
+
+    USER = "user"
+    PROJECT = "project"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One client; `key` names the object that holds its servers, `traces` the folders that show that it is here."""
+
+    id: str
+    title: str
+    dialect: Dialect
+    user_files: PathsOf
+    project_files: PathsOf | None = None
+    key: str = "mcpServers"
+    says_type: bool = False  # entries carry "type": "stdio"
+    traces: PathsOf | None = None  # default: the folders of user_files
+    afterwards: str = ""
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """Return the scopes that the client knows; the first is the default."""
+        return (Scope.USER, Scope.PROJECT) if self.project_files else (Scope.USER,)
+
+    def path(self, places: Places, scope: Scope = Scope.USER) -> Path:
+        """Return the file that holds for *scope*, whether it exists or not.
+
+        Raises:
+            RequestError: The client has no file for projects.
+        """
+        files = self.user_files if scope is Scope.USER else self.project_files
+        if files is None:
+            raise RequestError(f"{self.title} has no configuration for projects; use --scope user.")
+        candidates = files(places)
+        return next((path for path in candidates if path.parent.is_dir()), candidates[0])
+
+    def is_installed(self, places: Places) -> bool:
+        """Tell whether this user evidently has the client: its file or its folder is there."""
+        if self.path(places).is_file():
+            return True
+        folders = self.traces(places) if self.traces else [path.parent for path in self.user_files(places)]
+        return any(folder.is_dir() for folder in folders)
+
+
+def application_support(places: Places, name: str) -> Path:
+    """Return the folder of the application *name*: roaming, Application Support, or XDG."""
+    if places.platform == "win32":
+        return places.roaming / name
+    if places.platform == "darwin":
+        return places.home / "Library" / "Application Support" / name
+    return places.config / name
+
+
+def dotted_config(places: Places, name: str, windows: str) -> Path:
+    """Return the folder of a program that keeps to XDG on macOS too."""
+    return places.roaming / windows if places.platform == "win32" else places.config / name
+
+
+def _claude_code(places: Places) -> Sequence[Path]:
+    """Return the one file of Claude Code; with CLAUDE_CONFIG_DIR it lies in that folder."""
+    return [(places.claude or places.home) / ".claude.json"]
+
+
+def _claude_desktop(places: Places) -> Sequence[Path]:
+    """Return the file of Claude Desktop; the Windows Store's versions have their own data folders."""
+    name = "claude_desktop_config.json"
+    stores: list[Path] = []
+    if places.platform == "win32":
+        stores += sorted((places.local / "Claude-Data").glob("claude*"))
+        stores += sorted((places.local / "Packages").glob("Claude_*/LocalCache/Roaming/Claude"))
+    return [*(store / name for store in stores), application_support(places, "Claude") / name]
+
+
+def _windsurf(places: Places) -> Sequence[Path]:
+    return [
+        dotted_config(places, "devin", "devin") / "mcp_config.json",
+        places.home / ".codeium" / "windsurf" / "mcp_config.json",
+    ]
+
+
+CLIENTS = {
+    client.id: client
+    for client in (
+        # Source: code.claude.com/docs/en/mcp, "MCP installation scopes"; code.claude.com/docs/en/env-vars.
+        Client(
+            "claude-code",
+            "Claude Code",
+            Dialect.JSON,
+            _claude_code,
+            lambda places: [places.project / ".mcp.json"],
+            says_type=True,
+            traces=lambda places: [places.claude or places.home / ".claude"],
+            afterwards="It is there in new sessions; /mcp shows it.",
+        ),
+        # Source: modelcontextprotocol.io/docs/develop/connect-local-servers, and for the Windows Store what
+        # programs that edit this file found: packages keep it below LocalCache, newer ones in Claude-Data.
+        Client(
+            "claude-desktop",
+            "Claude Desktop",
+            Dialect.JSON,
+            _claude_desktop,
+            afterwards="Quit Claude Desktop and start it again.",
+        ),
+        # Source: cursor.com/docs/mcp, "Configuration locations" and "STDIO server configuration".
+        Client(
+            "cursor",
+            "Cursor",
+            Dialect.JSONC,
+            lambda places: [places.home / ".cursor" / "mcp.json"],
+            lambda places: [places.project / ".cursor" / "mcp.json"],
+            says_type=True,
+            afterwards="Restart Cursor and switch the server on under MCP.",
+        ),
+        # Source: code.visualstudio.com/docs/agents/reference/mcp-configuration, "Configuration file"; the user's
+        # profile folder: code.visualstudio.com/docs/configure/settings, "User settings.json location".
+        Client(
+            "vscode",
+            "VS Code",
+            Dialect.JSONC,
+            lambda places: [application_support(places, "Code") / "User" / "mcp.json"],
+            lambda places: [places.project / ".vscode" / "mcp.json"],
+            key="servers",
+            says_type=True,
+            traces=lambda places: [application_support(places, "Code")],
+            afterwards="Run “MCP: List Servers” and start it.",
+        ),
+        # Source: developers.openai.com/codex/mcp and /codex/config-reference; a project's file counts once trusted.
+        Client(
+            "codex",
+            "Codex CLI",
+            Dialect.TOML,
+            lambda places: [places.codex / "config.toml"],
+            lambda places: [places.project / ".codex" / "config.toml"],
+            key="mcp_servers",
+            afterwards="It is there in new sessions; /mcp shows it. A project must be trusted first.",
+        ),
+        # Source: geminicli.com/docs/reference/configuration, "Settings files", mcpServers and GEMINI_CLI_HOME.
+        Client(
+            "gemini",
+            "Gemini CLI",
+            Dialect.JSONC,
+            lambda places: [places.gemini / ".gemini" / "settings.json"],
+            lambda places: [places.project / ".gemini" / "settings.json"],
+            afterwards="It is there in new sessions; /mcp shows it.",
+        ),
+        # Source: docs.devin.ai/desktop/cascade/mcp, docs.devin.ai/cli/extensibility/mcp/configuration and
+        # vaadin.com/docs (Devin Desktop): Windsurf is called Devin Desktop since June 2026; older ones read .codeium.
+        Client(
+            "windsurf",
+            "Windsurf (Devin Desktop)",
+            Dialect.JSONC,
+            _windsurf,
+            lambda places: [places.project / ".devin" / "mcp_config.json"],
+            afterwards="Refresh the list of MCP servers in the agent's panel.",
+        ),
+        # Source: zed.dev/docs/ai/mcp, "As Custom Servers"; zed.dev/docs/configuring-zed, "User Settings File";
+        # zed.dev/docs/worktree-trust: a project's servers start once the worktree is trusted.
+        Client(
+            "zed",
+            "Zed",
+            Dialect.JSONC,
+            lambda places: [dotted_config(places, "zed", "Zed") / "settings.json"],
+            lambda places: [places.project / ".zed" / "settings.json"],
+            key="context_servers",
+            afterwards="Zed reads the file at once. A project's servers start once the worktree is trusted.",
+        ),
+    )
+}
+
+
+def find_client(name: str) -> Client:
+    """Return the client *name*, in any case and with spaces or underscores for hyphens.
+
+    Raises:
+        RequestError: There is none; the sentence names the nearest or all.
+    """
+    wanted = name.casefold().replace(" ", "-").replace("_", "-")
+    if wanted in CLIENTS:
+        return CLIENTS[wanted]
+    near = get_close_matches(wanted, CLIENTS, 1)
+    advice = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(CLIENTS)}."
+    raise RequestError(f"Unknown client {name!r}. {advice}")

@@ -1,0 +1,49 @@
+"""Edits in TOML: a table is added at the end, or replaced in its place; comments stay."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tomlkit
+
+
+def parse(text: str) -> dict[str, object]:
+    """Return the tables of *text*.
+
+    Raises:
+        ValueError: It is no TOML.
+    """
+    return tomllib.loads(text)
+
+
+def with_table(text: str, path: Sequence[str], values: Mapping[str, object]) -> str:
+    """Return *text* with the table *path* at its end.
+
+    Raises:
+        ValueError: The tables above it are written inline, so nothing can be added below them.
+    """
+    newline = "\r\n" if "\r\n" in text else "\n"
+    gap = newline if text.endswith("\n") or not text else newline * 2
+    head = text + (gap if text else "")
+    result = head + render_table(path, values).replace("\n", newline)
+    parse(result)
+    return result
+
+
+def render_table(path: Sequence[str], values: Mapping[str, object]) -> str:
+    """Return the table *path* with its values, a line each."""
+    lines = "".join(f"{key} = {tomlkit.item(value).as_string()}\n" for key, value in values.items())
+    return f"[{'.'.join(path)}]\n{lines}"
+
+
+def with_replaced_table(text: str, path: Sequence[str], values: Mapping[str, object]) -> str:
+    """Return *text* with other values in the table *path*, which it has."""
+    document = tomlkit.parse(text)
+    table: Any = document
+    for key in path:
+        table = table[key]
+    for key in [key for key in table if key not in values]:
+        table.remove(key)
+    for key, value in values.items():
+        table[key] = value
+    return tomlkit.dumps(document)

@@ -1,0 +1,77 @@
+"""A front matter as JSON: every field the author wrote, in that order, with the values that YAML reads.
+
+JSON has no dates, no infinite numbers and no bytes: those are the text that the author wrote.
+"""
+
+import math
+from collections.abc import Iterator
+
+import yaml
+from yaml.constructor import SafeConstructor
+
+from orchestr8_sqlite.library.fields import TEXT_TAG
+
+MAX_VALUES = 10_000
+MAX_DEPTH = 20
+MAX_BITS = 1024
+"""Bounds of a front matter that is handed on as JSON; aliases can make a small file unfold without end."""
+
+CONSTRUCTOR = SafeConstructor()
+READERS = {
+    "tag:yaml.org,2002:null": CONSTRUCTOR.construct_yaml_null,
+    "tag:yaml.org,2002:bool": CONSTRUCTOR.construct_yaml_bool,
+    "tag:yaml.org,2002:int": CONSTRUCTOR.construct_yaml_int,
+    "tag:yaml.org,2002:float": CONSTRUCTOR.construct_yaml_float,
+}
+
+
+class NotJson(ValueError):
+    """The front matter holds something that a JSON object cannot say, or not to every reader alike."""
+
+
+def verbatim_fields(mapping: yaml.MappingNode) -> dict[str, object]:
+    """Return the fields of a front matter as JSON values, in the author's order.
+
+    Raises:
+        NotJson: A key is no text or given twice, or the values are too many or too deep.
+    """
+    return _fields(mapping, iter(range(MAX_VALUES)), 1)
+
+
+def _fields(mapping: yaml.MappingNode, budget: Iterator[int], depth: int) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for key, value in mapping.value:
+        name = _key(key)
+        if name in values:
+            raise NotJson(f"gives {name!r} twice")
+        values[name] = _value(value, budget, depth)
+    return values
+
+
+def _value(node: yaml.Node, budget: Iterator[int], depth: int) -> object:
+    if depth > MAX_DEPTH or next(budget, None) is None:
+        raise NotJson(f"holds more than {MAX_VALUES:,} values or {MAX_DEPTH} levels")
+    if isinstance(node, yaml.MappingNode):
+        return _fields(node, budget, depth + 1)
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(item, budget, depth + 1) for item in node.value]
+    assert isinstance(node, yaml.ScalarNode)
+    return _scalar(node)
+
+
+def _key(node: yaml.Node) -> str:
+    if not isinstance(node, yaml.ScalarNode) or node.tag != TEXT_TAG:
+        written = node.value if isinstance(node, yaml.ScalarNode) else "?"
+        raise NotJson(f"has the key {written!r}, which YAML reads as something else than text")
+    return str(node.value)
+
+
+def _scalar(node: yaml.ScalarNode) -> object:
+    reader = READERS.get(node.tag)
+    if reader is None:
+        return str(node.value)
+    value: object = reader(node)
+    unspeakable = isinstance(value, float) and not math.isfinite(value)
+    if unspeakable or (isinstance(value, int) and value.bit_length() > MAX_BITS):
+        return str(node.value)
+    return value

@@ -1,0 +1,74 @@
+"""Replies kept in memory as they went out: what is asked again is answered without reading or shaping it anew.
+
+Every reply is a pure function of the index, the revision and the parameters, so these are the key.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.server.context import CallNext, HandlerResult
+
+from orchestr8_sqlite.memory import Memory
+from orchestr8_sqlite.server.guard import Context, note, noted
+from orchestr8_sqlite.service import ANSWER_SECONDS, Service
+
+TEXT_SECONDS = 4 * 60 * 60
+PROMPT_SECONDS = 60 * 60
+PROMPT_SHARE = 2
+"""For so many other replies one prompt is kept. Source of all three: shared/DESIGN.md, section 9, "Caches"."""
+
+LARGEST = 20_000
+"""Tokens above which a reply is not worth its memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A result in its wire form, and what the log says of it."""
+
+    result: dict[str, Any]
+    details: Mapping[str, object]
+
+
+class Replies:
+    """Middleware of the SDK's server that recalls replies; texts and prompts are kept on while they are used."""
+
+    def __init__(self, service: Service, entries: int) -> None:
+        texts: Memory[Reply] = Memory(entries, TEXT_SECONDS, renew=True)
+        prompts: Memory[Reply] = Memory(max(1, entries // PROMPT_SHARE), PROMPT_SECONDS, renew=True)
+        self._service = service
+        self._memories = {
+            "tools/call": Memory[Reply](entries, ANSWER_SECONDS),
+            "resources/read": texts,
+            "resources/list": texts,
+            "prompts/get": prompts,
+            "prompts/list": prompts,
+        }
+
+    async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Return the reply that is kept for the request, or the one made now."""
+        memory = self._memories.get(ctx.method)
+        generation = self._service.unchanged_generation()
+        if memory is None or generation is None:
+            return await call_next(ctx)
+        asked = {name: value for name, value in (ctx.params or {}).items() if name != "_meta"}
+        key = generation, ctx.protocol_version, ctx.method, json.dumps(asked, sort_keys=True)
+        kept = memory.recall(key)
+        if kept is not None:
+            note(**{**kept.details, "tier": "cache"})
+            return kept.result
+        result = await call_next(ctx)
+        details = noted()
+        if (
+            isinstance(result, dict)
+            and self._service.unchanged_generation() == generation
+            and _is_worth(result, details)
+        ):
+            memory.remember(key, Reply(result, details))
+        return result
+
+
+def _is_worth(result: Mapping[str, Any], details: Mapping[str, object]) -> bool:
+    tokens = details.get("tokens", 0)
+    return not result.get("isError") and isinstance(tokens, int) and tokens <= LARGEST

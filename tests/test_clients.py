@@ -1,0 +1,543 @@
+"""The clients' configuration: where it lies, how it looks, and that an edit changes nothing else."""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomlkit
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestr8_sqlite.clients import jsonc
+from orchestr8_sqlite.clients.documents import make_entry, servers_of, snippet, with_server
+from orchestr8_sqlite.clients.files import read_text, replace_text
+from orchestr8_sqlite.clients.known import CLIENTS, Scope, find_client
+from orchestr8_sqlite.clients.launch import client_command, is_ephemeral, serve_arguments
+from orchestr8_sqlite.errors import ClientFileError, RequestError
+from orchestr8_sqlite.settings import Places
+
+FILE = Path("settings.json")
+COMMAND, ARGUMENTS = ["/opt/bin/orchestr8-sqlite"], ["serve", "--db", "/data/index.db"]
+PLAIN = {"command": "/opt/bin/orchestr8-sqlite", "args": ["serve", "--db", "/data/index.db"]}
+TYPED = {"type": "stdio", **PLAIN}
+
+
+def places(platform: str, home: Path, **changes: Path) -> Places:
+    """Return the places of a user whose environment moves nothing but *changes*."""
+    defaults: dict[str, Any] = {
+        "config": home / ".config",
+        "roaming": home / "AppData/Roaming",
+        "local": home / "AppData/Local",
+        "claude": None,
+        "codex": home / ".codex",
+        "gemini": home,
+        "project": home / "project",
+    }
+    return Places(platform=platform, home=home, **{**defaults, **changes})
+
+
+@pytest.mark.parametrize(
+    ("client", "linux", "macos", "windows"),
+    [
+        ("claude-code", ".claude.json", ".claude.json", ".claude.json"),
+        (
+            "claude-desktop",
+            ".config/Claude/claude_desktop_config.json",
+            "Library/Application Support/Claude/claude_desktop_config.json",
+            "AppData/Roaming/Claude/claude_desktop_config.json",
+        ),
+        ("cursor", ".cursor/mcp.json", ".cursor/mcp.json", ".cursor/mcp.json"),
+        (
+            "vscode",
+            ".config/Code/User/mcp.json",
+            "Library/Application Support/Code/User/mcp.json",
+            "AppData/Roaming/Code/User/mcp.json",
+        ),
+        ("codex", ".codex/config.toml", ".codex/config.toml", ".codex/config.toml"),
+        ("gemini", ".gemini/settings.json", ".gemini/settings.json", ".gemini/settings.json"),
+        (
+            "windsurf",
+            ".config/devin/mcp_config.json",
+            ".config/devin/mcp_config.json",
+            "AppData/Roaming/devin/mcp_config.json",
+        ),
+        ("zed", ".config/zed/settings.json", ".config/zed/settings.json", "AppData/Roaming/Zed/settings.json"),
+    ],
+)
+def test_each_platform_has_its_own_place_for_a_users_file(client: str, linux: str, macos: str, windows: str) -> None:
+    home = Path("/users/ada")
+    found = [CLIENTS[client].path(places(platform, home)) for platform in ("linux", "darwin", "win32")]
+    assert found == [home / linux, home / macos, home / windows]
+
+
+@pytest.mark.parametrize(
+    ("client", "path"),
+    [
+        ("claude-code", ".mcp.json"),
+        ("cursor", ".cursor/mcp.json"),
+        ("vscode", ".vscode/mcp.json"),
+        ("codex", ".codex/config.toml"),
+        ("gemini", ".gemini/settings.json"),
+        ("windsurf", ".devin/mcp_config.json"),
+        ("zed", ".zed/settings.json"),
+    ],
+)
+def test_a_projects_file_lies_in_the_project(client: str, path: str) -> None:
+    here = places("linux", Path("/users/ada"))
+    assert CLIENTS[client].path(here, Scope.PROJECT) == Path("/users/ada/project") / path
+
+
+def test_a_client_without_files_for_projects_says_so() -> None:
+    with pytest.raises(RequestError, match=r"^Claude Desktop has no configuration for projects; use --scope user\.$"):
+        CLIENTS["claude-desktop"].path(places("linux", Path("/users/ada")), Scope.PROJECT)
+
+
+def test_the_store_versions_of_claude_desktop_are_found_on_windows(tmp_path: Path) -> None:
+    here = places("win32", tmp_path)
+    older = here.local / "Packages" / "Claude_pzs8sxrjxfjjc" / "LocalCache" / "Roaming" / "Claude"
+    older.mkdir(parents=True)
+    assert CLIENTS["claude-desktop"].path(here) == older / "claude_desktop_config.json"
+    newer = here.local / "Claude-Data" / "claude_main"
+    newer.mkdir(parents=True)
+    assert CLIENTS["claude-desktop"].path(here) == newer / "claude_desktop_config.json"
+
+
+def test_windsurf_from_before_its_new_name_keeps_its_old_file(tmp_path: Path) -> None:
+    here = places("linux", tmp_path)
+    (tmp_path / ".codeium" / "windsurf").mkdir(parents=True)
+    assert CLIENTS["windsurf"].path(here) == tmp_path / ".codeium" / "windsurf" / "mcp_config.json"
+    (tmp_path / ".config" / "devin").mkdir(parents=True)
+    assert CLIENTS["windsurf"].path(here) == tmp_path / ".config" / "devin" / "mcp_config.json"
+
+
+def test_a_client_is_installed_where_its_file_or_folder_is(tmp_path: Path) -> None:
+    here = places("linux", tmp_path)
+    assert not any(client.is_installed(here) for client in CLIENTS.values())
+    for folder in (".claude", ".config/Claude", ".cursor", ".config/Code", ".codex", ".gemini", ".codeium/windsurf"):
+        (tmp_path / folder).mkdir(parents=True)
+    assert [client.id for client in CLIENTS.values() if not client.is_installed(here)] == ["zed"]
+
+
+@pytest.mark.parametrize(("name", "client"), [("Claude Code", "claude-code"), ("VSCODE", "vscode"), ("zed", "zed")])
+def test_a_client_is_found_by_name_in_any_case(name: str, client: str) -> None:
+    assert find_client(name).id == client
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"), [("curser", "Did you mean 'cursor'?"), ("emacs", "Known: claude-code, claude-desktop, cursor,")]
+)
+def test_an_unknown_client_is_answered_with_the_nearest_or_all(name: str, advice: str) -> None:
+    with pytest.raises(RequestError) as refused:
+        find_client(name)
+    assert advice in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("client", "document"),
+    [
+        ("claude-code", {"mcpServers": {"orchestr8": TYPED}}),
+        ("claude-desktop", {"mcpServers": {"orchestr8": PLAIN}}),
+        ("cursor", {"mcpServers": {"orchestr8": TYPED}}),
+        ("vscode", {"servers": {"orchestr8": TYPED}}),
+        ("codex", {"mcp_servers": {"orchestr8": PLAIN}}),
+        ("gemini", {"mcpServers": {"orchestr8": PLAIN}}),
+        ("windsurf", {"mcpServers": {"orchestr8": PLAIN}}),
+        ("zed", {"context_servers": {"orchestr8": PLAIN}}),
+    ],
+)
+def test_the_snippet_of_each_client_has_its_shape(client: str, document: dict[str, object]) -> None:
+    chosen = CLIENTS[client]
+    text = snippet(chosen, "orchestr8", make_entry(chosen, COMMAND, ARGUMENTS))
+    assert (tomllib.loads(text) if client == "codex" else json.loads(text)) == document
+
+
+def test_further_words_of_the_command_become_arguments() -> None:
+    entry = make_entry(CLIENTS["zed"], ["uvx", "orchestr8-sqlite"], ["serve"])
+    assert entry == {"command": "uvx", "args": ["orchestr8-sqlite", "serve"]}
+
+
+# --- editing JSON
+
+
+def edit(client: str, text: str, *, force: bool = False) -> str:
+    chosen = CLIENTS[client]
+    return with_server(chosen, text, "orchestr8", make_entry(chosen, COMMAND, ARGUMENTS), path=FILE, force=force)
+
+
+ZED = """\
+// Zed settings
+{
+    "theme": "One Dark", // dark
+    /* servers */
+    "context_servers": {
+        "other": {"command": "x", "args": []}, // keep me
+    },
+    "vim_mode": true,
+    // the end
+}
+"""
+
+
+def test_comments_trailing_commas_and_layout_survive_an_edit() -> None:
+    assert edit("zed", ZED) == ZED.replace(
+        " // keep me\n",
+        " // keep me\n"
+        '        "orchestr8": {\n'
+        '            "command": "/opt/bin/orchestr8-sqlite",\n'
+        '            "args": ["serve", "--db", "/data/index.db"]\n'
+        "        },\n",
+    )
+
+
+def test_a_missing_table_of_servers_is_added_after_the_last_comment() -> None:
+    text = '{\n\t"a": 1 // one\n\t// last\n}\n'
+    assert edit("gemini", text) == (
+        '{\n\t"a": 1, // one\n\t// last\n'
+        '\t"mcpServers": {\n\t\t"orchestr8": {\n'
+        '\t\t\t"command": "/opt/bin/orchestr8-sqlite",\n'
+        '\t\t\t"args": ["serve", "--db", "/data/index.db"]\n'
+        "\t\t}\n\t}\n}\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "{}", "\ufeff{}\n", "{ }", "// nothing yet", "/* a */\n"])
+def test_a_file_without_settings_gets_the_entry_and_keeps_its_comments(text: str) -> None:
+    edited = edit("cursor", text)
+    assert jsonc.parse(edited) == {"mcpServers": {"orchestr8": TYPED}}
+    assert edited.startswith(text.rstrip("{} \n"))
+
+
+def test_an_object_on_one_line_gets_its_brace_on_a_line_of_its_own() -> None:
+    assert edit("zed", '{"context_servers": {}, "a": [1, 2]}') == (
+        '{"context_servers": {\n'
+        '  "orchestr8": {\n'
+        '    "command": "/opt/bin/orchestr8-sqlite",\n'
+        '    "args": ["serve", "--db", "/data/index.db"]\n'
+        '  }\n}, "a": [1, 2]}'
+    )
+
+
+def test_windows_line_ends_are_kept_and_used() -> None:
+    edited = edit("vscode", '{\r\n  "servers": {\r\n    "a": {"command": "x"}\r\n  }\r\n}\r\n')
+    assert edited.count("\n") == edited.count("\r\n") > 5
+
+
+def test_braces_and_slashes_in_strings_are_no_structure() -> None:
+    text = '{"a": "} // no", "mcpServers": {"x": {"command": "/*", "args": ["\\"},"]}}}'
+    assert jsonc.parse(edit("cursor", text)) == {
+        "a": "} // no",
+        "mcpServers": {"x": {"command": "/*", "args": ['"},']}, "orchestr8": TYPED},
+    }
+
+
+def test_the_last_of_two_equal_keys_counts_as_it_does_for_the_client() -> None:
+    edited = edit("claude-desktop", '{"mcpServers": {"a": {}}, "mcpServers": {"b": {}}}')
+    assert json.loads(edited)["mcpServers"] == {"b": {}, "orchestr8": PLAIN}
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=12,
+)
+GAPS = st.sampled_from(["", " ", "\n", "\r\n", "\t", "\n  ", " // it's } , a \" comment\n", '/* { " , */'])
+
+
+@st.composite
+def json_texts(draw: st.DrawFn, value: object, *, comments: bool) -> str:
+    """Draw a way to write *value*: gaps anywhere and, where *comments* is set, comments and trailing commas."""
+
+    def gap() -> str:
+        drawn = draw(GAPS)
+        return drawn if comments or "/" not in drawn else " "
+
+    def end(written: list[str]) -> str:
+        return ("," + gap()) if comments and written and draw(st.booleans()) else ""
+
+    def write(value: object) -> str:
+        if isinstance(value, dict):
+            members = [
+                f"{gap()}{json.dumps(key, ensure_ascii=draw(st.booleans()))}{gap()}:{gap()}{write(each)}{gap()}"
+                for key, each in value.items()
+            ]
+            return "{" + ",".join(members) + end(members) + gap() + "}"
+        if isinstance(value, list):
+            items = [f"{gap()}{write(each)}{gap()}" for each in value]
+            return "[" + ",".join(items) + end(items) + gap() + "]"
+        return json.dumps(value, ensure_ascii=draw(st.booleans()))
+
+    return gap() + write(value) + gap()
+
+
+@st.composite
+def configurations(draw: st.DrawFn, *, comments: bool) -> tuple[dict[str, Any], str]:
+    """Draw the settings of a client that has other servers, or none, and a text of them."""
+    settings = draw(st.dictionaries(st.text(), JSON_VALUES, max_size=4))
+    settings.pop("mcpServers", None)
+    if draw(st.booleans()):
+        servers = draw(st.dictionaries(st.text().filter(lambda name: name != "orchestr8"), JSON_VALUES, max_size=3))
+        items = [*settings.items(), ("mcpServers", servers)]
+        settings = dict(draw(st.permutations(items)))
+    return settings, draw(json_texts(settings, comments=comments))
+
+
+def is_within(old: str, new: str) -> bool:
+    """Tell whether *new* is *old* with insertions only."""
+    rest = iter(new)
+    return all(character in rest for character in old)
+
+
+def check_edit(client: str, settings: dict[str, Any], text: str) -> None:
+    edited = edit(client, text)
+    result = jsonc.parse(edited)
+    assert isinstance(result, dict)
+    entry = TYPED if CLIENTS[client].says_type else PLAIN
+    assert result == {**settings, "mcpServers": {**settings.get("mcpServers", {}), "orchestr8": entry}}
+    assert [key for key in result if key in settings] == list(settings)
+    assert is_within(re.sub(r"[ \t]+(?=})", "", text), edited)
+    assert edit(client, edited) == edited
+
+
+@given(configurations(comments=False))
+def test_any_settings_come_out_with_the_entry_and_otherwise_unchanged(drawn: tuple[dict[str, Any], str]) -> None:
+    settings, text = drawn
+    check_edit("claude-desktop", settings, text)
+    assert json.loads(edit("claude-desktop", text)) == jsonc.parse(edit("claude-desktop", text))
+
+
+@given(configurations(comments=True))
+def test_any_settings_with_comments_keep_every_byte_of_them(drawn: tuple[dict[str, Any], str]) -> None:
+    check_edit("cursor", *drawn)
+
+
+@given(st.text())
+def test_no_text_at_all_makes_an_edit_fail_in_another_way_than_by_refusing(text: str) -> None:
+    try:
+        edited = edit("gemini", text)
+    except ClientFileError:
+        return
+    assert servers_of(CLIENTS["gemini"], edited, FILE)["orchestr8"] == PLAIN
+
+
+def test_comments_in_a_file_that_its_client_reads_as_strict_json_are_a_problem() -> None:
+    with pytest.raises(ClientFileError) as refused:
+        edit("claude-code", '{"a": 1, // one\n}')
+    assert str(refused.value) == (
+        "settings.json holds comments or trailing commas, which Claude Code cannot read; remove them."
+    )
+
+
+@pytest.mark.parametrize(
+    ("client", "text", "problem"),
+    [
+        ("cursor", '{"a": ', "settings.json cannot be parsed (Expecting value: line 1 column 7 (char 6)); mend it"),
+        ("cursor", '{"a": [1,,]}', "settings.json cannot be parsed (Expecting value: line 1 column 10"),
+        ("cursor", '{"mcpServers": {,}}', "settings.json cannot be parsed (Expecting property name enclosed in"),
+        ("cursor", '{"a": [ /* b */ , ]}', "settings.json cannot be parsed (Expecting value: line 1 column 17"),
+        ("cursor", "[" * 100_000, "settings.json cannot be parsed (maximum recursion depth exceeded"),
+        ("cursor", "[1]", "settings.json holds no JSON object; mend it, then try again."),
+        ("cursor", '{"mcpServers": [1]}', "mcpServers in settings.json is no table of servers; mend it"),
+        ("codex", "a = ", "settings.json cannot be parsed (Invalid value"),
+        ("codex", "mcp_servers = 1", "mcp_servers in settings.json is no table of servers; mend it"),
+        ("codex", 'mcp_servers = {a = {command = "x"}}', "settings.json is written in a way that cannot be edited"),
+    ],
+)
+def test_a_file_that_cannot_be_edited_safely_is_refused_in_one_sentence(client: str, text: str, problem: str) -> None:
+    with pytest.raises(ClientFileError) as refused:
+        edit(client, text)
+    assert str(refused.value).startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        ("cursor", '{"mcpServers": {"orchestr8": {"command": "theirs"}, "b": 1}} // c'),
+        ("codex", '[mcp_servers.orchestr8]\ncommand = "theirs" # c\ncwd = "/x"\n\n[b]\nc = 1 # d\n'),
+    ],
+)
+def test_another_server_of_that_name_is_replaced_only_by_force(client: str, text: str) -> None:
+    with pytest.raises(ClientFileError) as refused:
+        edit(client, text)
+    assert 'has another server named \'orchestr8\': {"command": "theirs"' in str(refused.value)
+    assert str(refused.value).endswith("replace it with --force, or choose another --name.")
+    edited = edit(client, text, force=True)
+    assert servers_of(CLIENTS[client], edited, FILE)["orchestr8"] == (TYPED if client == "cursor" else PLAIN)
+    assert "theirs" not in edited
+    assert edited.endswith(text[-9:])
+
+
+# --- editing TOML
+
+TOML_VALUES = st.recursive(
+    st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(min_size=1), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(
+    st.dictionaries(st.text(min_size=1).filter(lambda key: key != "mcp_servers"), TOML_VALUES, max_size=4),
+    st.dictionaries(
+        st.text(min_size=1).filter(lambda key: key != "orchestr8"),
+        st.fixed_dictionaries({"command": st.text()}),
+        max_size=3,
+    ),
+)
+def test_any_toml_keeps_every_byte_before_the_new_table(settings: dict[str, Any], servers: dict[str, Any]) -> None:
+    text = tomlkit.dumps({**settings, **({"mcp_servers": servers} if servers else {})}) + "# the end"
+    before = tomllib.loads(text)
+    edited = edit("codex", text)
+    assert edited.startswith(text)
+    expected = {**before, "mcp_servers": {**before.get("mcp_servers", {}), "orchestr8": PLAIN}}
+    assert tomllib.loads(edited) == expected
+
+
+@pytest.mark.parametrize("end", ["", "\r\n"])
+def test_a_table_is_added_to_toml_after_a_blank_line_with_the_files_line_ends(end: str) -> None:
+    assert edit("codex", f"a = 1\r\nb = 2{end}") == (
+        "a = 1\r\nb = 2\r\n\r\n[mcp_servers.orchestr8]\r\n"
+        'command = "/opt/bin/orchestr8-sqlite"\r\nargs = ["serve", "--db", "/data/index.db"]\r\n'
+    )
+
+
+# --- files
+
+
+def test_each_change_leaves_a_backup_under_a_name_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    assert replace_text(path, "one") is None
+    (tmp_path / "settings.json.bak").write_text("older", encoding="utf-8")
+    assert replace_text(path, "two") == tmp_path / "settings.json.bak.1"
+    assert replace_text(path, "three") == tmp_path / "settings.json.bak.2"
+    assert {file.name: file.read_text(encoding="utf-8") for file in tmp_path.iterdir()} == {
+        "settings.json": "three",
+        "settings.json.bak": "older",
+        "settings.json.bak.1": "one",
+        "settings.json.bak.2": "two",
+    }
+
+
+@pytest.mark.skipif(os.name != "posix", reason="access rights and symbolic links as POSIX has them")
+def test_access_rights_and_symbolic_links_stay(tmp_path: Path) -> None:
+    kept = tmp_path / "dotfiles" / "settings.json"
+    kept.parent.mkdir()
+    kept.write_text("one", encoding="utf-8")
+    kept.chmod(0o640)
+    link = tmp_path / "settings.json"
+    link.symlink_to(kept)
+    backup = replace_text(link, "two")
+    assert link.is_symlink()
+    assert kept.read_text(encoding="utf-8") == "two"
+    assert kept.stat().st_mode & 0o777 == 0o640
+    assert backup is not None
+    assert backup.parent == tmp_path
+    assert backup.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_failed_write_leaves_the_file_and_no_rubbish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("one", encoding="utf-8")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        replace_text(path, "two")
+    assert path.read_text(encoding="utf-8") == "one"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["settings.json", "settings.json.bak"]
+
+
+def test_text_is_read_with_its_line_ends_and_refused_where_it_is_not_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    assert read_text(path) == ""
+    path.write_bytes(b"\xef\xbb\xbf{}\r\n")
+    assert read_text(path) == "\ufeff{}\r\n"
+    path.write_bytes(b'{"a": "\xe9"}')
+    with pytest.raises(ClientFileError, match=r"settings\.json is not UTF-8 \(byte 7\); mend it, then try again\.$"):
+        read_text(path)
+
+
+# --- the command
+
+TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# a cache\n"
+
+
+@pytest.fixture
+def make_prefix(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that makes an environment, with a cache's tag in the folders that are named."""
+
+    def make(*tagged: str) -> Path:
+        prefix = tmp_path / "store" / "environments" / "one"
+        prefix.mkdir(parents=True)
+        for folder in tagged:
+            (tmp_path / folder / "CACHEDIR.TAG").write_text(TAG, encoding="utf-8")
+        return prefix
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("tagged", "ephemeral"),
+    [
+        ((), False),
+        (("store/environments/one",), False),
+        (("store",), True),
+        (("store/environments", "store/environments/one"), True),
+    ],
+)
+def test_an_environment_below_a_tagged_cache_is_ephemeral_and_its_own_tag_says_nothing(
+    make_prefix: Callable[..., Path], tagged: tuple[str, ...], ephemeral: bool
+) -> None:
+    assert is_ephemeral(make_prefix(*tagged)) is ephemeral
+
+
+def test_a_file_that_only_has_the_tags_name_marks_no_cache(make_prefix: Callable[..., Path], tmp_path: Path) -> None:
+    prefix = make_prefix()
+    (tmp_path / "store" / "CACHEDIR.TAG").write_text("mine", encoding="utf-8")
+    assert not is_ephemeral(prefix)
+
+
+def test_an_installed_program_is_named_by_its_absolute_path(make_prefix: Callable[..., Path]) -> None:
+    command = client_command(Scope.USER, make_prefix())
+    assert Path(command[0]).is_absolute()
+    assert Path(command[0]).exists()
+
+
+def test_an_ephemeral_program_is_started_with_uvx(
+    make_prefix: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = make_prefix("store")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert client_command(Scope.USER, prefix) == ["uvx", "orchestr8-sqlite"]
+    uvx = tmp_path / ("uvx.exe" if os.name == "nt" else "uvx")
+    uvx.write_text("", encoding="utf-8")
+    uvx.chmod(0o755)
+    assert client_command(Scope.USER, prefix) == [str(uvx), "orchestr8-sqlite"]
+    assert client_command(Scope.PROJECT, prefix) == ["uvx", "orchestr8-sqlite"]
+
+
+def test_paths_of_index_and_roots_are_written_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "library").mkdir()
+    (tmp_path / "index.db").write_bytes(b"")
+    assert serve_arguments(Path("index.db"), [Path("library")]) == [
+        "serve",
+        "--db",
+        str(tmp_path / "index.db"),
+        "--root",
+        str(tmp_path / "library"),
+    ]
+    assert serve_arguments(Path("later.db"), [Path("library")])[2] == str(tmp_path / "later.db")
+
+
+def test_an_index_or_root_that_is_missing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"^There is no index at .*none\.db; build it with: orchestr8-sqlite build"):
+        serve_arguments(tmp_path / "none.db", [])
+    with pytest.raises(RequestError, match=r"^There is no folder .*none; --root names a folder of Markdown files\.$"):
+        serve_arguments(None, [tmp_path / "none"])

@@ -1,0 +1,307 @@
+"""`doctor`: what it finds in an index, in a server that misbehaves, and in the clients' files."""
+
+import json
+import shutil
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+from support import Invoke, MakeCatalog, build, markdown, rows, write_files
+
+from orchestr8_sqlite.checkup.configurations import check_clients
+from orchestr8_sqlite.checkup.index import check_index, check_installation, typical_query
+from orchestr8_sqlite.checkup.report import Check, Verdict
+from orchestr8_sqlite.checkup.server import check_server
+from orchestr8_sqlite.settings import read_places
+
+FILES = {
+    "skills/retry.md": markdown("title: Retrying\nuseWhen:\n  - Retrying a flaky call", "# Retrying\n\nWait.\n"),
+    "skills/pdf/SKILL.md": markdown("name: pdf\ndescription: Reads PDF files", "# PDF\n\nRead.\n"),
+    "prompts/workflows/fix.md": markdown("title: Fix\ndescription: Fixes", "Fix $ARGUMENTS\n"),
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("doctor")
+    return build(write_files(folder / "library", FILES), folder / "index.db")
+
+
+@pytest.fixture
+def index(built: Path, tmp_path: Path) -> Path:
+    """Return an index of FILES that the test may change."""
+    return Path(shutil.copy(built, tmp_path))
+
+
+def named(checks: list[Check], name: str) -> Check:
+    return next(check for check in checks if check.name == name)
+
+
+# --- the index
+
+
+def test_a_sound_index_is_opened_checked_and_counted(index: Path) -> None:
+    checks = list(check_index(index))
+    assert [(check.name, check.verdict) for check in checks] == [
+        ("index", Verdict.OK),
+        ("integrity", Verdict.OK),
+        ("contents", Verdict.OK),
+    ]
+    version = rows(index, "SELECT value FROM meta WHERE key = 'schema_version'")[0][0]
+    assert checks[0].finding.startswith(f"{index}: schema {version}, of today, ")
+    assert checks[2].finding == "2 fragments, 1 prompt, 1 skill"
+
+
+def test_a_missing_index_is_found_with_what_to_run(tmp_path: Path) -> None:
+    first, *others = check_index(tmp_path / "none.db")
+    assert first == Check(
+        "index",
+        Verdict.PROBLEM,
+        f"There is no index at {tmp_path / 'none.db'}",
+        "build it again with: orchestr8-sqlite build ROOT -o INDEX",
+    )
+    assert {check.verdict for check in others} == {Verdict.OMITTED}
+
+
+def test_an_index_of_another_schema_version_is_found(index: Path) -> None:
+    connection = sqlite3.connect(index)
+    connection.execute("PRAGMA user_version = 990000")
+    connection.close()
+    first = next(iter(check_index(index)))
+    assert first.verdict is Verdict.PROBLEM
+    assert "has the newer schema version 99" in first.finding
+    assert first.advice == "upgrade with: pip install -U orchestr8-sqlite"
+
+
+def test_a_file_that_is_no_index_is_found(tmp_path: Path) -> None:
+    (tmp_path / "notes.db").write_text("not a database at all, " * 100, encoding="utf-8")
+    assert next(iter(check_index(tmp_path / "notes.db"))).verdict is Verdict.PROBLEM
+
+
+def test_a_damaged_index_is_found(index: Path) -> None:
+    page = 4096
+    data = bytearray(index.read_bytes())
+    damaged = len(data) // page // 2 * page
+    data[damaged : damaged + page] = b"\xff" * page
+    index.write_bytes(data)
+    integrity = named(list(check_index(index)), "integrity")
+    assert integrity.verdict is Verdict.PROBLEM
+    assert integrity.advice == "build it again with: orchestr8-sqlite build ROOT -o INDEX"
+
+
+def test_an_index_without_contents_is_found(make_catalog: MakeCatalog) -> None:
+    contents = named(list(check_index(make_catalog().path)), "contents")
+    assert (contents.verdict, contents.finding) == (Verdict.PROBLEM, "0 fragments, 0 prompts, 0 skills")
+
+
+def test_the_search_to_try_is_a_title_of_the_index_else_any_word(index: Path, tmp_path: Path) -> None:
+    assert typical_query(index) in {"Retrying", "PDF", "pdf"}
+    assert typical_query(tmp_path / "none.db") == "test"
+
+
+def test_sqlite_without_fts5_or_too_old_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [check.verdict for check in check_installation()] == [Verdict.OK, Verdict.OK]
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 36, 0))
+    assert named(list(check_installation()), "sqlite").advice == "use a Python whose SQLite is 3.37 or newer"
+
+
+# --- the server
+
+FAKE = """
+import json, sys, threading
+faults = sys.argv[1].split(",")
+
+def say(value):
+    print(value, flush=True)
+
+def answer(request, result):
+    say(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}))
+
+if "dies" in faults:
+    sys.exit("Traceback: no module named mcp")
+if "prints" in faults:
+    say("Welcome to the server")
+for line in sys.stdin:
+    request = json.loads(line)
+    method = request["method"]
+    if "silent" in faults or "id" not in request:
+        continue
+    if method == "initialize":
+        revision = "2024-11-05" if "old" in faults else request["params"]["protocolVersion"]
+        say(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {}}))
+        answer(request, {"protocolVersion": revision, "serverInfo": {"name": "fake", "version": "1"}})
+    elif method == "server/discover":
+        answer(request, {"supportedVersions": ["2025-11-25"] if "old" in faults else ["2026-07-28"]})
+    elif method == "tools/list" and "indexless" in faults:
+        error = {"code": -32603, "message": "The index cannot be read."}
+        say(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}))
+    elif method == "tools/list":
+        text = "word " * 1000 if "wordy" in faults else "Finds"
+        answer(request, {"tools": [] if "toolless" in faults else [{"name": "search", "description": text}]})
+    elif method == "tools/call":
+        answer(request, {"content": [{"type": "text", "text": "It broke"}], "isError": "failing" in faults})
+if "prints" in faults:
+    say("Goodbye")
+if "stays" in faults:
+    threading.Event().wait()
+sys.exit(3 if "fails" in faults else 0)
+"""
+ROWS = ["initialize 2025-11-25", "tools", "search", "stdout", "exit", "server/discover 2026-07-28"]
+
+
+def examine(tmp_path: Path, faults: str, patience: float = 20) -> dict[str, Check]:
+    """Return what is said of a server with these *faults*, by row."""
+    script = tmp_path / "fake.py"
+    script.write_text(FAKE, encoding="utf-8")
+    checks = list(check_server([sys.executable, "-I", "-S", str(script), faults], "retry", patience=patience))
+    assert [check.name for check in checks] == ROWS
+    return {check.name: check for check in checks}
+
+
+def problems(checks: dict[str, Check]) -> dict[str, str]:
+    return {check.name: check.finding for check in checks.values() if check.verdict is Verdict.PROBLEM}
+
+
+def test_a_server_that_does_all_right_has_no_problem(tmp_path: Path) -> None:
+    checks = examine(tmp_path, "none")
+    assert problems(checks) == {}
+    assert checks["initialize 2025-11-25"].finding.startswith("fake 1 after ")
+    assert checks["tools"].finding.startswith("search: ~")
+    assert checks["exit"].finding.startswith("0, ")
+
+
+@pytest.mark.parametrize(
+    ("faults", "found"),
+    [
+        ("prints", {"stdout": "2 lines that are no messages, first b'Welcome to the server\\n'"}),
+        ("fails", {"exit": "exit code 3"}),
+        ("failing", {"search": "It broke"}),
+        ("toolless", {"tools": "none are offered"}),
+        ("indexless", {"tools": "error -32603: The index cannot be read."}),
+        (
+            "old",
+            {
+                "initialize 2025-11-25": "revision 2024-11-05",
+                "server/discover 2026-07-28": "it supports 2025-11-25",
+            },
+        ),
+        ("wordy", {"tools": "more than 900"}),
+    ],
+)
+def test_each_fault_of_a_server_is_found_and_no_other(tmp_path: Path, faults: str, found: dict[str, str]) -> None:
+    said = problems(examine(tmp_path, faults))
+    assert said.keys() == found.keys()
+    for name, words in found.items():
+        assert words in said[name]
+
+
+def test_a_server_that_does_not_answer_is_found_in_bounded_time(tmp_path: Path) -> None:
+    checks = examine(tmp_path, "silent", patience=0.2)
+    assert problems(checks)["initialize 2025-11-25"].startswith("no answer after 0.2 s")
+    assert problems(checks)["server/discover 2026-07-28"].startswith("no answer after 0.2 s")
+    assert checks["tools"].verdict is Verdict.OMITTED
+
+
+def test_a_server_that_dies_is_found_with_its_last_words(tmp_path: Path) -> None:
+    found = problems(examine(tmp_path, "dies"))
+    assert "; it last wrote: Traceback: no module named mcp" in found["initialize 2025-11-25"]
+    assert found["exit"] == "exit code 1"
+    advice = examine(tmp_path, "dies")["exit"].advice
+    assert advice.startswith(f"see what it writes to standard error: {sys.executable} -I -S ")
+
+
+@pytest.mark.slow
+def test_a_server_that_does_not_exit_is_found_and_ended(tmp_path: Path) -> None:
+    assert problems(examine(tmp_path, "stays", patience=2)) == {"exit": "still running 2 s after the end of input"}
+
+
+def test_a_server_that_cannot_be_started_is_found(tmp_path: Path) -> None:
+    (only,) = check_server([str(tmp_path / "none")], "retry", patience=1)
+    assert only.verdict is Verdict.PROBLEM
+    assert only.finding == f"{tmp_path / 'none'} cannot be started: No such file or directory"
+
+
+# --- the clients
+
+
+def found_in(home: Path, name: str) -> Check:
+    assert home == Path.home()
+    return named(list(check_clients(read_places("linux"))), name)
+
+
+def test_clients_that_are_not_here_are_named_in_one_line(home: Path) -> None:
+    (only,) = check_clients(read_places("linux"))
+    assert only.verdict is Verdict.OMITTED
+    assert only.finding.startswith("not found here: Claude Code, Claude Desktop, Cursor, VS Code, Codex CLI, Gemini")
+
+
+@pytest.mark.parametrize(
+    ("entry", "verdict", "finding"),
+    [
+        ({"command": sys.executable, "args": ["-m", "orchestr8_sqlite", "serve"]}, Verdict.OK, "library in "),
+        ({"command": sys.executable, "args": ["orchestr8-sqlite@0.1", "serve"]}, Verdict.OK, "library in "),
+        ({"command": "/none/orchestr8-sqlite", "args": []}, Verdict.PROBLEM, "starts /none/orchestr8-sqlite, which"),
+        ({"command": "C:\\x\\orchestr8-sqlite.exe"}, Verdict.PROBLEM, "which does not exist or is no program"),
+        ({"command": "${workspaceFolder}/.venv/bin/orchestr8-sqlite"}, Verdict.OK, "library in "),
+        ({"command": sys.executable, "args": ["other"]}, Verdict.OMITTED, "does not name this server"),
+        ({"url": "https://example.com"}, Verdict.OMITTED, "does not name this server"),
+    ],
+)
+def test_a_clients_file_is_read_for_this_server_and_its_command(
+    home: Path, entry: dict[str, object], verdict: Verdict, finding: str
+) -> None:
+    path = home / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"mcpServers": {"library": entry}}), encoding="utf-8")
+    check = found_in(home, "cursor, user")
+    assert check.verdict is verdict
+    assert finding in check.finding
+    if verdict is Verdict.PROBLEM:
+        assert check.advice == "orchestr8-sqlite install cursor --write --name library --force"
+    if verdict is Verdict.OMITTED:
+        assert check.advice == "orchestr8-sqlite install cursor --write"
+
+
+def test_a_clients_file_that_cannot_be_parsed_is_a_problem(home: Path) -> None:
+    (home / ".claude.json").write_text('{"mcpServers": {,}}', encoding="utf-8")
+    check = found_in(home, "claude-code, user")
+    assert check.verdict is Verdict.PROBLEM
+    assert check.finding.startswith(f"{home / '.claude.json'} cannot be parsed (")
+
+
+def test_a_projects_file_is_checked_too(home: Path) -> None:
+    path = home / "project" / ".mcp.json"
+    path.write_text('{"mcpServers": {"o": {"command": "none/orchestr8-sqlite"}}}', encoding="utf-8")
+    check = found_in(home, "claude-code, project")
+    assert check.verdict is Verdict.PROBLEM
+    assert check.advice == "orchestr8-sqlite install claude-code --scope project --write --name o --force"
+
+
+# --- the command
+
+
+@pytest.mark.slow
+def test_doctor_finds_nothing_wrong_with_a_sound_installation(invoke: Invoke, home: Path, index: Path) -> None:
+    code, out, err = invoke("doctor", "--db", index, "--json")
+    report = json.loads(out)
+    assert (code, err, report["ok"]) == (0, "", True)
+    verdicts = {row["check"]: row["verdict"] for row in report["checks"]}
+    assert list(verdicts) == ["python", "sqlite", "index", "integrity", "contents", *ROWS, "other clients"]
+    assert set(verdicts.values()) == {"ok", "-"}
+
+
+@pytest.mark.slow
+def test_doctor_fails_where_the_index_is_missing(invoke: Invoke, home: Path) -> None:
+    code, out, _ = invoke("doctor", "--db", home / "none.db")
+    lines = [line.split("\t") for line in out.splitlines()]
+    assert code == 1
+    assert lines[0] == ["check", "verdict", "finding", "what to do"]
+    verdicts = {line[0]: line[1] for line in lines[1:]}
+    assert (verdicts["index"], verdicts["search"], verdicts["exit"]) == ("problem", "problem", "ok")
+
+
+def test_doctor_refuses_a_root_that_is_missing(invoke: Invoke, home: Path) -> None:
+    code, out, err = invoke("doctor", "--root", home / "none")
+    assert (code, out) == (2, "")
+    assert err == f"There is no folder {home / 'none'}; --root names a folder of Markdown files.\n"
