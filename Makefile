@@ -11,10 +11,10 @@ BUNDLED := orchestr8_sqlite/bundled.db
 SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.txt')
 QUERY ?= retry a flaky API call with exponential backoff
 
-.PHONY: help run test test-slow check format docs bench eval wheel mcpb lock clean
+.PHONY: help run test test-slow check conformance format docs bench eval wheel mcpb lock clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/run.stamp ## Set up, build the index of resources/, answer one search, say how to connect a client
 	$(BIN)/orchestr8-sqlite build resources -o index.db
@@ -28,7 +28,7 @@ run: $(VENV)/run.stamp ## Set up, build the index of resources/, answer one sear
 test: $(VENV)/dev.stamp $(BUNDLED) ## Set up and run the tests, but for the slow ones
 	$(BIN)/python -m pytest -m "not slow"
 
-test-slow: $(VENV)/dev.stamp $(BUNDLED) ## Run the slow tests: wheel, server process, real libraries
+test-slow: $(VENV)/dev.stamp $(BUNDLED) ## Run the slow tests: wheel, server process, real libraries, real clients
 	$(BIN)/python -m pytest -m slow
 
 check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shipped library and its ranking, docs output
@@ -39,6 +39,9 @@ check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shi
 	$(BIN)/orchestr8-sqlite lint resources --strict
 	$(BIN)/orchestr8-sqlite eval --self --db $(BUNDLED) --fail-under recall@5=0.75
 	$(BIN)/python tests/docs_output.py --check
+
+conformance: $(VENV)/dev.stamp ## Run the official conformance suite of the protocol, and check docs/protocol.md; needs npm
+	PYTHONPATH=tests $(BIN)/python -m conformance.run $(WRITE)
 
 format: $(VENV)/dev.stamp ## Format the code and apply safe fixes
 	$(BIN)/ruff format .
@@ -64,13 +67,17 @@ mcpb: $(VENV)/dev.stamp ## Pack the bundle for Claude Desktop, with the bundled 
 	$(MCPB) pack dist/mcpb dist/orchestr8-sqlite.mcpb
 MCPB := npx --yes @anthropic-ai/mcpb@2
 
-lock: ## Renew the lock files; needs uv
+lock: ## Renew the lock files; needs uv and npm
 	uv pip compile pyproject.toml --group build $(LOCK) -o requirements.txt
 	uv pip compile pyproject.toml --group build --group dev $(LOCK) -o requirements-dev.txt
+	uv pip compile tests/clients/requirements.in $(LOCK) -o tests/clients/requirements.txt
+	rm -rf tests/node_modules tests/package-lock.json
+	npm install --prefix tests --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --loglevel=error
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 
 clean: ## Remove everything that the other targets made
 	rm -rf $(VENV) dist export index.db $(BUNDLED) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf tests/node_modules tests/clients/.venv
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it with: make PYTHON=/path/to/python3"; exit 1; }

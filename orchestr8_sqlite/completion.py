@@ -85,7 +85,7 @@ def complete_parameter(catalog: Catalog, name: str, value: str, *, category: str
 def complete_argument(catalog: Catalog, prompt: str, name: str, value: str) -> Completion:
     """Return what may complete *value* as the argument *name* of *prompt*.
 
-    That is what its author offers as `choices` (or `enum`, `values`, `options`), else what the name tells, else nothing.
+    That is what its author offers as `choices` (or `enum`, `values`, `options`), else what the name tells.
     """
     offered = _offered(catalog, prompt, name)
     if offered:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from environments import make_environment, pip
 from strategies import open_in_memory
 from support import Invoke, MakeCatalog, MakeIndex, MakeLibrary, write_files
 
@@ -63,6 +64,23 @@ def make_index() -> Iterator[MakeIndex]:
     yield make
     for catalog in opened:
         catalog.close()
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("dist")
+    pip(Path(sys.executable), "wheel", ".", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder))
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the programs of an environment that holds the wheel and the locked dependencies."""
+    programs = make_environment(tmp_path_factory.mktemp("environment"))
+    pip(programs / "python", "install", "--no-compile", "--require-hashes", "-r", "requirements.txt")
+    pip(programs / "python", "install", "--no-compile", "--no-deps", str(wheel))
+    return programs
 
 
 @pytest.fixture

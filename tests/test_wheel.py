@@ -1,8 +1,6 @@
 """The built wheel in an empty environment: a search from the bundled index, and MCP spoken to its server."""
 
 import subprocess
-import sys
-import venv
 import zipfile
 from pathlib import Path
 
@@ -11,32 +9,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_types import TextContent
 
-ROOT = Path(__file__).parents[1]
-
 pytestmark = pytest.mark.slow
 
-
-def pip(python: Path, *arguments: str) -> None:
-    command = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
-    subprocess.run(command, cwd=ROOT, check=True)
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
-    pip(Path(sys.executable), "wheel", ".", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder))
-    return next(folder.glob("*.whl"))
-
-
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder with the programs of an environment that holds the wheel and the locked dependencies."""
-    folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=True)
-    programs = folder / ("Scripts" if sys.platform == "win32" else "bin")
-    pip(programs / "python", "install", "--no-compile", "--require-hashes", "-r", "requirements.txt")
-    pip(programs / "python", "install", "--no-compile", "--no-deps", str(wheel))
-    return programs
+TOOLS = ["search", "load", "search_skill", "load_skill"]
 
 
 def test_wheel_holds_the_bundled_index_the_schema_and_the_type_marker(wheel: Path) -> None:
@@ -58,7 +33,7 @@ def test_installed_server_speaks_both_eras_with_the_official_client(installed: P
     async def scenario() -> None:
         for era in ("legacy", "2026-07-28"):
             async with Client(parameters, mode=era) as client:
-                assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "load"]
+                assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
                 found = await client.call_tool("search", {"query": "node docker image too large", "mode": "index"})
                 assert isinstance(found.content[0], TextContent)
                 assert "orchestr8://examples/docker-multistage-nodejs" in found.content[0].text

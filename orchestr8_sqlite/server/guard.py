@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from orchestr8_sqlite.errors import Orchestr8Error, RequestError, UnknownResource
+from orchestr8_sqlite.service import Answer
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,14 @@ _details: ContextVar[dict[str, object]] = ContextVar("details")
 def note(**details: object) -> None:
     """Add *details* to the log line of the request that is being answered."""
     _details.get({}).update(details)
+
+
+def note_answer(answer: Answer) -> None:
+    """Add to that line what an answer costs and, where it is a search, how it was found."""
+    note(tokens=answer.tokens)
+    if answer.result is not None:
+        query, tier = answer.result.request.query, answer.result.tier.value
+        note(query=query, tier=tier, results=len(answer.result.candidates))
 
 
 def noted() -> dict[str, object]:

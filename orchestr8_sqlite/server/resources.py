@@ -8,7 +8,7 @@ import mcp_types as types
 from orchestr8_sqlite.catalog import Catalog, FragmentRow
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME
 from orchestr8_sqlite.render import one_line
-from orchestr8_sqlite.server.guard import Context, Guard, note
+from orchestr8_sqlite.server.guard import Context, Guard, note, note_answer
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
 from orchestr8_sqlite.service import MARKDOWN, Answer, Service
 
@@ -63,7 +63,7 @@ class Resources:
         """Return the text behind a URI, or the raw file of a skill."""
         note(uri=one_line(params.uri, DESCRIPTION_LENGTH))
         answer: Answer = await self._guard.run(context, lambda: self._service.read(params.uri))
-        note(tokens=answer.tokens)
+        note_answer(answer)
         return types.ReadResourceResult(contents=[_contents(params.uri, answer)])
 
 

@@ -10,7 +10,7 @@ from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.parameters import check_names, make_request, read_number, read_texts, read_truth
 from orchestr8_sqlite.render import one_line
 from orchestr8_sqlite.server.definitions import LOAD, LOAD_SKILL, MAX_BUDGET, SEARCH, SEARCH_SKILL, SKILL_TOOLS, TOOLS
-from orchestr8_sqlite.server.guard import Context, Guard, note
+from orchestr8_sqlite.server.guard import Context, Guard, note, note_answer
 from orchestr8_sqlite.server.paging import Pages
 from orchestr8_sqlite.service import Answer, Service
 
@@ -62,7 +62,7 @@ class Tools:
         if isinstance(answer, RequestError):
             note(mistake=str(answer))
             return types.CallToolResult(content=[types.TextContent(text=str(answer))], is_error=True)
-        _note_lookup(answer)
+        note_answer(answer)
         return _result(answer, structured=context.protocol_version >= STRUCTURED_SINCE)
 
     def _offered(self) -> list[types.Tool]:
@@ -93,13 +93,6 @@ class Tools:
         return self._service.load_skill(name, files, max_tokens=_budget(arguments))
 
 
-def _note_lookup(answer: Answer) -> None:
-    """Add to the log line of the request how its search was answered."""
-    if answer.result is not None:
-        request = answer.result.request
-        note(query=request.query, tier=answer.result.tier.value, results=len(answer.result.candidates))
-
-
 def _attempt(call: Callable[[Arguments], Answer], arguments: Arguments) -> Answer | RequestError:
     try:
         return call(arguments)
@@ -113,7 +106,6 @@ def _budget(arguments: Arguments) -> int | None:
 
 
 def _result(answer: Answer, *, structured: bool) -> types.CallToolResult:
-    note(tokens=answer.tokens)
     text = types.TextContent(text=answer.text)
     if not structured:
         return types.CallToolResult(content=[text])
