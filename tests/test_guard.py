@@ -176,7 +176,6 @@ def test_repeated_search_for_skills_is_said_to_come_from_memory(heard: Ask, capl
     assert logged(caplog)[1]["tier"] == "cache"
 
 
-@pytest.mark.xfail(strict=True, reason="reads of match URIs are logged as reads of texts")
 def test_search_by_uri_leaves_what_a_search_leaves(heard: Ask, caplog: pytest.LogCaptureFixture) -> None:
     heard("resources/read", uri="orchestr8://match?query=retrying+calls")
     (line,) = logged(caplog)
