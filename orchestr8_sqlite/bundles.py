@@ -2,6 +2,7 @@
 
 import difflib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -87,8 +88,8 @@ def documents_of(catalog: Catalog, bundle: Bundle, wanted: Sequence[str]) -> tup
     known = [path for path, _ in bundle.files]
     for path in wanted:
         if path not in known and path != ALL_FILES:
-            nearest = difflib.get_close_matches(path, known, n=SUGGESTIONS, cutoff=0.3)
-            hint = f"Nearest: {', '.join(nearest)}." if nearest else f"It has {len(known)} files besides SKILL.md."
+            nearest = difflib.get_close_matches(path, known, n=SUGGESTIONS, cutoff=0.3) or known[:SUGGESTIONS]
+            hint = f"Nearest of {len(known)}: {', '.join(nearest)}." if nearest else "It has none but SKILL.md."
             raise RequestError(f"The skill {bundle.skill.name!r} has no file {one_line(path)!r}. {hint}")
     chosen = known if ALL_FILES in wanted else sorted(set(wanted))
     texts = {path: as_text(_rows(catalog, CONTENT, id=bundle.skill.id, path=path)[0][0]) for path in chosen}
@@ -116,8 +117,10 @@ def list_skills(catalog: Catalog, result: LookupResult) -> tuple[str, dict[str, 
         {"uri": c.uri, "name": c.name, "does": one_line(descriptions[c.fragment_id], DESCRIPTION_LENGTH)}
         for c in result.candidates
     ]
+    names = Counter(entry["name"] for entry in entries)
+    shown = [entry["name"] if names[entry["name"]] == 1 else entry["uri"] for entry in entries]
     for count in range(len(entries), 0, -1):
-        lines = [f"{n}. {entry['name']}: {entry['does']}" for n, entry in enumerate(entries[:count], start=1)]
+        lines = [f"{n}. {shown[n - 1]}: {entry['does']}" for n, entry in enumerate(entries[:count], start=1)]
         text = "\n".join([f"# Skills: {count} of {result.total}, best first", *lines, "To load: tool `load_skill`."])
         content = {"total": result.total, "skills": entries[:count]}
         if fits(text, result.request.max_tokens) and fits(compact_json(content), result.request.max_tokens):

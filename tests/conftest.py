@@ -84,6 +84,20 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def anyio_backend() -> str:
+    """Return the event loop that tests marked `anyio` run on, the one the server runs on."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def variants(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return indexes that may replace each other, by what was done to the library of the first one, `base`."""
+    from replacing import make_variants  # imports the SDK
+
+    return make_variants(tmp_path_factory.mktemp("variants"))
+
+
+@pytest.fixture
 def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Invoke:
     """Return a function that runs the command line in this process: (exit code, stdout, stderr)."""
 

@@ -1,31 +1,18 @@
 """The MCP server through the SDK's own client, in memory, in both protocol eras. Promises of ours, not of the spec."""
 
-import json
 import shutil
-from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import anyio
 import pytest
-from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import TextContent, TextResourceContents
-from support import GARDENING, MakeLibrary, build, markdown, write_files
+from serving import HANDSHAKE, MODERN, Era, both_eras, connected, text_of
+from support import build, markdown, write_files
 from tokenizer import true_tokens
 
-from orchestr8_sqlite.server.app import LibraryServer
-from orchestr8_sqlite.server.definitions import TOOLS
-from orchestr8_sqlite.server.paging import PAGE_SIZE
 from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.settings import Settings
-
-HANDSHAKE: Literal["legacy"] = "legacy"
-MODERN: Literal["2026-07-28"] = "2026-07-28"
-Era = Literal["legacy", "2026-07-28"]
-both_eras = pytest.mark.parametrize("era", [HANDSHAKE, MODERN])
 
 PROMPT = """---
 name: fix-bug
@@ -69,84 +56,6 @@ def service(index: Path) -> Iterator[Service]:
     service.close()
 
 
-@pytest.fixture(scope="module")
-def larger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service over FILES among others, enough to measure what an answer must cover."""
-    folder = tmp_path_factory.mktemp("larger")
-    root = write_files(folder / "library", {**FILES, **GARDENING})
-    service = Service(Settings(build(root, folder / "index.db"), "info", 200))
-    yield service
-    service.close()
-
-
-@asynccontextmanager
-async def connected(service: Service, era: Era) -> AsyncIterator[Client]:
-    with ThreadPoolExecutor(2) as executor:
-        async with Client(LibraryServer(service, executor), mode=era) as client:
-            yield client
-
-
-def text_of(content: object) -> str:
-    assert isinstance(content, TextContent | TextResourceContents)
-    return content.text
-
-
-@both_eras
-def test_search_tool_lists_uris_that_the_load_tool_reads(service: Service, era: Era) -> None:
-    async def scenario() -> None:
-        async with connected(service, era) as client:
-            found = await client.call_tool("search", {"query": "retry", "mode": "index"})
-            text = text_of(found.content[0])
-            assert "1. orchestr8://skills/retry " in text
-            loaded = await client.call_tool("load", {"uris": ["orchestr8://skills/retry"]})
-            assert text_of(loaded.content[0]) == "# Title\n\nText."
-
-    anyio.run(scenario)
-
-
-@both_eras
-@pytest.mark.parametrize(
-    ("tool", "arguments", "advice"),
-    [
-        ("search", {}, "'query' is missing"),
-        ("search", {"query": "x", "mode": "brief"}, "one of index, catalog, full"),
-        ("search", {"query": "x", "limit": 3}, "Unknown parameter 'limit'"),
-        ("search", {"query": "x", "explain": "yes"}, "'explain' must be true or false, not 'yes'."),
-        ("load", {"uris": []}, "Give 1 to 20 URIs"),
-        ("load", {"uris": ["orchestr8://skills/retri"]}, "Nearest: orchestr8://skills/retry"),
-        ("load", {"uris": ["orchestr8://skills/retry"], "maxTokens": 0}, "whole number from 1"),
-        ("load", {"uri": "orchestr8://skills/retry"}, "Unknown parameter 'uri'. Did you mean 'uris'?"),
-    ],
-)
-def test_mistake_in_a_tool_call_is_a_tool_error_that_says_what_to_send(
-    service: Service, era: Era, tool: str, arguments: dict[str, object], advice: str
-) -> None:
-    async def scenario() -> None:
-        async with connected(service, era) as client:
-            result = await client.call_tool(tool, arguments)
-            assert result.is_error
-            assert advice in text_of(result.content[0])
-
-    anyio.run(scenario)
-
-
-@both_eras
-def test_search_explains_its_scores_by_tool_and_by_uri(service: Service, era: Era) -> None:
-    async def scenario() -> None:
-        async with connected(service, era) as client:
-            called = await client.call_tool("search", {"query": "retry", "explain": True})
-            text = text_of(called.content[0])
-            read = await client.read_resource("orchestr8://match?query=retry&explain=true")
-            assert text_of(read.contents[0]) == text
-            assert text.count("\n   why: ") == 2
-            plain = await client.call_tool("search", {"query": "retry"})
-            assert text_of(plain.content[0]) == "\n".join(
-                line for line in text.split("\n") if not line.startswith("   why: ")
-            )
-
-    anyio.run(scenario)
-
-
 @both_eras
 def test_unknown_value_of_explain_in_a_uri_is_invalid_params(service: Service, era: Era) -> None:
     async def scenario() -> None:
@@ -154,22 +63,6 @@ def test_unknown_value_of_explain_in_a_uri_is_invalid_params(service: Service, e
             with pytest.raises(MCPError, match="'explain' must be true or false, not 'yes'") as caught:
                 await client.read_resource("orchestr8://match?query=retry&explain=yes")
             assert caught.value.code == -32602
-
-    anyio.run(scenario)
-
-
-@both_eras
-@pytest.mark.parametrize("mode", ["index", "catalog", "full"])
-def test_weak_answer_is_no_error_and_says_so_first(larger: Service, era: Era, mode: str) -> None:
-    async def scenario() -> None:
-        async with connected(larger, era) as client:
-            query = "retry cobol fortran pascal haskell erlang prolog"
-            found = await client.call_tool("search", {"query": query, "mode": mode})
-            assert not found.is_error
-            first, second = text_of(found.content[0]).split("\n")
-            assert first.startswith(f"Nothing fits '{query}'; not covered: cobol, fortran, pascal")
-            assert second.startswith("Closest, but weak (")
-            assert "orchestr8://skills/retry" in second
 
     anyio.run(scenario)
 
@@ -191,38 +84,6 @@ def test_resources_are_the_registry_the_categories_and_every_fragment(service: S
                 content = (await client.read_resource(resource.uri)).contents[0]
                 if resource.size is not None:
                     assert len(text_of(content).encode()) == resource.size
-
-    anyio.run(scenario)
-
-
-def test_pages_hold_every_resource_once(make_library: MakeLibrary, tmp_path: Path) -> None:
-    names = [f"skill-{number:03}" for number in range(2 * PAGE_SIZE + 7)]
-    root = make_library({f"skills/{name}.md": f"# {name}\n\nText.\n" for name in names})
-    service = Service(Settings(build(root, tmp_path / "index.db"), "info", 10))
-
-    async def scenario() -> list[str]:
-        uris: list[str] = []
-        async with connected(service, MODERN) as client:
-            cursor = None
-            while True:
-                page = await client.list_resources(cursor=cursor)
-                uris += [resource.uri for resource in page.resources]
-                cursor = page.next_cursor
-                if cursor is None:
-                    return uris
-
-    uris = anyio.run(scenario)
-    service.close()
-    assert uris[2:] == [f"orchestr8://skills/{name}" for name in names]
-
-
-@pytest.mark.parametrize("cursor", ["", "x", "bm9wZQ==", "W10="])
-def test_foreign_cursor_is_refused(service: Service, cursor: str) -> None:
-    async def scenario() -> None:
-        async with connected(service, MODERN) as client:
-            with pytest.raises(MCPError, match="list again without it") as caught:
-                await client.list_resources(cursor=cursor)
-            assert caught.value.code == -32602
 
     anyio.run(scenario)
 
@@ -320,18 +181,6 @@ def test_instructions_name_the_real_categories_in_at_most_120_tokens(service: Se
             assert true_tokens(client.instructions) <= 120
 
     anyio.run(scenario)
-
-
-def test_tool_definitions_together_cost_less_than_900_tokens() -> None:
-    definitions = [tool.model_dump(by_alias=True, exclude_none=True) for tool in TOOLS.values()]
-    assert true_tokens(json.dumps(definitions)) < 900
-
-
-def test_tools_are_announced_as_read_only() -> None:
-    for tool in TOOLS.values():
-        assert tool.annotations is not None
-        assert tool.annotations.read_only_hint
-        assert tool.annotations.idempotent_hint
 
 
 def test_missing_index_is_an_error_without_a_path_and_the_server_recovers(index: Path) -> None:

@@ -70,7 +70,8 @@ class Changes:
 
     async def initialized(self, context: Context, _: types.NotificationParams) -> None:
         """Keep the session of a client that has finished its handshake."""
-        self._sessions.append(context.session)
+        if all(kept.client_params is not context.session.client_params for kept in self._sessions):
+            self._sessions.append(context.session)
         await self._begin()
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:

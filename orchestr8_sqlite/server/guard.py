@@ -49,8 +49,8 @@ def note_answer(answer: Answer) -> None:
 
 
 def noted() -> dict[str, object]:
-    """Return what has been noted for that line so far."""
-    return dict(_details.get({}))
+    """Return what has been noted for that line so far, but for what every request has of its own."""
+    return {name: value for name, value in _details.get({}).items() if name not in ("method", "id")}
 
 
 async def at_once() -> None:

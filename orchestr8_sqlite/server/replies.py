@@ -35,11 +35,13 @@ class Replies:
     """Middleware of the SDK's server that recalls replies; texts and prompts are kept on while they are used."""
 
     def __init__(self, service: Service, entries: int) -> None:
+        answers: Memory[Reply] = Memory(entries, ANSWER_SECONDS)
         texts: Memory[Reply] = Memory(entries, TEXT_SECONDS, renew=True)
         prompts: Memory[Reply] = Memory(max(1, entries // PROMPT_SHARE), PROMPT_SECONDS, renew=True)
         self._service = service
+        self._answers = answers
         self._memories = {
-            "tools/call": Memory[Reply](entries, ANSWER_SECONDS),
+            "tools/call": answers,
             "resources/read": texts,
             "resources/list": texts,
             "prompts/get": prompts,
@@ -48,7 +50,7 @@ class Replies:
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Return the reply that is kept for the request, or the one made now."""
-        memory = self._memories.get(ctx.method)
+        memory = self._answers if _is_search(ctx) else self._memories.get(ctx.method)
         generation = self._service.unchanged_generation()
         if memory is None or generation is None:
             return await call_next(ctx)
@@ -67,6 +69,11 @@ class Replies:
         ):
             memory.remember(key, Reply(result, details))
         return result
+
+
+def _is_search(context: Context) -> bool:
+    """Tell whether a URI is read that asks a question; only those have a query."""
+    return context.method == "resources/read" and "?" in str((context.params or {}).get("uri"))
 
 
 def _is_worth(result: Mapping[str, Any], details: Mapping[str, object]) -> bool:

@@ -87,7 +87,9 @@ class Tools:
     def _load_skill(self, arguments: Arguments) -> Answer:
         check_names(arguments, list(LOAD_SKILL.input_schema["properties"]))
         name = arguments.get("name")
-        if not isinstance(name, str) or not name.strip():
+        if name is not None and not isinstance(name, str):
+            raise RequestError(f"'name' must be text, not {type(name).__name__}.")
+        if name is None or not name.strip():
             raise RequestError("The parameter 'name' is missing: send the name of a skill, as `search_skill` gives it.")
         files = read_texts("files", arguments.get("files"))
         return self._service.load_skill(name, files, max_tokens=_budget(arguments))
