@@ -95,10 +95,10 @@ ASKED = {
 
 HANDSHAKE = ("handshake.mjs", "fastmcp legacy")
 MODERN = ("modern.mjs", "fastmcp auto")
-"""Clients that settle on 2026-07-28. Extensions of the protocol are for them alone."""
+"""Clients that settle on 2026-07-28."""
 
 all_clients = pytest.mark.parametrize("client", [*HANDSHAKE, *MODERN])
-modern_clients = pytest.mark.parametrize("client", MODERN)
+skill_clients = pytest.mark.parametrize("client", ["handshake.mjs", *MODERN])  # FastMCP wants 2026-07-28 for skills
 both_eras = pytest.mark.parametrize("era", ["legacy", "modern"])
 
 
@@ -154,12 +154,11 @@ def report(client: str, learn: Callable[[str], Report]) -> Report:
 
 
 @all_clients
-def test_client_learns_who_the_server_is_and_what_it_can_do(client: str, report: Report) -> None:
+def test_client_learns_who_the_server_is_and_what_it_can_do(report: Report) -> None:
     assert report["server"]["name"] == "orchestr8"
     assert {"tools", "resources", "prompts", "completions"} <= set(report["capabilities"])
     assert "120 guides" in report["instructions"]
-    announced = {"io.modelcontextprotocol/skills": {"directoryRead": True}}
-    assert report["capabilities"].get("extensions") == (announced if client in MODERN else None)
+    assert report["capabilities"]["extensions"] == {"io.modelcontextprotocol/skills": {"directoryRead": True}}
 
 
 @all_clients
@@ -231,7 +230,7 @@ def test_client_reads_the_files_of_a_skill_byte_for_byte(report: Report) -> None
     assert report["files"] == CHECKSUMS
 
 
-@modern_clients
+@skill_clients
 def test_client_lists_skills_with_their_front_matter_and_the_digests_of_all_files(report: Report) -> None:
     (skill,) = report["skills"]["entries"]
     assert report["skill"]["skill"] == skill
@@ -246,8 +245,12 @@ def test_client_lists_skills_with_their_front_matter_and_the_digests_of_all_file
 
 
 @pytest.mark.parametrize("client", ["modern.mjs"])
-def test_client_verifies_the_files_of_a_skill_and_lists_a_directory(report: Report) -> None:
+def test_client_verifies_the_files_of_a_skill(report: Report) -> None:
     assert report["verified"] == list(CHECKSUMS)
+
+
+@pytest.mark.parametrize("client", ["handshake.mjs", "modern.mjs"])
+def test_client_lists_a_directory_of_a_skill(report: Report) -> None:
     assert [entry["uri"] for entry in report["directory"]["resources"]] == [
         "skill://wait-and-retry/references/how-long.md"
     ]
@@ -288,7 +291,7 @@ def test_inspector_reads_searches_and_gets_a_prompt(inspect: Inspect) -> None:
     assert "Fix rust." in prompt["messages"][0]["content"]["text"]
 
 
-@pytest.mark.parametrize("era", ["modern"])
+@both_eras
 def test_inspector_verifies_the_skill_against_the_specification_and_its_digests(inspect: Inspect) -> None:
     verified = inspect("skills/list", "--verify")
     assert (verified["uri"], verified["outcome"]) == (SKILL_URI, "verified")
