@@ -89,7 +89,7 @@ def documents_of(catalog: Catalog, bundle: Bundle, wanted: Sequence[str]) -> tup
     for path in wanted:
         if path not in known and path != ALL_FILES:
             nearest = difflib.get_close_matches(path, known, n=SUGGESTIONS, cutoff=0.3) or known[:SUGGESTIONS]
-            hint = f"Nearest of {len(known)}: {', '.join(nearest)}." if nearest else "It has none but SKILL.md."
+            hint = f"Nearest: {', '.join(nearest)}." if nearest else "It has none but SKILL.md."
             raise RequestError(f"The skill {bundle.skill.name!r} has no file {one_line(path)!r}. {hint}")
     chosen = known if ALL_FILES in wanted else sorted(set(wanted))
     texts = {path: as_text(_rows(catalog, CONTENT, id=bundle.skill.id, path=path)[0][0]) for path in chosen}

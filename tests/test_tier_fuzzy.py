@@ -144,7 +144,12 @@ def test_fuzzy_ties_go_by_uri_not_by_id(make_catalog: MakeCatalog) -> None:
 
 def test_evidence_is_found_without_reading_a_whole_table(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(make_fragment("a", "Adding retry", tags=("api",)))
-    filtered: dict[str, object] = {"keywords": '["retry"]', "categories": '["skill"]', "tags": '["api"]'}
+    filtered: dict[str, object] = {
+        "keywords": '["retry"]',
+        "categories": '["skill"]',
+        "tags": '["api"]',
+        "agent_skills": True,
+    }
     assert full_scans(catalog.db, EVIDENCE, filtered) == []
     assert full_scans(catalog.db, BEST_SCENARIOS, {"ids": "[1]"}) == []
     assert full_scans(catalog.db, KNOWN_WORDS, {"words": '["retry"]'}) == []

@@ -153,6 +153,7 @@ def test_no_statement_reads_a_whole_table(make_catalog: MakeCatalog) -> None:
         "keywords": '["retry"]',
         "categories": '["skill"]',
         "tags": '["api"]',
+        "agent_skills": True,
         "min_score": 10,
         "limit": 5,
     }

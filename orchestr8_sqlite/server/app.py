@@ -84,7 +84,7 @@ class LibraryServer(Server[dict[str, Any]]):
         )
         serve_skills(self, service, guard, fresh_ms)
         self.add_notification_handler("notifications/initialized", types.NotificationParams, self.changes.initialized)
-        self.middleware[:] = [self._answer, Replies(service, service.cache_size)]
+        self.middleware[:] = [self._answer, Replies(service, guard, service.cache_size)]
 
     def create_initialization_options(
         self,

@@ -10,8 +10,9 @@ from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult
 
+from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.memory import Memory
-from orchestr8_sqlite.server.guard import Context, note, noted
+from orchestr8_sqlite.server.guard import Context, Guard, note, noted
 from orchestr8_sqlite.service import ANSWER_SECONDS, Service
 
 TEXT_SECONDS = 4 * 60 * 60
@@ -34,11 +35,12 @@ class Reply:
 class Replies:
     """Middleware of the SDK's server that recalls replies; texts and prompts are kept on while they are used."""
 
-    def __init__(self, service: Service, entries: int) -> None:
+    def __init__(self, service: Service, guard: Guard, entries: int) -> None:
         answers: Memory[Reply] = Memory(entries, ANSWER_SECONDS)
         texts: Memory[Reply] = Memory(entries, TEXT_SECONDS, renew=True)
         prompts: Memory[Reply] = Memory(max(1, entries // PROMPT_SHARE), PROMPT_SECONDS, renew=True)
         self._service = service
+        self._guard = guard
         self._answers = answers
         self._memories = {
             "tools/call": answers,
@@ -51,7 +53,7 @@ class Replies:
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Return the reply that is kept for the request, or the one made now."""
         memory = self._answers if _is_search(ctx) else self._memories.get(ctx.method)
-        generation = self._service.unchanged_generation()
+        generation = await self._generation() if memory is not None else None
         if memory is None or generation is None:
             return await call_next(ctx)
         asked = {name: value for name, value in (ctx.params or {}).items() if name != "_meta"}
@@ -69,6 +71,15 @@ class Replies:
         ):
             memory.remember(key, Reply(result, details))
         return result
+
+    async def _generation(self) -> str | None:
+        """Return the generation of the index, which is opened for that where it is new; None where it cannot be."""
+        try:
+            return self._service.unchanged_generation() or await self._guard.in_thread(
+                lambda: self._service.catalog.generation
+            )
+        except CatalogError:
+            return None
 
 
 def _is_search(context: Context) -> bool:
