@@ -2,7 +2,7 @@
 
     search                 one `tools/call search`, asked again and again; its bound is 0.96 of an SDK ping
     100 searches in turn   as many different ones
-    search, do nothing     a request and an answer of the same size, by a server that does nothing, over our transport
+    search, do nothing     the same request and answer, by a server that does nothing, over our transport
     ping, our transport    of that server
     ping, SDK transport    of a server that does nothing, over the SDK's own transport
 
@@ -31,7 +31,7 @@ from orchestr8_sqlite.server.descriptors import private_descriptors
 from orchestr8_sqlite.server.early import Opening
 from orchestr8_sqlite.server.stdio import stdio_streams
 
-ANSWER = types.CallToolResult(content=[types.TextContent(text=sys.argv[1])])
+ANSWER = types.CallToolResult.model_validate_json(sys.argv[1], by_name=False)
 
 async def answer(context, params):
     return ANSWER
@@ -100,8 +100,8 @@ def main() -> None:
     """Print the medians and how they stand to their bounds."""
     index = ["--db", sys.argv[1]] if len(sys.argv) > 1 else []
     ours = Server([sys.executable, "-m", "orchestr8_sqlite", "serve", *index])
-    text = json.loads(ours.ask(search(QUERIES[0])))["result"]["content"][0]["text"]
-    nothing = Server([sys.executable, "-c", NOTHING_ON_OUR_TRANSPORT, text])
+    answer = json.dumps(json.loads(ours.ask(search(QUERIES[0])))["result"])
+    nothing = Server([sys.executable, "-c", NOTHING_ON_OUR_TRANSPORT, answer])
     stock = Server([sys.executable, "-c", DO_NOTHING])
     same, turns, ping = (
         [search(QUERIES[0])] * CALLS,
