@@ -1,0 +1,134 @@
+"""Builds of one library one after the other, each of which does again only what has changed.
+
+What is refused, a file or the library as a whole, leaves what was there: the last good version of the file, the last
+index.
+"""
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestr8_sqlite.builder import check_target, put_in_place, refuse_problems, settings_of, temporary_name
+from orchestr8_sqlite.catalog import Catalog, check_sqlite
+from orchestr8_sqlite.errors import BuildError, CatalogError
+from orchestr8_sqlite.library import Memory, Progress, read_library
+from orchestr8_sqlite.model import Diagnostic, Library
+from orchestr8_sqlite.update import LibraryIndex
+from orchestr8_sqlite.wordlists import Synonym, read_synonyms
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What one build of a session did; `seconds` of wall time.
+
+    `changed` are the files (root/path) whose content is not that of the build before, `diagnostics` theirs.
+    """
+
+    generation: str
+    fragments: int
+    changed: tuple[str, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    seconds: float
+
+
+class BuildSession:
+    """The roots and the index that follows them. Close it when done."""
+
+    def __init__(
+        self, roots: Sequence[Path], target: Path, *, category: str | None = None, strict: bool = False
+    ) -> None:
+        self._roots = roots
+        self._target = target
+        self._category = category
+        self._strict = strict
+        self._memory = Memory()
+        self._index: LibraryIndex | None = None
+        self._state: tuple[Library, Sequence[Synonym]] | None = None
+        self._changed: set[tuple[str, str]] = set()
+
+    def close(self) -> None:
+        """Drop what the session keeps in memory; the index file stays."""
+        if self._index is not None:
+            self._index.close()
+            self._index = None
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Tell whether the index was calibrated on nearly the library of now."""
+        return self._index is None or self._index.is_calibrated
+
+    def build(self, progress: Progress | None = None) -> Built | None:
+        """Bring the index up to date and return what was done, None where nothing has changed.
+
+        Raises:
+            LibraryError: A root cannot be read.
+            BuildError: The target cannot be written or replaced, the library is refused, or a check failed.
+        """
+        started = time.perf_counter()
+        check_sqlite()
+        check_target(self._target)
+        library = read_library(self._roots, category=self._category, progress=progress, memory=self._memory)
+        self._changed.update(self._memory.take_changes())
+        synonyms = read_synonyms(self._roots)
+        if self._strict:
+            refuse_problems(library)
+        if (library, synonyms) == self._state and self._target.exists():
+            return None
+        index = self._follow(library, synonyms)
+        self._save(index)
+        self._state = library, synonyms
+        changed, self._changed = self._changed, set()
+        return Built(
+            generation=index.generation,
+            fragments=len(library.fragments),
+            changed=tuple(f"{root}/{path}" for root, path in sorted(changed)),
+            diagnostics=tuple(one for one in library.diagnostics if (one.root, one.path) in changed),
+            seconds=time.perf_counter() - started,
+        )
+
+    def calibrate(self) -> None:
+        """Measure anew what an answer must cover, and put the index with it in place.
+
+        Raises:
+            BuildError: The target cannot be replaced.
+        """
+        if self._index is not None:
+            self._index.calibrate()
+            self._save(self._index)
+
+    def _follow(self, library: Library, synonyms: Sequence[Synonym]) -> LibraryIndex:
+        """Return the index of *library*; after a failure the next one is written from scratch."""
+        settings = settings_of(self._category, synonyms, library)
+        index, self._index = self._index, None
+        try:
+            if index is None or not index.follow(library, synonyms, settings):
+                if index is not None:
+                    index.close()
+                index = LibraryIndex(library, synonyms, settings, least_coverage=self._measured_before())
+        except sqlite3.Error as problem:
+            raise BuildError(f"The index {self._target} could not be made: {problem}.") from problem
+        self._index = index
+        return index
+
+    def _measured_before(self) -> dict[str, str]:
+        """Return generation → `least_coverage` of the index that is in place, where it was measured on just that."""
+        try:
+            with Catalog.open(self._target) as catalog:
+                generation = catalog.meta["generation"]
+                own = catalog.meta.get("least_coverage_of", generation) == generation
+                return {generation: catalog.meta["least_coverage"]} if own else {}
+        except (CatalogError, KeyError):
+            return {}
+
+    def _save(self, index: LibraryIndex) -> None:
+        temporary = temporary_name(self._target)
+        try:
+            temporary.unlink(missing_ok=True)
+            index.save(temporary)
+            put_in_place(temporary, self._target)
+        except (OSError, sqlite3.Error) as problem:
+            raise BuildError(f"The index {self._target} could not be written: {problem}.") from problem
+        finally:
+            temporary.unlink(missing_ok=True)
