@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog, check_sqlite
@@ -118,7 +119,7 @@ def build_index(
 
 def settings_of(category: str | None, synonyms: Sequence[Synonym], library: Library) -> dict[str, str]:
     """Return what shapes an index beside its files, for `meta`."""
-    return {"category": category or "", "synonyms": _digest(synonyms), "queries": _hash(library.queries)}
+    return {"category": category or "", "synonyms": _digest(tuple(synonyms)), "queries": _hash(library.queries)}
 
 
 def temporary_name(target: Path) -> Path:
@@ -126,7 +127,8 @@ def temporary_name(target: Path) -> Path:
     return target.with_name(f".{target.name}.{os.getpid()}.tmp")
 
 
-def _digest(synonyms: Sequence[Synonym]) -> str:
+@lru_cache(maxsize=2)
+def _digest(synonyms: tuple[Synonym, ...]) -> str:
     texts = ((sorted(map(sorted, one.slots)), one.forms, one.how) for one in synonyms)
     return _hash(list(texts))
 

@@ -26,6 +26,10 @@ def check_counts(db: sqlite3.Connection, library: Library) -> None:
     ):
         count = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names from the tuple above
         _require(count == expected, f"{table} has {count} rows instead of {expected}")
+
+
+def check_links(db: sqlite3.Connection) -> None:
+    """Raise BuildError where a row points to none, or no keyword leads to a scenario."""
     _require(not db.execute("PRAGMA foreign_key_check").fetchall(), "a foreign key points nowhere")
     unreachable = db.execute(UNREACHABLE_SCENARIOS).fetchone()[0]
     _require(unreachable == 0, f"{unreachable} scenarios cannot be reached by any keyword")
@@ -35,6 +39,7 @@ def check_index(catalog: Catalog, library: Library) -> None:
     """Raise BuildError where the index does not hold what *library* holds, or contradicts itself."""
     db = catalog.db
     check_counts(db, library)
+    check_links(db)
     verdict = db.execute("PRAGMA integrity_check").fetchone()[0]
     _require(verdict == "ok", f"integrity_check says: {verdict}")
     db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('integrity-check')")

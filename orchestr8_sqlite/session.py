@@ -54,11 +54,6 @@ class BuildSession:
             self._index.close()
             self._index = None
 
-    @property
-    def is_calibrated(self) -> bool:
-        """Tell whether the index was calibrated on nearly the library of now."""
-        return self._index is None or self._index.is_calibrated
-
     def build(self, progress: Progress | None = None) -> Built | None:
         """Bring the index up to date and return what was done, None where nothing has changed.
 
@@ -88,15 +83,19 @@ class BuildSession:
             seconds=time.perf_counter() - started,
         )
 
-    def calibrate(self) -> None:
-        """Measure anew what an answer must cover, and put the index with it in place.
+    def settle(self) -> None:
+        """Write what the last builds left for a quiet moment, if anything, and put the index with it in place.
 
         Raises:
-            BuildError: The target cannot be replaced.
+            BuildError: The index contradicts itself, or the target cannot be replaced.
         """
-        if self._index is not None:
-            self._index.calibrate()
-            self._save(self._index)
+        index = self._index
+        if index is None or index.is_settled:
+            return
+        self._index = None  # after a failure the next build is one from scratch
+        index.settle()
+        self._save(index)
+        self._index = index
 
     def _follow(self, library: Library, synonyms: Sequence[Synonym]) -> LibraryIndex:
         """Return the index of *library*; after a failure the next one is written from scratch."""

@@ -1,8 +1,8 @@
 """An index in memory that follows its library: only the rows of what has changed are written anew.
 
-It holds the rows that a build of the same library from scratch would hold, but for three things. Numbers: fragments
-are numbered in the order of their URIs as ever, with gaps; scenarios, keywords, terms and files that are met later
-are numbered behind the others. `least_coverage` is carried over. The full text is not merged into one piece.
+It holds the rows that a build of the same library from scratch would hold, but for their numbers: fragments are
+numbered in the order of their URIs as ever, with gaps; scenarios, keywords, terms and files that are met later are
+numbered behind the others. Until it is settled there are no quick lookups, and `least_coverage` is carried over.
 """
 
 import itertools
@@ -16,13 +16,12 @@ import sqlite_utils
 
 from orchestr8_sqlite.builder import FAST_WRITES, FEWEST_MEASURED, fill_index, least_coverage, write_answers
 from orchestr8_sqlite.evidence import write_average_lengths, write_synonyms
-from orchestr8_sqlite.integrity import check_counts
+from orchestr8_sqlite.integrity import check_counts, check_links
 from orchestr8_sqlite.model import Fragment, Library
 from orchestr8_sqlite.reweighing import Numbered, Reweighing
 from orchestr8_sqlite.vocabulary import SCENARIO_DIGITS, add_keywords, remove_keywords, settle_keywords
 from orchestr8_sqlite.wordlists import Synonym
 from orchestr8_sqlite.writer import (
-    ScenarioIds,
     fragment_scenarios,
     indexed_texts,
     source_outcomes,
@@ -100,10 +99,13 @@ class LibraryIndex:
         self._library = library
         self._synonyms = synonyms
         self._numbers = {f.id: number * SPACING for number, f in enumerate(library.fragments, start=1)}
+        self._scenarios = fragment_scenarios(library.fragments)
         self._forms = self._known_forms(synonyms)
         self._drift: set[str] = set()
+        self.is_settled = True
         self._set_least_coverage(least_coverage.get(self.generation))
         check_counts(self.db, library)
+        check_links(self.db)
 
     def close(self) -> None:
         """Drop the index."""
@@ -114,14 +116,18 @@ class LibraryIndex:
         """Return the digest of what the index was made from."""
         return str(self.db.execute(GENERATION).fetchone()[0])
 
-    @property
-    def is_calibrated(self) -> bool:
-        """Tell whether `least_coverage` was measured on nearly the library of now."""
-        return len(self._drift) <= MOST_DRIFT * len(self._library.fragments)
+    def settle(self) -> None:
+        """Write what changes leave for later: quick lookups, and `least_coverage` where too much has changed for it.
 
-    def calibrate(self) -> None:
-        """Measure `least_coverage` anew."""
-        self._set_least_coverage(None)
+        Raises:
+            BuildError: The index contradicts itself.
+        """
+        check_links(self.db)
+        if len(self._drift) > MOST_DRIFT * len(self._library.fragments):
+            self._set_least_coverage(None)
+        self.db.execute("DELETE FROM quick_lookup")
+        write_answers(self.db)
+        self.is_settled = True
 
     def _set_least_coverage(self, known: str | None) -> None:
         least = known or least_coverage(self.db, self._library)
@@ -159,21 +165,20 @@ class LibraryIndex:
             return False
         leaving = [(self._numbers[id_], fragment) for id_, fragment in old.items() if id_ in gone]
         coming = [(numbers[id_], fragment) for id_, fragment in new.items() if id_ in come]
-        self._numbers = numbers
+        self._numbers, self._scenarios = numbers, scenarios
         self.db.execute("BEGIN")
         sources = self._write_sources(library)
         if leaving or coming:
-            self._replace(leaving, coming, sources, scenarios)
+            self._replace(leaving, coming, sources)
         self._write_rest(library, synonyms, settings, sources)
         self.db.execute("COMMIT")
         check_counts(self.db, library)
         self._library = library
         self._drift |= gone | come
+        self.is_settled = False
         return True
 
-    def _replace(
-        self, gone: Numbered, come: Numbered, sources: Mapping[tuple[str, str], int], scenarios: ScenarioIds
-    ) -> None:
+    def _replace(self, gone: Numbered, come: Numbered, sources: Mapping[tuple[str, str], int]) -> None:
         """Take the fragments in *gone* out of all tables and write those in *come*."""
         touched: set[str] = set()
         for number, fragment in gone:
@@ -181,7 +186,7 @@ class LibraryIndex:
         self.db.executemany(DELETE_TEXT, ((number, *indexed_texts(fragment)) for number, fragment in gone))
         for statement in DELETE_ROWS:
             self.db.executemany(statement, ((number,) for number, _ in gone))
-        written = write_fragments(self._utils, come, self._numbers, sources, scenarios)
+        written = write_fragments(self._utils, come, self._numbers, sources, self._scenarios)
         for number, fragment in come:
             own = [(row, text) for row, owner, text in written if owner == number]
             touched |= add_keywords(self.db, number, fragment, own)
@@ -213,7 +218,6 @@ class LibraryIndex:
         self._clear(META_ROWS)
         write_average_lengths(self.db, self._reweighing.averages)
         write_meta(self._utils, library, settings)
-        write_answers(self.db)
         self.db.executemany("INSERT INTO meta VALUES (?, ?)", self._least.items())
 
     def _write_sources(self, library: Library) -> dict[tuple[str, str], int]:

@@ -2,5 +2,6 @@
 
 from orchestr8_sqlite.library.memory import Memory
 from orchestr8_sqlite.library.reader import Progress, read_library
+from orchestr8_sqlite.library.walk import is_skipped
 
-__all__ = ["Memory", "Progress", "read_library"]
+__all__ = ["Memory", "Progress", "is_skipped", "read_library"]

@@ -1,0 +1,175 @@
+"""The process that builds the index of a served library, and what the server does with what it says.
+
+Building has a process of its own: it imports what serving must not, and while it computes no answer has to wait.
+"""
+
+import asyncio
+import hashlib
+import json
+import logging
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import platformdirs
+
+from orchestr8_sqlite.catalog import SCHEMA_MAJOR
+from orchestr8_sqlite.errors import BuildError
+
+logger = logging.getLogger(__name__)
+
+APPLICATION = "orchestr8-sqlite"
+MAX_LINE = 1 << 26
+"""Bytes of one line of the building process; the first one names every file and all that is wrong with it."""
+
+FIRST_WAIT, SECOND_WAIT = 0.12, 0.12
+"""Seconds that the building process has to end once its input has, and once it is told to; then it is killed."""
+
+OnBuilt = Callable[[], Awaitable[None]]
+
+
+def library_index(roots: Sequence[Path], *, category: str | None = None) -> Path:
+    """Return where the index of the library in *roots* is kept between two starts; the folder exists then.
+
+    Raises:
+        OSError: The folder cannot be made.
+    """
+    folder = platformdirs.user_cache_path(APPLICATION, appauthor=False)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    told = json.dumps([*(str(root.resolve()) for root in roots), category])
+    return folder / f"{hashlib.sha256(told.encode()).hexdigest()[:16]}-{SCHEMA_MAJOR}.db"
+
+
+async def build_once(roots: Sequence[Path], index: Path, *, category: str | None = None) -> None:
+    """Build the index of *roots* at *index*.
+
+    Raises:
+        BuildError: It could not be built; whatever was there before is untouched.
+    """
+    process = await _start(roots, index, category, "--json")
+    try:
+        output, errors = await process.communicate()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end(process, index)
+    if process.returncode:
+        lines = errors.decode(errors="replace").strip().splitlines()
+        raise BuildError(lines[-1] if lines else f"The index could not be built: exit code {process.returncode}.")
+    _log_built(json.loads(output), first=True)
+
+
+async def watch_library(
+    roots: Sequence[Path],
+    index: Path,
+    on_built: OnBuilt,
+    stop: asyncio.Event,
+    *,
+    first_build: asyncio.Event,
+    category: str | None = None,
+) -> None:
+    """Keep the index of *roots* at *index* up to date until *stop* is set; the building process is gone then.
+
+    Where that process ends by itself an error is logged, and the index stays as it is.
+
+    Args:
+        on_built: Awaited after each build that changed the index.
+        first_build: Set once the first build is done, or is known not to get done.
+    """
+    try:
+        process = await _start(roots, index, category, "--watch", "--json")
+    except OSError as problem:
+        logger.error("changes are not followed", extra={"reason": problem.strerror})  # noqa: TRY400 - no bug of ours
+        first_build.set()
+        return
+    following = [
+        asyncio.ensure_future(_follow(process, on_built, first_build)),
+        asyncio.ensure_future(stop.wait()),
+        asyncio.ensure_future(_log_errors(process)),
+    ]
+    try:
+        await asyncio.wait(following[:2], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        with anyio.CancelScope(shield=True):
+            by_itself = following[0].done() and not stop.is_set()
+            await _end(process, index)
+            for task in following:
+                task.cancel()
+            await asyncio.wait(following)
+            first_build.set()
+    if by_itself:
+        following[0].result()  # a bug in a callback is raised here
+        logger.error("changes are no longer followed", extra={"exit_code": process.returncode})
+
+
+async def _start(roots: Sequence[Path], index: Path, category: str | None, *options: str) -> Process:
+    """Start the command `build`, with no way to the terminal and to the client's pipes."""
+    named = [] if category is None else ["--category", category]
+    folders = (str(root.resolve()) for root in roots)
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "orchestr8_sqlite", "build", *folders, "-o", str(index), *named, *options),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        limit=MAX_LINE,
+        start_new_session=True,
+    )
+
+
+async def _follow(process: Process, on_built: OnBuilt, first_build: asyncio.Event) -> None:
+    assert process.stdout is not None
+    first = True
+    while line := await process.stdout.readline():
+        event = json.loads(line)
+        if event["event"] == "failed":
+            logger.error("not built", extra={"reason": event["message"]})
+        else:
+            _log_built(event, first=first)
+            await on_built()
+            first = False
+        first_build.set()
+
+
+async def _log_errors(process: Process) -> None:
+    assert process.stderr is not None
+    while line := await process.stderr.readline():
+        logger.warning("building", extra={"text": line.decode(errors="replace").rstrip()})
+
+
+def _log_built(built: Mapping[str, Any], *, first: bool) -> None:
+    """Log a build and its diagnostics; those of a first build only where they left something out."""
+    diagnostics = [one for one in built["diagnostics"] if one["severity"] == "error" or not first]
+    for one in diagnostics:
+        place = f"{one['root']}/{one['path']}" + (f":{one['line']}" if one["line"] else "")
+        level = logging.INFO if one["severity"] == "info" else logging.WARNING
+        said = {"place": place, "severity": one["severity"], "code": one["code"], "text": one["message"]}
+        logger.log(level, "diagnostic", extra={**said, "fix": one["fix"]})
+    values = {name: built[name] for name in ("generation", "fragments", "seconds")}
+    if not first:
+        values["changed"] = built["changed"]
+    logger.info("built", extra={**values, "diagnostics": len(built["diagnostics"])})
+
+
+async def _end(process: Process, index: Path) -> None:
+    """End the process: by the end of its input, then by a signal, then at once; and clear away what it left."""
+    if process.returncode is None:
+        assert process.stdin is not None
+        process.stdin.close()
+        if not await _ended(process, FIRST_WAIT):
+            with suppress(ProcessLookupError):
+                process.terminate()
+            if not await _ended(process, SECOND_WAIT):
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+    for left in index.parent.glob(f".{index.name}.{process.pid}.*"):
+        left.unlink(missing_ok=True)
+
+
+async def _ended(process: Process, seconds: float) -> bool:
+    with anyio.move_on_after(seconds):
+        await process.wait()
+    return process.returncode is not None
