@@ -39,8 +39,8 @@ class BuildSession:
     def __init__(
         self, roots: Sequence[Path], target: Path, *, category: str | None = None, strict: bool = False
     ) -> None:
-        self._roots = roots
-        self._target = target
+        self.roots = roots
+        self.target = target
         self._category = category
         self._strict = strict
         self._memory = Memory()
@@ -63,13 +63,13 @@ class BuildSession:
         """
         started = time.perf_counter()
         check_sqlite()
-        check_target(self._target)
-        library = read_library(self._roots, category=self._category, progress=progress, memory=self._memory)
+        check_target(self.target)
+        library = read_library(self.roots, category=self._category, progress=progress, memory=self._memory)
         self._changed.update(self._memory.take_changes())
-        synonyms = read_synonyms(self._roots)
+        synonyms = read_synonyms(self.roots)
         if self._strict:
             refuse_problems(library)
-        if (library, synonyms) == self._state and self._target.exists():
+        if (library, synonyms) == self._state and self.target.exists():
             return None
         index = self._follow(library, synonyms)
         self._save(index)
@@ -107,14 +107,14 @@ class BuildSession:
                     index.close()
                 index = LibraryIndex(library, synonyms, settings, least_coverage=self._measured_before())
         except sqlite3.Error as problem:
-            raise BuildError(f"The index {self._target} could not be made: {problem}.") from problem
+            raise BuildError(f"The index {self.target} could not be made: {problem}.") from problem
         self._index = index
         return index
 
     def _measured_before(self) -> dict[str, str]:
         """Return generation → `least_coverage` of the index that is in place, where it was measured on just that."""
         try:
-            with Catalog.open(self._target) as catalog:
+            with Catalog.open(self.target) as catalog:
                 generation = catalog.meta["generation"]
                 own = catalog.meta.get("least_coverage_of", generation) == generation
                 return {generation: catalog.meta["least_coverage"]} if own else {}
@@ -122,12 +122,12 @@ class BuildSession:
             return {}
 
     def _save(self, index: LibraryIndex) -> None:
-        temporary = temporary_name(self._target)
+        temporary = temporary_name(self.target)
         try:
             temporary.unlink(missing_ok=True)
             index.save(temporary)
-            put_in_place(temporary, self._target)
+            put_in_place(temporary, self.target)
         except (OSError, sqlite3.Error) as problem:
-            raise BuildError(f"The index {self._target} could not be written: {problem}.") from problem
+            raise BuildError(f"The index {self.target} could not be written: {problem}.") from problem
         finally:
             temporary.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 """Builds whenever the files of a library change, until interrupted."""
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,32 +27,32 @@ OnBuilt = Callable[[Built], None]
 OnFailed = Callable[[str], None]
 
 
-def watch_roots(session: BuildSession, roots: Sequence[Path], on_built: OnBuilt, on_failed: OnFailed) -> None:
-    """Build, and build again on every change below *roots*, until KeyboardInterrupt.
+def watch_roots(session: BuildSession, on_built: OnBuilt, on_failed: OnFailed) -> None:
+    """Build, and build again on every change below the roots of *session*, until KeyboardInterrupt.
 
     A build that is refused is told once to *on_failed*, and the next change tries again; a root that is gone is
     waited for.
     """
-    builds = _Builds(session, on_built, on_failed)
+    builds, roots = _Builds(session, on_built, on_failed), session.roots
     while True:
         if not _are_there(roots):
             builds.attempt()
             while not _are_there(roots):
                 time.sleep(LOOK_MS / 1000)
         try:
-            _watch_folders(roots, builds)
+            _watch_folders(roots, session.target.resolve(), builds)
         except FileNotFoundError:  # a root went while the watch was being set up
             continue
 
 
-def _watch_folders(roots: Sequence[Path], builds: "_Builds") -> None:
+def _watch_folders(roots: Sequence[Path], index: Path, builds: "_Builds") -> None:
     """Build now and on every change, until a root is no longer the folder that it was."""
     folders = [root.resolve() for root in roots]
     identities = _identities(roots)
     begun = False
     for changes in watchfiles.watch(
         *folders,
-        watch_filter=lambda _, path: _is_of_library(Path(path), folders),
+        watch_filter=lambda _, path: _is_of_library(Path(path), folders, index),
         debounce=LONGEST_MS,
         step=QUIET_MS,
         rust_timeout=LOOK_MS,
@@ -87,6 +88,8 @@ class _Builds:
             self._failure = ""
             if built is not None:
                 self._on_built(built)
+                gc.collect()
+                gc.freeze()  # the library is there to stay: going through it again and again takes longer than a build
         self._last = time.monotonic()
 
     def settle(self) -> None:
@@ -114,8 +117,8 @@ def _identities(roots: Sequence[Path]) -> list[tuple[int, int]] | None:
         return None
 
 
-def _is_of_library(path: Path, folders: Sequence[Path]) -> bool:
-    """Tell whether a change of *path* can concern a library: not below folders that are never read."""
-    return any(
+def _is_of_library(path: Path, folders: Sequence[Path], index: Path) -> bool:
+    """Tell whether a change of *path* can concern the library: it is neither the index nor where nothing is read."""
+    return path != index and any(
         path.is_relative_to(folder) and not any(map(is_skipped, path.relative_to(folder).parts)) for folder in folders
     )

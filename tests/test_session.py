@@ -154,6 +154,21 @@ def test_build_without_a_change_does_nothing(session: BuildSession, tmp_path: Pa
     assert (tmp_path / "index.db").stat() == before
 
 
+def test_changed_synonyms_and_judged_requests_are_built_and_named(
+    session: BuildSession, folder: Path, tmp_path: Path
+) -> None:
+    lists = {
+        "synonyms.txt": "frobnicate = retrying\n",
+        "queries.jsonl": '{"text": "try again", "documents": ["skills/retry"]}\nno json\n',
+    }
+    write_files(folder, lists)
+    built = session.build()
+    assert built is not None
+    assert built.changed == ("library1/queries.jsonl", "library1/synonyms.txt")
+    assert [(one.path, one.code) for one in built.diagnostics] == [("queries.jsonl", "queries-form")]
+    assert_same_rows(tmp_path / "index.db", build(folder, tmp_path / "scratch.db"), but=("quick_lookup",))
+
+
 def test_lost_index_is_written_again(session: BuildSession, tmp_path: Path) -> None:
     (tmp_path / "index.db").unlink()
     assert session.build() is not None

@@ -194,6 +194,20 @@ def test_hidden_files_and_files_of_no_library_build_nothing(watching: Watching) 
     assert event["changed"] == [f"{watching.root.name}/agents/last.md"]
 
 
+def test_index_inside_a_skill_is_no_reason_to_build_it_again(make_library: MakeLibrary) -> None:
+    root = make_library({"SKILL.md": markdown("name: library1\ndescription: Packs things into boxes.")})
+    watching = Watching(root, root / "index.db", "--json")
+    try:
+        watching.event()
+        write_files(root, {"notes.txt": "x"})
+        watching.built_with("notes.txt")
+        write_files(root, {"more.txt": "x"})
+        events = watching.built_with("more.txt")
+        assert len(events) == 1
+    finally:
+        watching.close()
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_ends_the_command_with_exit_code_0_and_nothing_said(watching: Watching, number: int) -> None:

@@ -31,9 +31,9 @@ def watch_and_report(roots: Sequence[Path], output: Path, *, category: str | Non
     session = BuildSession(roots, output, category=category, strict=strict)
     try:
         if as_json:
-            watch_roots(session, roots, _print_built_json, _print_failed_json)
+            watch_roots(session, _print_built_json, _print_failed_json)
         else:
-            watch_roots(session, roots, _print_built, _print_failed)
+            watch_roots(session, _print_built, _print_failed)
     except KeyboardInterrupt:
         session.close()
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -10,6 +11,7 @@ from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.library.document import decode, parse_document
 from orchestr8_sqlite.library.memory import Memory, Parsed
 from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
 from orchestr8_sqlite.library.queries import read_queries
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.references import resolve_references
@@ -17,6 +19,7 @@ from orchestr8_sqlite.library.walk import Found, Kind, find_files
 from orchestr8_sqlite.model import Diagnostic, Fragment, Library, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.settings import latest_file_time
 from orchestr8_sqlite.uris import fragment_uri
+from orchestr8_sqlite.wordlists import OWN as SYNONYMS
 
 R = TypeVar("R", Fragment, Prompt)
 Progress = Callable[[int, int], None]
@@ -80,7 +83,7 @@ def read_library(
             if progress:
                 progress(done, total)
     known = {(label, file.path) for _, label, files in found for file in files}
-    reading.memory.keep(known)
+    reading.memory.keep(known | _remember_lists(roots, labels, reading.memory))
     resolved, dangling = resolve_references(reading.fragments.values(), known)
     fragments = tuple(sorted(resolved, key=lambda fragment: fragment_uri(fragment.id)))
     queries, unclear = read_queries(list(zip(roots, labels, strict=True)), fragments)
@@ -92,6 +95,17 @@ def read_library(
         ignored=tuple(reading.ignored),
         queries=tuple(queries),
     )
+
+
+def _remember_lists(roots: Sequence[Path], labels: Sequence[str], memory: Memory) -> set[tuple[str, str]]:
+    """Let *memory* know the files of the roots that hold no records, and return them."""
+    keys = set()
+    for root, label in zip(roots, labels, strict=True):
+        for name in (QUERIES, SYNONYMS):
+            with suppress(OSError):
+                memory.stored(root / name, (label, name))
+                keys.add((label, name))
+    return keys
 
 
 def _labels(roots: Sequence[Path]) -> list[str]:
