@@ -52,6 +52,9 @@ Texts = Mapping[int, str]
 
 BODY = 0
 
+Numbered = Sequence[tuple[int, Fragment]]
+"""(number, fragment) in the order of the URIs; the number is the fragment's row."""
+
 
 def fragment_texts(fragment: Fragment) -> Texts:
     """Return the texts of a fragment that are searched."""
@@ -161,7 +164,7 @@ def topic_rarity_of(size: int, count: int) -> float:
     return math.log((size + 0.5) / (count + 0.5))
 
 
-def write_evidence(connection: sqlite3.Connection, fragments: Sequence[tuple[int, Fragment]]) -> Evidence:
+def write_evidence(connection: sqlite3.Connection, fragments: Numbered) -> Evidence:
     """Write term, evidence, body_evidence and topic of the (number, fragment) in *fragments*, and return them.
 
     The temporary table `held` is left with what they were made from.

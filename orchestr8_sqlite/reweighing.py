@@ -13,6 +13,7 @@ from itertools import takewhile
 
 from orchestr8_sqlite.evidence import (
     Evidence,
+    Numbered,
     average_lengths,
     fragment_texts,
     hold,
@@ -49,8 +50,6 @@ DELETE_HELD = (
     "DELETE FROM temp.common WHERE term_id = ? AND fragment_id = ?",
 )
 COUNTS = "UPDATE term SET fragment_count = ?, rarity = ?, topic_rarity = ? WHERE id = ?"
-
-Numbered = Sequence[tuple[int, Fragment]]
 
 
 @dataclass(slots=True)

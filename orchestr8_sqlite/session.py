@@ -93,9 +93,13 @@ class BuildSession:
         if index is None or index.is_settled:
             return
         self._index = None  # after a failure the next build is one from scratch
-        index.settle()
-        self._save(index)
-        self._index = index
+        try:
+            index.settle()
+            self._save(index)
+            self._index = index
+        finally:
+            if self._index is None:
+                index.close()
 
     def _follow(self, library: Library, synonyms: Sequence[Synonym]) -> LibraryIndex:
         """Return the index of *library*; after a failure the next one is written from scratch."""
@@ -106,9 +110,12 @@ class BuildSession:
                 if index is not None:
                     index.close()
                 index = LibraryIndex(library, synonyms, settings, least_coverage=self._measured_before())
+            self._index = index
         except sqlite3.Error as problem:
             raise BuildError(f"The index {self.target} could not be made: {problem}.") from problem
-        self._index = index
+        finally:
+            if self._index is None and index is not None:
+                index.close()
         return index
 
     def _measured_before(self) -> dict[str, str]:

@@ -15,10 +15,10 @@ from pathlib import Path
 import sqlite_utils
 
 from orchestr8_sqlite.builder import FAST_WRITES, FEWEST_MEASURED, fill_index, least_coverage, write_answers
-from orchestr8_sqlite.evidence import write_average_lengths, write_synonyms
+from orchestr8_sqlite.evidence import Numbered, write_average_lengths, write_synonyms
 from orchestr8_sqlite.integrity import check_counts, check_links
 from orchestr8_sqlite.model import Fragment, Library
-from orchestr8_sqlite.reweighing import Numbered, Reweighing
+from orchestr8_sqlite.reweighing import Reweighing
 from orchestr8_sqlite.vocabulary import SCENARIO_DIGITS, add_keywords, remove_keywords, settle_keywords
 from orchestr8_sqlite.wordlists import Synonym
 from orchestr8_sqlite.writer import (
@@ -125,8 +125,10 @@ class LibraryIndex:
         check_links(self.db)
         if len(self._drift) > MOST_DRIFT * len(self._library.fragments):
             self._set_least_coverage(None)
+        self.db.execute("BEGIN")
         self.db.execute("DELETE FROM quick_lookup")
         write_answers(self.db)
+        self.db.execute("COMMIT")
         self.is_settled = True
 
     def _set_least_coverage(self, known: str | None) -> None:
@@ -159,9 +161,7 @@ class LibraryIndex:
         if (len(old) >= FEWEST_MEASURED) != (len(new) >= FEWEST_MEASURED):
             return False
         scenarios = fragment_scenarios(library.fragments)
-        if any(
-            len(id_) > PLAIN for ids in (scenarios, fragment_scenarios(tuple(old.values()))) for id_ in ids.values()
-        ):
+        if any(len(id_) > PLAIN for ids in (scenarios, self._scenarios) for id_ in ids.values()):
             return False
         leaving = [(self._numbers[id_], fragment) for id_, fragment in old.items() if id_ in gone]
         coming = [(numbers[id_], fragment) for id_, fragment in new.items() if id_ in come]
@@ -269,7 +269,12 @@ def assign_numbers(numbers: Mapping[str, int], ids: Sequence[str]) -> dict[str, 
 
 
 def _differ(old: Fragment, new: Fragment) -> bool:
-    """Tell whether two versions of a fragment differ in more than when their file was written."""
-    return replace(old, source=new.source, skill_files=new.skill_files) != new or [
-        (file.path, file.sha256) for file in old.skill_files
-    ] != [(file.path, file.sha256) for file in new.skill_files]
+    """Tell whether two versions of a fragment differ in more than when their files were written."""
+    return _files(old) != _files(new) or replace(old, source=new.source, skill_files=new.skill_files) != new
+
+
+def _files(fragment: Fragment) -> list[tuple[str, ...]]:
+    """Return which files a fragment was read from, and the content of those that it hands out."""
+    source = fragment.source
+    bundled = [(file.path, file.sha256, file.source.root, file.source.path) for file in fragment.skill_files]
+    return [(source.root, source.path), *bundled]

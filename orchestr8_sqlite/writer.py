@@ -9,7 +9,7 @@ from importlib.resources import files
 import sqlite_utils
 
 from orchestr8_sqlite import __version__
-from orchestr8_sqlite.evidence import Evidence, write_evidence
+from orchestr8_sqlite.evidence import Evidence, Numbered, write_evidence
 from orchestr8_sqlite.keywords import index_text
 from orchestr8_sqlite.model import Candidate, Fragment, Library, Ranker, SourceFile
 from orchestr8_sqlite.uris import fragment_uri
@@ -25,9 +25,6 @@ INSERT INTO quick_lookup
 VALUES (?, ?, ?, ?, ?, (SELECT id FROM scenario WHERE fragment_id = ? AND text = ?), ?)
 """
 
-Numbered = Sequence[tuple[int, Fragment]]
-"""(number, fragment) in the order of the URIs; the number is the fragment's row."""
-
 ScenarioIds = Mapping[tuple[str, str], str]
 """(fragment id, text) of a scenario → its id."""
 
@@ -40,14 +37,11 @@ def create_schema(connection: sqlite3.Connection) -> None:
 def write_library(
     connection: sqlite3.Connection, library: Library, settings: Mapping[str, str], *, spacing: int = 1
 ) -> Evidence:
-    """Write all rows of *library* but the quick lookups, which need the finished index to be asked.
+    """Write all rows of *library* but the quick lookups, which need the finished index, and return the evidence.
 
     Args:
         settings: Build settings for the `meta` table.
         spacing: Between the numbers of two neighbouring fragments; more than 1 leaves room for others.
-
-    Returns:
-        The evidence as it was written.
 
     Raises:
         BuildError: Two scenarios could not be told apart by their hash.

@@ -95,16 +95,14 @@ def test_first_build_and_every_change_are_told_with_the_new_index_in_place(
 
 @needs_proc
 @pytest.mark.slow
-def test_building_process_is_gone_within_a_third_of_a_second_of_stopping(
-    make_library: MakeLibrary, tmp_path: Path
-) -> None:
+def test_building_process_is_gone_soon_after_stopping(make_library: MakeLibrary, tmp_path: Path) -> None:
     async def scene(followed: Followed) -> None:
         await followed.next_titles()
         assert len(processes(followed.index)) == 1
         started = time.monotonic()
         followed.stop.set()
         await followed.task
-        assert time.monotonic() - started < 1.0  # a third where no other work delays it
+        assert time.monotonic() - started < 1.0
         assert processes(followed.index) == []
 
     follow(make_library(RETRY), tmp_path / "index.db", scene)

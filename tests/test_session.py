@@ -57,6 +57,7 @@ def some_path(choice: random.Random) -> str:
         [
             f"agents/a{number}.md",
             f"skills/s{number}.md",
+            f"skills/_fragments/s{number}.md",
             f"skills/deep/s{number}.md",
             f"skills/pack{number % 3}/SKILL.md",
             f"skills/pack{number % 3}/notes{number}.txt",
