@@ -216,6 +216,9 @@ def test_bad_file_that_is_deleted_takes_its_last_good_version_along(
     (folder / "skills/retry.md").unlink()
     session.build()
     assert "skills/retry" not in titles(tmp_path / "index.db")
+    write_files(folder, {"skills/retry.md": b"\xff"})
+    session.build()
+    assert "skills/retry" not in titles(tmp_path / "index.db")
 
 
 def test_file_that_was_never_good_is_left_out(session: BuildSession, folder: Path, tmp_path: Path) -> None:
