@@ -19,9 +19,16 @@ from orchestr8_sqlite.evidence import Numbered, write_average_lengths, write_syn
 from orchestr8_sqlite.integrity import check_counts, check_links
 from orchestr8_sqlite.model import Fragment, Library
 from orchestr8_sqlite.reweighing import Reweighing
-from orchestr8_sqlite.vocabulary import SCENARIO_DIGITS, add_keywords, remove_keywords, settle_keywords
+from orchestr8_sqlite.vocabulary import (
+    SCENARIO_DIGITS,
+    add_keywords,
+    remove_keywords,
+    scenario_ids,
+    settle_keywords,
+)
 from orchestr8_sqlite.wordlists import Synonym
 from orchestr8_sqlite.writer import (
+    ScenarioIds,
     fragment_scenarios,
     indexed_texts,
     source_outcomes,
@@ -160,8 +167,8 @@ class LibraryIndex:
             return False
         if (len(old) >= FEWEST_MEASURED) != (len(new) >= FEWEST_MEASURED):
             return False
-        scenarios = fragment_scenarios(library.fragments)
-        if any(len(id_) > PLAIN for ids in (scenarios, self._scenarios) for id_ in ids.values()):
+        scenarios = _scenario_ids(self._scenarios, library.fragments)
+        if scenarios is None:
             return False
         leaving = [(self._numbers[id_], fragment) for id_, fragment in old.items() if id_ in gone]
         coming = [(numbers[id_], fragment) for id_, fragment in new.items() if id_ in come]
@@ -266,6 +273,14 @@ def assign_numbers(numbers: Mapping[str, int], ids: Sequence[str]) -> dict[str, 
         last = max(assigned.values())
     values = list(assigned.values())
     return assigned if all(one < other for one, other in itertools.pairwise([0, *values])) else None
+
+
+def _scenario_ids(known: ScenarioIds, fragments: Sequence[Fragment]) -> ScenarioIds | None:
+    """Return the ids of all scenarios, of those in *known* from there; None where one needs more digits than others."""
+    owned = [(fragment.id, text) for fragment in fragments for text in fragment.use_when]
+    ids = {one: known.get(one) or scenario_ids([one])[0] for one in owned}
+    distinct = set(ids.values())
+    return ids if len(distinct) == len(owned) and max(map(len, distinct), default=0) <= PLAIN else None
 
 
 def _differ(old: Fragment, new: Fragment) -> bool:
