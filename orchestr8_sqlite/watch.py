@@ -33,7 +33,7 @@ def watch_roots(session: BuildSession, on_built: OnBuilt, on_failed: OnFailed) -
     A build that is refused is told once to *on_failed*, and the next change tries again; a root that is gone is
     waited for.
     """
-    builds, roots = _Builds(session, on_built, on_failed), session.roots
+    builds, roots = Builds(session, on_built, on_failed), session.roots
     while True:
         if not _are_there(roots):
             builds.attempt()
@@ -45,7 +45,7 @@ def watch_roots(session: BuildSession, on_built: OnBuilt, on_failed: OnFailed) -
             continue
 
 
-def _watch_folders(roots: Sequence[Path], index: Path, builds: "_Builds") -> None:
+def _watch_folders(roots: Sequence[Path], index: Path, builds: "Builds") -> None:
     """Build now and on every change, until a root is no longer the folder that it was."""
     folders = [root.resolve() for root in roots]
     identities = _identities(roots)
@@ -68,7 +68,7 @@ def _watch_folders(roots: Sequence[Path], index: Path, builds: "_Builds") -> Non
             builds.settle()
 
 
-class _Builds:
+class Builds:
     """Attempts to build, and what became of the last one."""
 
     def __init__(self, session: BuildSession, on_built: OnBuilt, on_failed: OnFailed) -> None:

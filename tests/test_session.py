@@ -14,10 +14,10 @@ from dumps import dump
 from strategies import TAGS, TOPICS, WORDS
 from support import GARDENING, MakeLibrary, build, markdown, rows, write_files
 
-from orchestr8_sqlite import builder, reweighing, update, vocabulary
+from orchestr8_sqlite import builder, reweighing, update, vocabulary, watch
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import BuildError, LibraryError
-from orchestr8_sqlite.session import BuildSession
+from orchestr8_sqlite.session import BuildSession, Built
 from orchestr8_sqlite.update import assign_numbers
 
 RETRY = markdown("title: Retrying\nuseWhen:\n  - Retrying a flaky call")
@@ -92,7 +92,7 @@ def assert_same_rows(found: Path, expected: Path, *, but: tuple[str, ...] = ()) 
 @pytest.mark.usefixtures("fixed_coverage")
 @pytest.mark.parametrize(
     ("seed", "size", "builds"),
-    [(0, 14, 5), *(pytest.param(seed, 30, 12, marks=pytest.mark.slow) for seed in range(1, 7))],
+    [(0, 8, 3), *(pytest.param(seed, 30, 12, marks=pytest.mark.slow) for seed in range(1, 7))],
 )
 def test_every_build_of_a_session_holds_the_rows_of_a_build_from_scratch(
     make_library: MakeLibrary, tmp_path: Path, seed: int, size: int, builds: int
@@ -313,9 +313,11 @@ def test_scenarios_whose_ids_begin_alike_get_the_ids_of_a_build_from_scratch(
 ) -> None:
     monkeypatch.setattr(vocabulary, "SCENARIO_DIGITS", 1)
     monkeypatch.setattr(update, "PLAIN", len("scenario-") + 1)
-    for number in range(20):
+    for number in range(9):
         write_files(folder, {f"agents/m{number}.md": markdown(f"useWhen: [Doing the {number}th thing]")})
         session.build()
+    longest = rows(tmp_path / "index.db", "SELECT max(length(scenario_id)) FROM scenario")[0][0]
+    assert longest == len("scenario-") + 2
     assert_same_rows(tmp_path / "index.db", build(folder, tmp_path / "scratch.db"), but=("quick_lookup",))
 
 
@@ -364,6 +366,22 @@ def test_what_the_index_in_place_was_measured_at_is_not_measured_again(
     session.build()
     assert meta(target)["least_coverage"] == expected
     session.close()
+
+
+def test_index_is_settled_once_no_file_has_changed_for_a_while(
+    session: BuildSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[Built] = []
+    builds = watch.Builds(session, built.append, pytest.fail)
+    count = "SELECT count(*) > 0 FROM quick_lookup"
+    write_files(folder, {"agents/api.md": markdown("title: B")})
+    builds.attempt()
+    builds.settle()
+    assert rows(tmp_path / "index.db", count) == [(0,)]
+    monkeypatch.setattr(watch, "CALM_SECONDS", 0.0)
+    builds.settle()
+    assert rows(tmp_path / "index.db", count) == [(1,)]
+    assert len(built) == 1
 
 
 def test_every_table_is_cleared_of_what_has_changed(folder: Path, tmp_path: Path) -> None:
