@@ -23,7 +23,7 @@ FILES = {
     "agents/api.md": markdown("title: Designing an API"),
     "prompts/ask.md": markdown("description: Asks", "Ask $ARGUMENTS.\n"),
 }
-PATIENCE = 60.0
+PATIENCE = 30.0
 """Seconds that a test waits for what must come; other work on the machine may make it late."""
 
 
@@ -236,6 +236,20 @@ def test_command_ends_when_its_parent_is_killed(make_library: MakeLibrary, tmp_p
     process.wait()
     output, _ = process.communicate(timeout=PATIENCE)  # output ends with the child, who has it too
     assert output == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_end_of_input_ends_the_command_where_interrupts_are_ignored(make_library: MakeLibrary, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        watching = Watching(make_library(FILES), tmp_path / "index.db", "--json")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    try:
+        watching.event()
+        assert watching.end() == 0
+    finally:
+        watching.close()
 
 
 def test_without_json_a_build_is_one_line_that_says_what_changed(watch: Watch) -> None:

@@ -54,7 +54,7 @@ def _wait_for_end() -> None:
             pass
     except ConnectionError:
         pass
-    _thread.interrupt_main()
+    _thread.interrupt_main(signal.SIGTERM)  # a shell starts its background jobs deaf to SIGINT
 
 
 def _print_built_json(built: "Built") -> None:
