@@ -8,13 +8,14 @@ import hashlib
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog, check_sqlite
 from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.evidence import write_synonyms
+from orchestr8_sqlite.evidence import Evidence, write_synonyms
 from orchestr8_sqlite.holdout import measure_least_coverage
 from orchestr8_sqlite.integrity import check_index
 from orchestr8_sqlite.library import Progress, read_library
@@ -85,17 +86,17 @@ def build_index(
     """
     started = time.perf_counter()
     check_sqlite()
-    _check_target(target)
+    check_target(target)
     library = read_library(roots, category=category, progress=progress)
     if strict:
-        _refuse_problems(library)
+        refuse_problems(library)
     synonyms = read_synonyms(roots)
-    settings = {"category": category or "", "synonyms": _digest(synonyms), "queries": _hash(library.queries)}
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    settings = settings_of(category, synonyms, library)
+    temporary = temporary_name(target)
     try:
         meta = _write(temporary, library, synonyms, settings)
         size = temporary.stat().st_size
-        _put_in_place(temporary, target)
+        put_in_place(temporary, target)
     except (OSError, sqlite3.Error) as problem:
         raise BuildError(f"The index {target} could not be written: {problem}.") from problem
     finally:
@@ -116,7 +117,18 @@ def build_index(
     )
 
 
-def _digest(synonyms: Sequence[Synonym]) -> str:
+def settings_of(category: str | None, synonyms: Sequence[Synonym], library: Library) -> dict[str, str]:
+    """Return what shapes an index beside its files, for `meta`."""
+    return {"category": category or "", "synonyms": _digest(tuple(synonyms)), "queries": _hash(library.queries)}
+
+
+def temporary_name(target: Path) -> Path:
+    """Return where this process writes an index before it takes the place of *target*."""
+    return target.with_name(f".{target.name}.{os.getpid()}.tmp")
+
+
+@lru_cache(maxsize=2)
+def _digest(synonyms: tuple[Synonym, ...]) -> str:
     texts = ((sorted(map(sorted, one.slots)), one.forms, one.how) for one in synonyms)
     return _hash(list(texts))
 
@@ -125,7 +137,7 @@ def _hash(value: object) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
-def _check_target(target: Path) -> None:
+def check_target(target: Path) -> None:
     """Raise BuildError where writing to *target* would lose something or cannot work."""
     if not target.parent.is_dir():
         raise BuildError(f"The folder {target.parent} does not exist; create it first.")
@@ -144,7 +156,8 @@ def _check_target(target: Path) -> None:
             )
 
 
-def _refuse_problems(library: Library) -> None:
+def refuse_problems(library: Library) -> None:
+    """Raise BuildError with all warnings and errors of *library* where it has any."""
     problems = [d for d in library.diagnostics if d.severity is not Severity.INFO]
     if problems:
         lines = "\n".join(f"{d.place}: {d.severity.value}: {d.message} [{d.code}]; {d.fix}" for d in problems)
@@ -156,20 +169,43 @@ def _write(path: Path, library: Library, synonyms: Sequence[Synonym], settings: 
     db = sqlite3.connect(path, isolation_level=None)
     try:
         db.executescript(FAST_WRITES)
-        create_schema(db)
-        db.execute("BEGIN")
-        write_library(db, library, settings)
-        write_synonyms(db, synonyms)
+        fill_index(db, library, synonyms, settings)
+        db.execute("DROP TABLE temp.held")
+        db.execute("INSERT INTO meta VALUES ('least_coverage', ?)", (least_coverage(db, library),))
         catalog = Catalog(db, path, identity=(0, 0, 0))
-        for ranker in Ranker:
-            write_quick_lookups(db, ranker, _quick_answers(catalog, ranker))
-        db.execute("COMMIT")
-        least = measure_least_coverage(db) if len(library.fragments) >= FEWEST_MEASURED else 0.0
-        db.execute("INSERT INTO meta VALUES ('least_coverage', ?)", (str(least),))
         check_index(catalog, library)
         return dict(catalog.meta)
     finally:
         db.close()
+
+
+def fill_index(
+    db: sqlite3.Connection,
+    library: Library,
+    synonyms: Sequence[Synonym],
+    settings: Mapping[str, str],
+    *,
+    spacing: int = 1,
+) -> Evidence:
+    """Write everything but `least_coverage` to the new database *db* and return the evidence that it now holds.
+
+    Args:
+        spacing: Between the numbers of two neighbouring fragments.
+    """
+    create_schema(db)
+    db.execute("BEGIN")
+    evidence = write_library(db, library, settings, spacing=spacing)
+    write_synonyms(db, synonyms)
+    write_answers(db)
+    db.execute("COMMIT")
+    return evidence
+
+
+def write_answers(db: sqlite3.Connection) -> None:
+    """Write the answers to the most used keywords."""
+    catalog = Catalog(db, Path(), identity=(0, 0, 0))
+    for ranker in Ranker:
+        write_quick_lookups(db, ranker, _quick_answers(catalog, ranker))
 
 
 def _quick_answers(catalog: Catalog, ranker: Ranker) -> dict[str, tuple[Sequence[Candidate], int]]:
@@ -182,7 +218,12 @@ def _quick_answers(catalog: Catalog, ranker: Ranker) -> dict[str, tuple[Sequence
     return answers
 
 
-def _put_in_place(temporary: Path, target: Path) -> None:
+def least_coverage(db: sqlite3.Connection, library: Library) -> str:
+    """Return what an answer must cover for `meta`, measured where *library* is large enough for that."""
+    return str(measure_least_coverage(db) if len(library.fragments) >= FEWEST_MEASURED else 0.0)
+
+
+def put_in_place(temporary: Path, target: Path) -> None:
     """Sync the finished file, rename it over *target*, and sync the folder that names it."""
     with temporary.open("rb+") as file:
         os.fsync(file.fileno())

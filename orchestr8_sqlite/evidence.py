@@ -2,8 +2,9 @@
 
 import math
 import sqlite3
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from orchestr8_sqlite.keywords import count_stems
 from orchestr8_sqlite.model import Fragment
@@ -51,6 +52,9 @@ Texts = Mapping[int, str]
 
 BODY = 0
 
+Numbered = Sequence[tuple[int, Fragment]]
+"""(number, fragment) in the order of the URIs; the number is the fragment's row."""
+
 
 def fragment_texts(fragment: Fragment) -> Texts:
     """Return the texts of a fragment that are searched."""
@@ -65,64 +69,141 @@ def searched_texts(name: str, title: str, description: str, body: str, lists: Ma
     return {NAME: spaced, TITLE: title, DESCRIPTION: description, BODY: body, **joined}
 
 
-def average_lengths(fragments: Iterable[Texts]) -> dict[int, float]:
+@dataclass(slots=True)
+class Held:
+    """What a fragment holds: stems with their fields, and with what they earn.
+
+    `lengths` are the keywords of each field; `fields` maps the stems of the short texts to field bits, `body` those
+    of them that the body holds to how often; `weights` what each of `fields` was weighed at last.
+    """
+
+    lengths: dict[int, int]
+    fields: dict[str, int]
+    body: dict[str, int] = field(default_factory=dict)
+    weights: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Evidence:
+    """The evidence of an index as it was written, for whoever goes on to change it; fragments by their number."""
+
+    held: dict[int, Held]
+    terms: dict[str, int]
+    counts: Counter[int]
+    topics: dict[int, set[int]]
+
+
+def hold(texts: Texts) -> Held:
+    """Return what the short texts of a fragment hold, not weighed yet."""
+    held = Held({}, {})
+    for bit in FIELD_WEIGHTS:
+        stems = count_stems(texts[bit])
+        held.lengths[bit] = sum(stems.values())
+        for one in stems:
+            held.fields[one] = held.fields.get(one, 0) | bit
+    return held
+
+
+def average_lengths(fragments: Collection[Held]) -> dict[int, float]:
     """Return the mean number of keywords of each field but the body."""
-    totals: Counter[int] = Counter()
-    number = 0
-    for texts in fragments:
-        number += 1
-        for field in FIELD_WEIGHTS:
-            totals[field] += sum(count_stems(texts[field]).values())
-    return {field: totals[field] / max(1, number) for field in FIELD_WEIGHTS}
+    size = max(1, len(fragments))
+    return {bit: sum(held.lengths[bit] for held in fragments) / size for bit in FIELD_WEIGHTS}
 
 
 def weigh(texts: Texts, averages: Mapping[int, float]) -> Iterator[tuple[str, int, int]]:
     """Yield (stem, fields, weight) of every stem of a fragment; weight in thousandths of the stem's rarity."""
-    fields: dict[str, int] = {}
-    evidence: dict[str, float] = {}
-    for field, weight in FIELD_WEIGHTS.items():
-        stems = count_stems(texts[field])
-        relative = sum(stems.values()) / averages[field] if averages[field] else 1.0
-        given = weight / (1 - weights.LENGTH_SHARE + weights.LENGTH_SHARE * relative)
-        for one in stems:
-            fields[one] = fields.get(one, 0) | field
-            evidence[one] = evidence.get(one, 0.0) + given
-    for one, count in count_stems(texts[BODY]).items():
-        given = weights.BODY_WEIGHT * count / (count + weights.BODY_SATURATION)
-        evidence[one] = evidence.get(one, 0.0) + given
-    for one, total in evidence.items():
-        yield one, fields.get(one, 0), round(1000 * total / (total + weights.SATURATION))
+    return weigh_held(hold(texts), count_stems(texts[BODY]), averages)
 
 
-def write_evidence(connection: sqlite3.Connection, fragments: Sequence[Fragment]) -> None:
-    """Write term, evidence, body_evidence and topic."""
-    averages = average_lengths(fragment_texts(fragment) for fragment in fragments)
+def weigh_held(held: Held, body: Mapping[str, int], averages: Mapping[int, float]) -> Iterator[tuple[str, int, int]]:
+    """Yield (stem, fields, weight) of every stem of *held* and *body* (its stems and how often); *held* keeps them."""
+    held.body = {one: body[one] for one in held.fields if one in body}
+    yield from weigh_fields(held, averages)
+    for one, count in body.items():
+        if one not in held.fields:
+            yield one, 0, _share(_body_points(count))
+
+
+def weigh_fields(held: Held, averages: Mapping[int, float]) -> Iterator[tuple[str, int, int]]:
+    """Yield (stem, fields, weight) of every stem of the short texts, whose weight rests on *averages*."""
+    given = {bit: _field_points(bit, held.lengths[bit], averages[bit]) for bit in FIELD_WEIGHTS}
+    sums: dict[int, float] = {}
+    for one, fields in held.fields.items():
+        if fields not in sums:
+            sums[fields] = _added(points for bit, points in given.items() if fields & bit)
+        total = sums[fields]
+        if one in held.body:
+            total += _body_points(held.body[one])
+        held.weights[one] = _share(total)
+        yield one, fields, held.weights[one]
+
+
+def _added(points: Iterable[float]) -> float:
+    """Return the plain sum from left to right; what `sum` does about rounding differs between versions of Python."""
+    total = 0.0
+    for one in points:
+        total += one
+    return total
+
+
+def _field_points(bit: int, length: int, average: float) -> float:
+    relative = length / average if average else 1.0
+    return FIELD_WEIGHTS[bit] / (1 - weights.LENGTH_SHARE + weights.LENGTH_SHARE * relative)
+
+
+def _body_points(count: int) -> float:
+    return weights.BODY_WEIGHT * count / (count + weights.BODY_SATURATION)
+
+
+def _share(points: float) -> int:
+    return round(1000 * points / (points + weights.SATURATION))
+
+
+def topic_rarity_of(size: int, count: int) -> float:
+    """Return how rare a term is among names, titles and tags that *count* of *size* fragments hold it in."""
+    return math.log((size + 0.5) / (count + 0.5))
+
+
+def write_evidence(connection: sqlite3.Connection, fragments: Numbered) -> Evidence:
+    """Write term, evidence, body_evidence and topic of the (number, fragment) in *fragments*, and return them.
+
+    The temporary table `held` is left with what they were made from.
+    """
+    held = {number: hold(fragment_texts(fragment)) for number, fragment in fragments}
+    averages = average_lengths(held.values())
     terms: dict[str, int] = {}
     counts: Counter[int] = Counter()
-    topics: Counter[int] = Counter()
+    topics: dict[int, set[int]] = defaultdict(set)
     connection.execute(UNSORTED)
-    for number, fragment in enumerate(fragments, start=1):
+    for number, fragment in fragments:
         rows = [
             (terms.setdefault(one, len(terms) + 1), number, fields, weight)
-            for one, fields, weight in weigh(fragment_texts(fragment), averages)
+            for one, fields, weight in weigh_held(held[number], count_stems(fragment.body), averages)
         ]
         counts.update(term_id for term_id, *_ in rows)
-        topics.update(term_id for term_id, _, fields, _ in rows if fields & TOPIC)
+        for term_id, _, fields, _ in rows:
+            if fields & TOPIC:
+                topics[term_id].add(number)
         connection.executemany("INSERT INTO temp.held VALUES (?, ?, ?, ?)", rows)
     size = len(fragments)
     connection.executemany(
         "INSERT INTO term VALUES (?, ?, ?, ?, ?)",
         (
-            (id_, one, counts[id_], rarity_of(size, counts[id_]), math.log((size + 0.5) / (topics[id_] + 0.5)))
+            (id_, one, counts[id_], rarity_of(size, counts[id_]), topic_rarity_of(size, len(topics.get(id_, ()))))
             for one, id_ in terms.items()
         ),
     )
     for statement in FILL:
         connection.execute(statement)
-    connection.execute("DROP TABLE temp.held")
+    write_average_lengths(connection, averages)
+    return Evidence(held, terms, counts, topics)
+
+
+def write_average_lengths(connection: sqlite3.Connection, averages: Mapping[int, float]) -> None:
+    """Write the mean lengths of the fields to `meta`."""
     connection.executemany(
         "INSERT INTO meta VALUES (?, ?)",
-        ((f"average_length_{field}", repr(length)) for field, length in sorted(averages.items())),
+        ((f"average_length_{bit}", repr(length)) for bit, length in sorted(averages.items())),
     )
 
 

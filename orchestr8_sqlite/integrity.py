@@ -1,5 +1,7 @@
 """Checks of a finished index before it is put in place: what it promises must hold in the file itself."""
 
+import sqlite3
+
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.lookup import QUICK_MIN_SCORE, find
@@ -17,9 +19,8 @@ QUICK_QUERIES = "SELECT DISTINCT ranker, query FROM quick_lookup ORDER BY ranker
 QUICK_RESULTS = 15
 
 
-def check_index(catalog: Catalog, library: Library) -> None:
-    """Raise BuildError where the index does not hold what *library* holds, or contradicts itself."""
-    db = catalog.db
+def check_counts(db: sqlite3.Connection, library: Library) -> None:
+    """Raise BuildError where the index does not hold what *library* holds."""
     for table, expected in (
         ("fragment", len(library.fragments)),
         ("fragment_body", len(library.fragments)),
@@ -31,14 +32,25 @@ def check_index(catalog: Catalog, library: Library) -> None:
     ):
         count = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names from the tuple above
         _require(count == expected, f"{table} has {count} rows instead of {expected}")
-    verdict = db.execute("PRAGMA integrity_check").fetchone()[0]
-    _require(verdict == "ok", f"integrity_check says: {verdict}")
+
+
+def check_links(db: sqlite3.Connection) -> None:
+    """Raise BuildError where a row points to none, or no keyword leads to a scenario."""
     _require(not db.execute("PRAGMA foreign_key_check").fetchall(), "a foreign key points nowhere")
-    db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('integrity-check')")
     unreachable = db.execute(UNREACHABLE_SCENARIOS).fetchone()[0]
     _require(unreachable == 0, f"{unreachable} scenarios cannot be reached by any keyword")
     broken = db.execute(BROKEN_SKILLS).fetchone()[0]
     _require(broken == 0, f"{broken} skills lack their SKILL.md or have another name than their path")
+
+
+def check_index(catalog: Catalog, library: Library) -> None:
+    """Raise BuildError where the index does not hold what *library* holds, or contradicts itself."""
+    db = catalog.db
+    check_counts(db, library)
+    check_links(db)
+    verdict = db.execute("PRAGMA integrity_check").fetchone()[0]
+    _require(verdict == "ok", f"integrity_check says: {verdict}")
+    db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('integrity-check')")
     _check_quick_lookups(catalog)
 
 

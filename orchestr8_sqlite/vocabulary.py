@@ -2,9 +2,10 @@
 
 import hashlib
 import itertools
+import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.keywords import extract_keywords, stem
@@ -13,6 +14,28 @@ from orchestr8_sqlite.tiers.weights import CAPABILITY, DESCRIPTION, NAME, SCENAR
 
 CLASSIC_FIELDS = TAG | CAPABILITY | SCENARIO
 SCENARIO_DIGITS = 12
+
+DELETE_POSTINGS = """
+DELETE FROM posting
+ WHERE keyword_id IN (SELECT k.id FROM json_each(:keywords) CROSS JOIN keyword k ON k.text = value)
+   AND scenario_id IN (SELECT id FROM scenario WHERE fragment_id = :number)
+"""
+DELETE_FIELD_POSTINGS = """
+DELETE FROM field_posting
+ WHERE keyword_id IN (SELECT k.id FROM json_each(:keywords) CROSS JOIN keyword k ON k.text = value)
+   AND fragment_id = :number
+"""
+KNOWN = "SELECT k.text FROM json_each(:keywords) CROSS JOIN keyword k ON k.text = value"
+COUNT = """
+UPDATE keyword
+   SET scenario_count = (SELECT count(*) FROM posting WHERE keyword_id = keyword.id),
+       fragment_count = (SELECT count(*) FROM field_posting WHERE keyword_id = keyword.id AND fields & :fields)
+ WHERE text IN (SELECT value FROM json_each(:keywords))
+"""
+UNUSED = """
+SELECT k.id, k.text FROM json_each(:keywords) CROSS JOIN keyword k ON k.text = value
+ WHERE NOT EXISTS (SELECT 1 FROM field_posting WHERE keyword_id = k.id)
+"""
 
 
 def scenario_ids(texts: Iterable[tuple[str, str]]) -> list[str]:
@@ -35,23 +58,22 @@ def scenario_ids(texts: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def write_vocabulary(
-    connection: sqlite3.Connection, fragments: Sequence[Fragment], scenarios: Iterable[tuple[int, int, str]]
+    connection: sqlite3.Connection, numbered: Iterable[tuple[int, Fragment]], scenarios: Iterable[tuple[int, int, str]]
 ) -> None:
     """Write the keyword tables.
 
     Args:
+        numbered: (fragment row, fragment) of each fragment.
         scenarios: (scenario row, fragment row, text) of each scenario.
     """
     postings: dict[str, list[int]] = defaultdict(list)
-    fields: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for row, fragment_row, text in scenarios:
+    fields: dict[str, dict[int, int]] = defaultdict(dict)
+    for row, _, text in scenarios:
         for keyword in extract_keywords(text):
             postings[keyword].append(row)
-            fields[keyword][fragment_row] |= SCENARIO
-    for fragment_row, fragment in enumerate(fragments, start=1):
-        for field, text in _fields(fragment):
-            for keyword in extract_keywords(text):
-                fields[keyword][fragment_row] |= field
+    for fragment_row, fragment in numbered:
+        for keyword, mask in _keywords(fragment).items():
+            fields[keyword][fragment_row] = mask
     vocabulary = list(enumerate(sorted(fields), start=1))
     connection.executemany(
         "INSERT INTO keyword VALUES (?, ?, ?, ?, ?)",
@@ -70,13 +92,73 @@ def write_vocabulary(
     )
 
 
+def remove_keywords(connection: sqlite3.Connection, number: int, fragment: Fragment) -> set[str]:
+    """Remove the postings of a fragment whose scenarios are still written; return the keywords that it held."""
+    keywords = _keywords(fragment).keys()
+    values = {"keywords": _json(keywords), "number": number}
+    connection.execute(DELETE_POSTINGS, values)
+    connection.execute(DELETE_FIELD_POSTINGS, values)
+    return set(keywords)
+
+
+def add_keywords(
+    connection: sqlite3.Connection, number: int, fragment: Fragment, scenarios: Iterable[tuple[int, str]]
+) -> set[str]:
+    """Write the postings of one fragment more and return the keywords that it holds; new ones are numbered last.
+
+    Args:
+        scenarios: (scenario row, text) of each of its scenarios.
+    """
+    fields = _keywords(fragment)
+    known = {text for (text,) in connection.execute(KNOWN, {"keywords": _json(fields)})}
+    for text in sorted(fields.keys() - known):
+        row = connection.execute("INSERT INTO keyword VALUES (NULL, ?, ?, 0, 0)", (text, stem(text))).lastrowid
+        connection.executemany("INSERT INTO keyword_suffix VALUES (?, ?)", ((end, row) for end in set(_suffixes(text))))
+    connection.executemany(
+        "INSERT INTO posting SELECT id, ? FROM keyword WHERE text = ?",
+        ((row, keyword) for row, text in scenarios for keyword in extract_keywords(text)),
+    )
+    connection.executemany(
+        "INSERT INTO field_posting SELECT id, ?, ? FROM keyword WHERE text = ?",
+        ((number, mask, keyword) for keyword, mask in fields.items()),
+    )
+    return set(fields)
+
+
+def settle_keywords(connection: sqlite3.Connection, touched: Iterable[str]) -> None:
+    """Count anew who holds the keywords in *touched*, and drop those that nobody holds any more."""
+    values = {"keywords": _json(touched), "fields": CLASSIC_FIELDS}
+    connection.execute(COUNT, values)
+    for row, text in connection.execute(UNUSED, values).fetchall():
+        connection.executemany(
+            "DELETE FROM keyword_suffix WHERE suffix = ? AND keyword_id = ?",
+            ((end, row) for end in set(_suffixes(text))),
+        )
+        connection.execute("DELETE FROM keyword WHERE id = ?", (row,))
+
+
+def _json(keywords: Iterable[str]) -> str:
+    return json.dumps(sorted(keywords), ensure_ascii=False)
+
+
 def _searchable(masks: Mapping[int, int]) -> int:
     """Return how many of the fragments hold a keyword where scenarios, tags and capabilities are searched."""
     return sum(mask & CLASSIC_FIELDS > 0 for mask in masks.values())
 
 
+def _keywords(fragment: Fragment) -> dict[str, int]:
+    """Return the keywords of all fields but the body, with the bits of the fields that hold them."""
+    masks: dict[str, int] = defaultdict(int)
+    for field, text in _fields(fragment):
+        for keyword in extract_keywords(text):
+            masks[keyword] |= field
+    return masks
+
+
 def _fields(fragment: Fragment) -> Iterator[tuple[int, str]]:
-    """Yield (bit, text) of every field but scenarios and body."""
+    """Yield (bit, text) of every field but the body."""
+    for text in fragment.use_when:
+        yield SCENARIO, text
     yield TAG, "\n".join(fragment.tags)
     yield CAPABILITY, "\n".join(fragment.capabilities)
     yield DESCRIPTION, fragment.description

@@ -9,17 +9,24 @@ from importlib.resources import files
 import sqlite_utils
 
 from orchestr8_sqlite import __version__
-from orchestr8_sqlite.evidence import write_evidence
+from orchestr8_sqlite.evidence import Evidence, Numbered, write_evidence
 from orchestr8_sqlite.keywords import index_text
 from orchestr8_sqlite.model import Candidate, Fragment, Library, Ranker, SourceFile
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.vocabulary import scenario_ids, write_vocabulary
 
 SCHEMA_VERSION = "2.1.0"
+INSERT_TEXT = """
+INSERT INTO fragment_text (rowid, name, title, tags, capabilities, scenarios, description, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
 INSERT_QUICK = """
 INSERT INTO quick_lookup
 VALUES (?, ?, ?, ?, ?, (SELECT id FROM scenario WHERE fragment_id = ? AND text = ?), ?)
 """
+
+ScenarioIds = Mapping[tuple[str, str], str]
+"""(fragment id, text) of a scenario → its id."""
 
 
 def create_schema(connection: sqlite3.Connection) -> None:
@@ -27,39 +34,61 @@ def create_schema(connection: sqlite3.Connection) -> None:
     connection.executescript(files("orchestr8_sqlite").joinpath("schema.sql").read_text(encoding="utf-8"))
 
 
-def write_library(connection: sqlite3.Connection, library: Library, settings: Mapping[str, str]) -> None:
-    """Write all rows of *library* but the quick lookups, which need the finished index to be asked.
+def write_library(
+    connection: sqlite3.Connection, library: Library, settings: Mapping[str, str], *, spacing: int = 1
+) -> Evidence:
+    """Write all rows of *library* but the quick lookups, which need the finished index, and return the evidence.
 
     Args:
         settings: Build settings for the `meta` table.
+        spacing: Between the numbers of two neighbouring fragments; more than 1 leaves room for others.
 
     Raises:
         BuildError: Two scenarios could not be told apart by their hash.
     """
     db = sqlite_utils.Database(connection, execute_plugins=False)
+    numbered = [(number * spacing, fragment) for number, fragment in enumerate(library.fragments, start=1)]
+    numbers = {fragment.id: number for number, fragment in numbered}
     sources = _write_sources(db, library)
-    _write_fragments(db, library.fragments, sources)
-    _write_skills(db, library.fragments, sources)
-    _write_prompts(db, library, sources)
-    write_vocabulary(connection, library.fragments, _write_scenarios(db, library.fragments))
-    _write_references(db, library.fragments)
-    _write_queries(db, library)
-    _write_full_text(connection, library.fragments)
-    write_evidence(connection, library.fragments)
-    db.table("diagnostic").insert_all(
-        {
-            "severity": d.severity.value,
-            "code": d.code,
-            "root": d.root,
-            "path": d.path,
-            "line": d.line,
-            "field": d.field,
-            "message": d.message,
-            "fix": d.fix,
-        }
-        for d in library.diagnostics
-    )
-    _write_meta(db, library, settings)
+    _write_fragments(db, numbered, sources)
+    _write_skills(db, numbered, sources)
+    write_prompts(db, library, sources)
+    write_vocabulary(connection, numbered, _write_scenarios(db, numbered, fragment_scenarios(library.fragments)))
+    _write_references(db, numbered, numbers)
+    write_queries(db, library, numbers)
+    _write_full_text(connection, numbered)
+    connection.execute("INSERT INTO fragment_text (fragment_text) VALUES ('optimize')")
+    evidence = write_evidence(connection, numbered)
+    write_diagnostics(db, library)
+    write_meta(db, library, settings)
+    return evidence
+
+
+def write_fragments(
+    db: sqlite_utils.Database,
+    numbered: Numbered,
+    numbers: Mapping[str, int],
+    sources: Mapping[tuple[str, str], int],
+    scenarios: ScenarioIds,
+) -> list[tuple[int, int, str]]:
+    """Write the rows that belong to the fragments *numbered* each by itself, behind those of other fragments.
+
+    These are all but keywords, evidence and quick lookups.
+
+    Args:
+        numbers: The number of every fragment of the library by its id.
+        sources: Root and path of every file of the library, and its row.
+        scenarios: The ids of all scenarios of the library.
+
+    Returns:
+        (scenario row, fragment number, text) of each scenario.
+    """
+    _write_fragments(db, numbered, sources)
+    _write_skills(db, numbered, sources)
+    _write_references(db, numbered, numbers)
+    _write_full_text(db.conn, numbered)
+    taken = db.execute("SELECT coalesce(max(id), 0) FROM scenario").fetchone()[0]
+    return _write_scenarios(db, numbered, scenarios, taken)
 
 
 def write_quick_lookups(
@@ -74,7 +103,8 @@ def write_quick_lookups(
     connection.executemany(INSERT_QUICK, rows)
 
 
-def _write_sources(db: sqlite_utils.Database, library: Library) -> dict[tuple[str, str], int]:
+def source_outcomes(library: Library) -> list[tuple[SourceFile, str]]:
+    """Return every file of the library with what became of it, by root and path."""
     outcomes: dict[tuple[str, str], tuple[SourceFile, str]] = {}  # a nested SKILL.md is also a file of another skill
 
     def note(source: SourceFile, outcome: str) -> None:
@@ -89,7 +119,11 @@ def _write_sources(db: sqlite_utils.Database, library: Library) -> dict[tuple[st
     for outcome, unread in (("rejected", library.rejected), ("ignored", library.ignored)):
         for source in unread:
             note(source, outcome)
-    ordered = [outcomes[place] for place in sorted(outcomes)]
+    return [outcomes[place] for place in sorted(outcomes)]
+
+
+def _write_sources(db: sqlite_utils.Database, library: Library) -> dict[tuple[str, str], int]:
+    ordered = source_outcomes(library)
     db.table("source").insert_all(
         {
             "id": number,
@@ -105,9 +139,7 @@ def _write_sources(db: sqlite_utils.Database, library: Library) -> dict[tuple[st
     return {(source.root, source.path): number for number, (source, _) in enumerate(ordered, start=1)}
 
 
-def _write_fragments(
-    db: sqlite_utils.Database, fragments: Sequence[Fragment], sources: Mapping[tuple[str, str], int]
-) -> None:
+def _write_fragments(db: sqlite_utils.Database, numbered: Numbered, sources: Mapping[tuple[str, str], int]) -> None:
     db.table("fragment").insert_all(
         {
             "id": number,
@@ -124,9 +156,8 @@ def _write_fragments(
             "metadata": _json(f.metadata),
             "source_id": sources[f.source.root, f.source.path],
         }
-        for number, f in enumerate(fragments, start=1)
+        for number, f in numbered
     )
-    numbered = list(enumerate(fragments, start=1))
     db.table("fragment_body").insert_all({"fragment_id": n, "body": f.body} for n, f in numbered)
     db.table("tag").insert_all(
         {"fragment_id": n, "tag": tag, "ordinal": i} for n, f in numbered for i, tag in enumerate(f.tags)
@@ -136,16 +167,14 @@ def _write_fragments(
     )
 
 
-def _write_skills(
-    db: sqlite_utils.Database, fragments: Sequence[Fragment], sources: Mapping[tuple[str, str], int]
-) -> None:
+def _write_skills(db: sqlite_utils.Database, numbered: Numbered, sources: Mapping[tuple[str, str], int]) -> None:
     db.table("skill").insert_all(
         {
             "fragment_id": number,
             "path": fragment.skill.path,
             "frontmatter": json.dumps(fragment.skill.frontmatter, ensure_ascii=False),
         }
-        for number, fragment in enumerate(fragments, start=1)
+        for number, fragment in numbered
         if fragment.skill is not None
     )
     db.table("skill_file").insert_all(
@@ -157,12 +186,13 @@ def _write_skills(
             "content": file.content,
             "source_id": sources[file.source.root, file.source.path],
         }
-        for number, fragment in enumerate(fragments, start=1)
+        for number, fragment in numbered
         for file in fragment.skill_files
     )
 
 
-def _write_prompts(db: sqlite_utils.Database, library: Library, sources: Mapping[tuple[str, str], int]) -> None:
+def write_prompts(db: sqlite_utils.Database, library: Library, sources: Mapping[tuple[str, str], int]) -> None:
+    """Write the prompts with their arguments, numbered by name."""
     numbered = list(enumerate(library.prompts, start=1))
     db.table("prompt").insert_all(
         {
@@ -186,19 +216,30 @@ def _write_prompts(db: sqlite_utils.Database, library: Library, sources: Mapping
     )
 
 
-def _write_scenarios(db: sqlite_utils.Database, fragments: Sequence[Fragment]) -> list[tuple[int, int, str]]:
-    """Write the scenarios and return (scenario row, fragment row, text) of each."""
-    owned = [(number, f.id, i, text) for number, f in enumerate(fragments, 1) for i, text in enumerate(f.use_when)]
-    hashes = scenario_ids((fragment_id, text) for _, fragment_id, _, text in owned)
+def fragment_scenarios(fragments: Sequence[Fragment]) -> ScenarioIds:
+    """Return the id of each scenario of a library by (fragment id, text).
+
+    Raises:
+        BuildError: Two could not be told apart by their hash.
+    """
+    owned = [(fragment.id, text) for fragment in fragments for text in fragment.use_when]
+    return dict(zip(owned, scenario_ids(owned), strict=True))
+
+
+def _write_scenarios(
+    db: sqlite_utils.Database, numbered: Numbered, ids: ScenarioIds, taken: int = 0
+) -> list[tuple[int, int, str]]:
+    """Write the scenarios behind row *taken* and return (scenario row, fragment number, text) of each."""
+    owned = [(number, f.id, i, text) for number, f in numbered for i, text in enumerate(f.use_when)]
+    rows = list(enumerate(owned, start=taken + 1))
     db.table("scenario").insert_all(
-        {"id": row, "scenario_id": scenario_id, "fragment_id": number, "ordinal": ordinal, "text": text}
-        for row, (scenario_id, (number, _, ordinal, text)) in enumerate(zip(hashes, owned, strict=True), start=1)
+        {"id": row, "scenario_id": ids[id_, text], "fragment_id": number, "ordinal": ordinal, "text": text}
+        for row, (number, id_, ordinal, text) in rows
     )
-    return [(row, number, text) for row, (number, _, _, text) in enumerate(owned, start=1)]
+    return [(row, number, text) for row, (number, _, _, text) in rows]
 
 
-def _write_references(db: sqlite_utils.Database, fragments: Sequence[Fragment]) -> None:
-    numbers = {fragment.id: number for number, fragment in enumerate(fragments, start=1)}
+def _write_references(db: sqlite_utils.Database, numbered: Numbered, numbers: Mapping[str, int]) -> None:
     db.table("reference").insert_all(
         {
             "fragment_id": number,
@@ -208,42 +249,50 @@ def _write_references(db: sqlite_utils.Database, fragments: Sequence[Fragment]) 
             "kind": reference.kind,
             "line": reference.line,
         }
-        for number, fragment in enumerate(fragments, start=1)
+        for number, fragment in numbered
         for ordinal, reference in enumerate(fragment.references)
     )
 
 
-def _write_queries(db: sqlite_utils.Database, library: Library) -> None:
-    rows = {fragment.id: number for number, fragment in enumerate(library.fragments, start=1)}
+def write_queries(db: sqlite_utils.Database, library: Library, numbers: Mapping[str, int]) -> None:
+    """Write the requests of the library with the numbers of the fragments that answer them."""
     numbered = list(enumerate(library.queries, start=1))
     db.table("library_query").insert_all({"id": n, "text": q.text, "origin": q.origin} for n, q in numbered)
     db.table("library_answer").insert_all(
-        {"query_id": n, "fragment_id": row} for n, q in numbered for row in sorted({rows[id_] for id_ in q.answers})
+        {"query_id": n, "fragment_id": row} for n, q in numbered for row in sorted({numbers[id_] for id_ in q.answers})
     )
 
 
-def _write_full_text(connection: sqlite3.Connection, fragments: Sequence[Fragment]) -> None:
-    connection.executemany(
-        "INSERT INTO fragment_text (rowid, name, title, tags, capabilities, scenarios, description, body)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            (
-                number,
-                index_text(f.name),
-                index_text(f.title),
-                index_text("\n".join(f.tags)),
-                index_text("\n".join(f.capabilities)),
-                index_text("\n".join(f.use_when)),
-                index_text(f.description),
-                index_text(f.body),
-            )
-            for number, f in enumerate(fragments, start=1)
-        ),
+def _write_full_text(connection: sqlite3.Connection, numbered: Numbered) -> None:
+    connection.executemany(INSERT_TEXT, ((number, *indexed_texts(fragment)) for number, fragment in numbered))
+
+
+def indexed_texts(fragment: Fragment) -> tuple[str, ...]:
+    """Return the columns of `fragment_text` for a fragment."""
+    lists = ("\n".join(lines) for lines in (fragment.tags, fragment.capabilities, fragment.use_when))
+    texts = (fragment.name, fragment.title, *lists, fragment.description, fragment.body)
+    return tuple(index_text(text) for text in texts)
+
+
+def write_diagnostics(db: sqlite_utils.Database, library: Library) -> None:
+    """Write the diagnostics of the library, numbered in their order."""
+    db.table("diagnostic").insert_all(
+        {
+            "severity": d.severity.value,
+            "code": d.code,
+            "root": d.root,
+            "path": d.path,
+            "line": d.line,
+            "field": d.field,
+            "message": d.message,
+            "fix": d.fix,
+        }
+        for d in library.diagnostics
     )
-    connection.execute("INSERT INTO fragment_text (fragment_text) VALUES ('optimize')")
 
 
-def _write_meta(db: sqlite_utils.Database, library: Library, settings: Mapping[str, str]) -> None:
+def write_meta(db: sqlite_utils.Database, library: Library, settings: Mapping[str, str]) -> None:
+    """Write the totals of the library, *settings*, and the digest of all that the index is made from."""
     generation = hashlib.sha256()
     for row in db.execute("SELECT root, path, sha256 FROM source ORDER BY root, path"):
         generation.update("\0".join(row).encode() + b"\n")

@@ -68,7 +68,7 @@ def test_failed_write_leaves_the_old_index(
     target = build(make_library(ONE), tmp_path / "index.db")
     before = target.read_bytes()
 
-    def run_out_of_space(*_: object) -> None:
+    def run_out_of_space(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
     monkeypatch.setattr(builder, "write_library", run_out_of_space)

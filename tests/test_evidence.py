@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import TOPICS, WORDS, libraries, open_in_memory, topical_libraries
 from support import MakeCatalog, make_fragment
 
-from orchestr8_sqlite.evidence import average_lengths, fragment_texts, weigh, write_synonyms
+from orchestr8_sqlite.evidence import average_lengths, fragment_texts, hold, weigh, write_synonyms
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import Fragment, MatchRequest
@@ -62,7 +62,7 @@ def test_fields_of_a_fragment_are_read_in_words() -> None:
 
 
 def test_average_length_counts_keywords_over_all_fragments() -> None:
-    averages = average_lengths(map(fragment_texts, SMALL))
+    averages = average_lengths([hold(fragment_texts(one)) for one in SMALL])
     assert averages == {NAME: 9 / 8, TITLE: 1, TAG: 1 / 4, CAPABILITY: 1 / 4, SCENARIO: 1 / 8, DESCRIPTION: 1 / 8}
     assert set(average_lengths([]).values()) == {0.0}
 
@@ -159,7 +159,7 @@ def test_empty_library_and_empty_fragment_have_no_evidence(make_catalog: MakeCat
 
 
 def test_weigh_tells_the_same_of_a_fragment_alone_by_the_averages_of_its_library() -> None:
-    averages = average_lengths(map(fragment_texts, SMALL))
+    averages = average_lengths([hold(fragment_texts(one)) for one in SMALL])
     found = {stem: (fields, weight) for stem, fields, weight in weigh(fragment_texts(SMALL[0]), averages)}
     assert found["retri"] == (NAME | TITLE | CAPABILITY | DESCRIPTION, 722)
     assert found["jitter"] == (0, 143)

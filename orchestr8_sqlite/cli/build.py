@@ -25,6 +25,7 @@ def build(
     output: Annotated[Path, typer.Option("--output", "-o", help="Index file to write.")] = Path("index.db"),
     category: Category = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a library with warnings or errors.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on and build again whenever a file changes.")] = False,
     as_json: Json = False,
 ) -> None:
     """Build the index of one or more library folders.
@@ -33,14 +34,18 @@ def build(
     """
     from orchestr8_sqlite.builder import build_index
 
+    category = category and parse_category(category)
+    if watch:
+        from orchestr8_sqlite.cli.watch import watch_and_report
+
+        watch_and_report(roots, output, category=category, strict=strict, as_json=as_json)
+        return
     with _progress() as progress:
-        report = build_index(
-            roots, output, category=category and parse_category(category), strict=strict, progress=progress
-        )
+        report = build_index(roots, output, category=category, strict=strict, progress=progress)
     if as_json:
         names = ("files", "fragments", "scenarios", "keywords", "prompts", "rejected", "ignored", "generation", "size")
         values = {name: getattr(report, name) for name in names}
-        diagnostics = [_as_dict(diagnostic) for diagnostic in report.diagnostics]
+        diagnostics = [as_dict(diagnostic) for diagnostic in report.diagnostics]
         print_json({**values, "seconds": round(report.seconds, 3), "diagnostics": diagnostics})
         return
     _print_grouped(report.diagnostics, " ".join(map(str, roots)))
@@ -69,10 +74,10 @@ def lint(
     with _progress() as progress:
         library = read_library(roots, category=category and parse_category(category), progress=progress)
     if as_json:
-        print_json([_as_dict(diagnostic) for diagnostic in library.diagnostics])
+        print_json([as_dict(diagnostic) for diagnostic in library.diagnostics])
     else:
         for diagnostic in library.diagnostics:
-            typer.echo(_line(diagnostic))
+            typer.echo(line_of(diagnostic))
         typer.echo(
             f"{len(library.fragments):,} fragments, {len(library.prompts):,} prompts: {_counts(library.diagnostics)}"
         )
@@ -103,14 +108,15 @@ def _print_grouped(diagnostics: "Sequence[Diagnostic]", roots: str) -> None:
     ):
         alike = [d for d in diagnostics if (d.severity, d.code) == (severity, code)]
         for diagnostic in alike[:EXAMPLES]:
-            typer.echo(_line(diagnostic), err=True)
+            typer.echo(line_of(diagnostic), err=True)
         if count > EXAMPLES:
             typer.echo(f"  … and {count - EXAMPLES:,} more [{code}]", err=True)
     if any(count > EXAMPLES for count in codes.values()):
         typer.echo(f"All of them: orchestr8-sqlite lint {roots}", err=True)
 
 
-def _line(diagnostic: "Diagnostic") -> str:
+def line_of(diagnostic: "Diagnostic") -> str:
+    """Return a diagnostic as one line of text."""
     return (
         f"{diagnostic.place}: {diagnostic.severity.value}: {diagnostic.message} [{diagnostic.code}]; {diagnostic.fix}"
     )
@@ -123,7 +129,8 @@ def _counts(diagnostics: "Sequence[Diagnostic]") -> str:
     )
 
 
-def _as_dict(diagnostic: "Diagnostic") -> dict[str, object]:
+def as_dict(diagnostic: "Diagnostic") -> dict[str, object]:
+    """Return a diagnostic as JSON shows it."""
     from dataclasses import asdict
 
     return asdict(diagnostic)

@@ -67,6 +67,11 @@ def find_files(root: Path, notes: Notes) -> list[Found]:
     return [file for file in found if file is not None]
 
 
+def is_skipped(name: str) -> bool:
+    """Tell whether a file or folder of that name is never read."""
+    return name.startswith(".") or name in SKIPPED_FOLDERS
+
+
 def _walk(root: Path, below: str, chain: tuple[Path, ...], notes: Notes) -> Iterator[str]:
     """Yield the files below the folder *below*; *chain* holds the real folders from the root down to it."""
     try:
@@ -76,7 +81,7 @@ def _walk(root: Path, below: str, chain: tuple[Path, ...], notes: Notes) -> Iter
         return
     for entry in entries:
         path = f"{below}/{entry.name}" if below else entry.name
-        if entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS:
+        if is_skipped(entry.name):
             continue
         real = _followed(entry, chain)
         if not path.isprintable() or not _is_text(path):

@@ -4,7 +4,6 @@ Building has a process of its own: it imports what serving must not, and while i
 """
 
 import asyncio
-import hashlib
 import json
 import logging
 import sys
@@ -15,14 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import platformdirs
 
-from orchestr8_sqlite.catalog import SCHEMA_MAJOR
 from orchestr8_sqlite.errors import BuildError
 
 logger = logging.getLogger(__name__)
 
-APPLICATION = "orchestr8-sqlite"
 MAX_LINE = 1 << 26
 """Bytes of one line of the building process; the first one names every file and all that is wrong with it."""
 
@@ -32,25 +28,13 @@ FIRST_WAIT, SECOND_WAIT = 0.12, 0.12
 OnBuilt = Callable[[], Awaitable[None]]
 
 
-def library_index(roots: Sequence[Path], *, category: str | None = None) -> Path:
-    """Return where the index of the library in *roots* is kept between two starts; the folder exists then.
-
-    Raises:
-        OSError: The folder cannot be made.
-    """
-    folder = platformdirs.user_cache_path(APPLICATION, appauthor=False)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    told = json.dumps([*(str(root.resolve()) for root in roots), category])
-    return folder / f"{hashlib.sha256(told.encode()).hexdigest()[:16]}-{SCHEMA_MAJOR}.db"
-
-
-async def build_once(roots: Sequence[Path], index: Path, *, category: str | None = None) -> None:
+async def build_once(roots: Sequence[Path], index: Path) -> None:
     """Build the index of *roots* at *index*.
 
     Raises:
         BuildError: It could not be built; whatever was there before is untouched.
     """
-    process = await _start(roots, index, category, "--json")
+    process = await _start(roots, index, "--json")
     try:
         output, errors = await process.communicate()
     finally:
@@ -69,7 +53,6 @@ async def watch_library(
     stop: asyncio.Event,
     *,
     first_build: asyncio.Event,
-    category: str | None = None,
 ) -> None:
     """Keep the index of *roots* at *index* up to date until *stop* is set; the building process is gone then.
 
@@ -80,7 +63,7 @@ async def watch_library(
         first_build: Set once the first build is done, or is known not to get done.
     """
     try:
-        process = await _start(roots, index, category, "--watch", "--json")
+        process = await _start(roots, index, "--watch", "--json")
     except OSError as problem:
         logger.error("changes are not followed", extra={"reason": problem.strerror})  # noqa: TRY400 - no bug of ours
         first_build.set()
@@ -105,12 +88,12 @@ async def watch_library(
         logger.error("changes are no longer followed", extra={"exit_code": process.returncode})
 
 
-async def _start(roots: Sequence[Path], index: Path, category: str | None, *options: str) -> Process:
+async def _start(roots: Sequence[Path], index: Path, *options: str) -> Process:
     """Start the command `build`, with no way to the terminal and to the client's pipes."""
-    named = [] if category is None else ["--category", category]
+    index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folders = (str(root.resolve()) for root in roots)
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "orchestr8_sqlite", "build", *folders, "-o", str(index), *named, *options),
+        *(sys.executable, "-P", "-m", "orchestr8_sqlite", "build", *folders, "-o", str(index), *options),
         stdin=PIPE,
         stdout=PIPE,
         stderr=PIPE,

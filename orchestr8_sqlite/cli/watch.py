@@ -1,0 +1,89 @@
+"""`build --watch`: one line for each build until interrupted, or until whoever started it is gone."""
+
+import _thread
+import json
+import os
+import signal
+import stat
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from orchestr8_sqlite.cli.build import as_dict, line_of
+
+if TYPE_CHECKING:
+    from orchestr8_sqlite.session import Built
+
+NAMED = 3
+"""Changed files that a line names before it only counts."""
+
+
+def watch_and_report(roots: Sequence[Path], output: Path, *, category: str | None, strict: bool, as_json: bool) -> None:
+    """Build whenever a file below *roots* changes and print what was done, until interrupted."""
+    from orchestr8_sqlite.session import BuildSession
+    from orchestr8_sqlite.watch import watch_roots
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _end_with_parent()
+    session = BuildSession(roots, output, category=category, strict=strict)
+    try:
+        if as_json:
+            watch_roots(session, _print_built_json, _print_failed_json)
+        else:
+            watch_roots(session, _print_built, _print_failed)
+    except KeyboardInterrupt:
+        session.close()
+
+
+def _end_with_parent() -> None:
+    """Interrupt this process once its input, where that is a pipe, reaches its end: nobody reads on then."""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        threading.Thread(target=_wait_for_end, name="stdin", daemon=True).start()
+
+
+def _wait_for_end() -> None:
+    try:
+        while os.read(0, 4096):
+            pass
+    except ConnectionError:
+        pass
+    _thread.interrupt_main(signal.SIGTERM)  # a shell starts its background jobs deaf to SIGINT
+
+
+def _print_built_json(built: "Built") -> None:
+    diagnostics = [as_dict(diagnostic) for diagnostic in built.diagnostics]
+    _print_event(
+        "built",
+        generation=built.generation,
+        seconds=round(built.seconds, 3),
+        fragments=built.fragments,
+        changed=built.changed,
+        diagnostics=diagnostics,
+    )
+
+
+def _print_failed_json(message: str) -> None:
+    _print_event("failed", message=message)
+
+
+def _print_event(event: str, **values: object) -> None:
+    typer.echo(json.dumps({"event": event, **values}))
+
+
+def _print_built(built: "Built") -> None:
+    for diagnostic in built.diagnostics:
+        typer.echo(line_of(diagnostic), err=True)
+    named = ", ".join(built.changed[:NAMED])
+    more = f" and {len(built.changed) - NAMED:,} more" if len(built.changed) > NAMED else ""
+    typer.echo(f"{named or 'nothing'}{more} changed: {built.fragments:,} fragments, {built.seconds:.2f} s")
+
+
+def _print_failed(message: str) -> None:
+    typer.echo(f"Not built: {message}", err=True)

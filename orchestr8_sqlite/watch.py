@@ -1,0 +1,124 @@
+"""Builds whenever the files of a library change, until interrupted."""
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import watchfiles
+
+from orchestr8_sqlite.errors import BuildError, LibraryError
+from orchestr8_sqlite.library import is_skipped
+from orchestr8_sqlite.session import BuildSession, Built
+
+QUIET_MS = 40
+"""A build begins once no file has changed for so long: what is saved together is built together."""
+
+LONGEST_MS = 400
+"""However long files go on to change, a build begins after this."""
+
+LOOK_MS = 200
+"""How often it is looked whether the roots are still the folders that are watched."""
+
+CALM_SECONDS = 5.0
+"""After so long without a change the index is settled."""
+
+OnBuilt = Callable[[Built], None]
+OnFailed = Callable[[str], None]
+
+
+def watch_roots(session: BuildSession, on_built: OnBuilt, on_failed: OnFailed) -> None:
+    """Build, and build again on every change below the roots of *session*, until KeyboardInterrupt.
+
+    A build that is refused is told once to *on_failed*, and the next change tries again; a root that is gone is
+    waited for.
+    """
+    builds, roots = Builds(session, on_built, on_failed), session.roots
+    while True:
+        if not _are_there(roots):
+            builds.attempt()
+            while not _are_there(roots):
+                time.sleep(LOOK_MS / 1000)
+        try:
+            _watch_folders(roots, session.target.resolve(), builds)
+        except FileNotFoundError:  # a root went while the watch was being set up
+            continue
+
+
+def _watch_folders(roots: Sequence[Path], index: Path, builds: "Builds") -> None:
+    """Build now and on every change, until a root is no longer the folder that it was."""
+    folders = [root.resolve() for root in roots]
+    identities = _identities(roots)
+    begun = False
+    for changes in watchfiles.watch(
+        *folders,
+        watch_filter=lambda _, path: _is_of_library(Path(path), folders, index),
+        debounce=LONGEST_MS,
+        step=QUIET_MS,
+        rust_timeout=LOOK_MS,
+        yield_on_timeout=True,
+        ignore_permission_denied=True,
+    ):
+        if _identities(roots) != identities:
+            return
+        if changes or not begun:
+            begun = True  # not before the watch stands, or a change in between would go unseen
+            builds.attempt()
+        else:
+            builds.settle()
+
+
+class Builds:
+    """Attempts to build, and what became of the last one."""
+
+    def __init__(self, session: BuildSession, on_built: OnBuilt, on_failed: OnFailed) -> None:
+        self._session = session
+        self._on_built = on_built
+        self._on_failed = on_failed
+        self._failure = ""
+        self._last = 0.0
+
+    def attempt(self) -> None:
+        """Build and tell what became of it; nothing where nothing has changed."""
+        try:
+            built = self._session.build()
+        except (BuildError, LibraryError) as problem:
+            self._tell_failure(str(problem))
+        else:
+            self._failure = ""
+            if built is not None:
+                self._on_built(built)
+                gc.collect()
+                gc.freeze()  # going through a library of 2,294 skills again and again is a fifth of a build
+        self._last = time.monotonic()
+
+    def settle(self) -> None:
+        """Settle the index where it has been calm for long enough."""
+        if time.monotonic() - self._last > CALM_SECONDS:
+            try:
+                self._session.settle()
+            except BuildError as problem:
+                self._tell_failure(str(problem))
+
+    def _tell_failure(self, message: str) -> None:
+        if message != self._failure:
+            self._failure = message
+            self._on_failed(message)
+
+
+def _are_there(roots: Sequence[Path]) -> bool:
+    return all(root.is_dir() for root in roots)
+
+
+def _identities(roots: Sequence[Path]) -> list[tuple[int, int]] | None:
+    try:
+        return [(status.st_dev, status.st_ino) for status in map(Path.stat, roots)]
+    except OSError:
+        return None
+
+
+def _is_of_library(path: Path, folders: Sequence[Path], index: Path) -> bool:
+    """Tell whether a change of *path* can concern the library: it is neither the index nor where nothing is read."""
+    return path != index and any(
+        path.is_relative_to(folder) and not any(map(is_skipped, path.relative_to(folder).parts)) for folder in folders
+    )

@@ -1,0 +1,52 @@
+"""What an index says, whatever its rows are numbered: two indexes of one library have the same dump."""
+
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+NAMES = {
+    "fragment": "SELECT id, path FROM fragment",
+    "scenario": "SELECT s.id, f.path || ':' || s.ordinal FROM scenario s JOIN fragment f ON f.id = s.fragment_id",
+    "keyword": "SELECT id, text FROM keyword",
+    "term": "SELECT id, stem FROM term",
+    "source": "SELECT id, root || '/' || path FROM source",
+}
+"""Tables whose rows have numbers that a watched index gives in another order, and what to call a row instead."""
+
+NUMBERED = {"fragment", "scenario", "keyword", "term", "source", "skill_file"}
+MEASURED = {"least_coverage", "least_coverage_of"}
+TABLES = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite%'"
+INSTANCES = "SELECT term, doc, col, offset FROM temp.instance"
+
+
+def dump(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Return the rows of every table of the index at *path*, sorted; numbers of rows as what they stand for."""
+    db = sqlite3.connect(path)
+    try:
+        names = {table: dict(db.execute(sql).fetchall()) for table, sql in NAMES.items()}
+        tables = {name: _rows(db, name, names) for (name,) in db.execute(TABLES).fetchall()}
+        db.execute("CREATE VIRTUAL TABLE temp.instance USING fts5vocab (main, fragment_text, instance)")
+        tables["fragment_text"] = sorted(
+            (term, names["fragment"][number], column, offset) for term, number, column, offset in db.execute(INSTANCES)
+        )
+    finally:
+        db.close()
+    tables["meta"] = [row for row in tables["meta"] if row[0] not in MEASURED]
+    return tables
+
+
+def _rows(db: sqlite3.Connection, table: str, names: Mapping[str, Mapping[int, str]]) -> list[tuple[object, ...]]:
+    columns = [row[1] for row in db.execute(f"PRAGMA table_info ({table})")]
+    points = {f"{name}_id": known for name, known in names.items()} | {"target_id": names["fragment"]}
+    if table == "scenario":
+        del points["scenario_id"]  # the digest, not a number
+    kept = [
+        (number, points.get(column))
+        for number, column in enumerate(columns)
+        if not (column == "id" and table in NUMBERED)
+    ]
+    rows = (
+        tuple(row[at] if known is None or row[at] is None else known[row[at]] for at, known in kept)
+        for row in db.execute(f"SELECT * FROM {table}")
+    )
+    return sorted(rows, key=repr)

@@ -1,0 +1,186 @@
+"""The server's side of hot reload: the building process is started, heard, and gone when the server is."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from support import MakeLibrary, markdown, rows, write_files
+
+from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.server.reload import build_once, watch_library
+
+RETRY = {"skills/retry.md": markdown("title: Retrying"), "agents/api.md": markdown("tags:")}
+PATIENCE = 60.0
+
+Scene = Callable[["Followed"], Awaitable[None]]
+
+
+class Followed:
+    """A library that is followed, and what came of it."""
+
+    def __init__(self, root: Path, index: Path) -> None:
+        self.root, self.index = root, index
+        self.stop, self.first_build = asyncio.Event(), asyncio.Event()
+        self.built: asyncio.Queue[str] = asyncio.Queue()
+        self.task = asyncio.ensure_future(
+            watch_library([root], index, self._take, self.stop, first_build=self.first_build)
+        )
+
+    async def _take(self) -> None:
+        await self.built.put(str(rows(self.index, "SELECT group_concat(title) FROM fragment")[0][0]))
+
+    async def next_titles(self) -> str:
+        """Return the titles in the index after the next build."""
+        return await asyncio.wait_for(self.built.get(), PATIENCE)
+
+
+def follow(root: Path, index: Path, scene: Scene) -> None:
+    """Play *scene* with the followed library, then stop it if the scene has not."""
+
+    async def play() -> None:
+        followed = Followed(root, index)
+        try:
+            await scene(followed)
+        finally:
+            followed.stop.set()
+            await asyncio.wait_for(followed.task, PATIENCE)
+
+    asyncio.run(play())
+
+
+def processes(index: Path) -> list[int]:
+    """Return the processes that were started to build *index*."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if str(index).encode() in command:
+            found.append(int(folder.name))
+    return found
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc")
+
+
+@pytest.mark.slow
+def test_first_build_and_every_change_are_told_with_the_new_index_in_place(
+    make_library: MakeLibrary, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "orchestr8_sqlite")
+
+    async def scene(followed: Followed) -> None:
+        assert not followed.first_build.is_set()
+        await asyncio.wait_for(followed.first_build.wait(), PATIENCE)
+        assert await followed.next_titles() == "Title,Retrying"
+        write_files(followed.root, {"skills/retry.md": markdown("title: Again\ntags:")})
+        assert await followed.next_titles() == "Title,Again"
+
+    follow(make_library(RETRY), tmp_path / "index.db", scene)
+    told = [(record.levelname, record.getMessage(), vars(record)) for record in caplog.records]
+    assert [(level, message) for level, message, _ in told] == [
+        ("INFO", "built"), ("WARNING", "diagnostic"), ("INFO", "built"),
+    ]  # fmt: skip
+    assert told[0][2]["diagnostics"] == 1
+    assert (told[1][2]["place"], told[1][2]["code"]) == ("library1/skills/retry.md:3", "null-list")
+    assert told[2][2]["changed"] == ["library1/skills/retry.md"]
+
+
+@needs_proc
+@pytest.mark.slow
+def test_building_process_is_gone_soon_after_stopping(make_library: MakeLibrary, tmp_path: Path) -> None:
+    async def scene(followed: Followed) -> None:
+        await followed.next_titles()
+        assert len(processes(followed.index)) == 1
+        started = time.monotonic()
+        followed.stop.set()
+        await followed.task
+        assert time.monotonic() - started < 1.0
+        assert processes(followed.index) == []
+
+    follow(make_library(RETRY), tmp_path / "index.db", scene)
+
+
+@needs_proc
+@pytest.mark.slow
+def test_stopping_in_the_middle_of_the_first_build_leaves_no_process_and_no_file(
+    make_library: MakeLibrary, tmp_path: Path
+) -> None:
+    async def scene(followed: Followed) -> None:
+        while not processes(followed.index):
+            await asyncio.sleep(0.01)
+        followed.stop.set()
+        await asyncio.wait_for(followed.task, PATIENCE)
+        assert followed.first_build.is_set()
+        assert processes(followed.index) == []
+
+    follow(make_library(RETRY), tmp_path / "index.db", scene)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "library1"] == []
+
+
+@needs_proc
+@pytest.mark.slow
+def test_building_process_that_dies_is_one_error_and_the_index_stays(
+    make_library: MakeLibrary, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(followed: Followed) -> None:
+        await followed.next_titles()
+        (number,) = processes(followed.index)
+        os.kill(number, signal.SIGKILL)
+        await asyncio.wait_for(asyncio.shield(followed.task), PATIENCE)
+        assert not followed.stop.is_set()
+
+    follow(make_library(RETRY), tmp_path / "index.db", scene)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == [
+        "changes are no longer followed"
+    ]
+    assert rows(tmp_path / "index.db", "SELECT count(*) FROM fragment") == [(2,)]
+
+
+@pytest.mark.slow
+def test_refused_library_is_logged_and_followed_until_it_can_be_built(
+    make_library: MakeLibrary, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = make_library({"notes.txt": "x"})
+
+    async def scene(followed: Followed) -> None:
+        await asyncio.wait_for(followed.first_build.wait(), PATIENCE)
+        assert not followed.index.exists()
+        write_files(followed.root, {"skills/retry.md": "# Retrying\n"})
+        assert await followed.next_titles() == "Retrying"
+
+    follow(root, tmp_path / "index.db", scene)
+    refused = [record for record in caplog.records if record.getMessage() == "not built"]
+    assert "holds no Markdown files" in vars(refused[0])["reason"]
+
+
+def test_command_that_cannot_be_started_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
+
+    async def scene(followed: Followed) -> None:
+        await asyncio.wait_for(followed.task, PATIENCE)
+        assert followed.first_build.is_set()
+
+    follow(tmp_path, tmp_path / "index.db", scene)
+    assert [record.getMessage() for record in caplog.records] == ["changes are not followed"]
+
+
+@pytest.mark.slow
+def test_building_once_leaves_the_index_in_place(make_library: MakeLibrary, tmp_path: Path) -> None:
+    asyncio.run(build_once([make_library(RETRY)], tmp_path / "index.db"))
+    assert rows(tmp_path / "index.db", "SELECT count(*) FROM fragment") == [(2,)]
+
+
+@pytest.mark.slow
+def test_building_once_says_why_it_could_not(make_library: MakeLibrary, tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match="holds no Markdown files"):
+        asyncio.run(build_once([make_library({"notes.txt": "x"})], tmp_path / "index.db"))

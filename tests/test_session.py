@@ -1,0 +1,390 @@
+"""Builds one after the other: the same rows as a build from scratch, the last good version of what is refused."""
+
+import inspect
+import os
+import random
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dumps import dump
+from strategies import TAGS, TOPICS, WORDS
+from support import GARDENING, MakeLibrary, build, markdown, rows, write_files
+
+from orchestr8_sqlite import builder, reweighing, update, vocabulary, watch
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.errors import BuildError, LibraryError
+from orchestr8_sqlite.session import BuildSession, Built
+from orchestr8_sqlite.update import assign_numbers
+
+RETRY = markdown("title: Retrying\nuseWhen:\n  - Retrying a flaky call")
+PACK = markdown("name: pack\ndescription: Packs things into boxes. Use it when moving.")
+ALL_WORDS = [*WORDS, *TOPICS]
+
+
+@pytest.fixture
+def fixed_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no build measure what an answer must cover: that takes most of the time of a small one."""
+    monkeypatch.setattr(builder, "measure_least_coverage", lambda _: 0.3)
+
+
+def some_words(choice: random.Random, most: int = 4) -> str:
+    return " ".join(choice.choices(ALL_WORDS, k=choice.randint(1, most)))
+
+
+def some_document(choice: random.Random) -> str:
+    """Return a document with anything in it that a table has rows for."""
+    lines = [f"title: {some_words(choice)}", f"description: {some_words(choice, 8)}"]
+    lines += [f"tags: [{', '.join(choice.sample(TAGS, choice.randint(0, 3)))}]"]
+    lines += ["useWhen:", *(f"  - {some_words(choice, 5)}" for _ in range(choice.randint(1, 3)))]
+    if choice.random() < 0.3:
+        lines += ["capabilities:", *(f"  - {some_words(choice)}" for _ in range(2))]
+    if choice.random() < 0.3:
+        lines += [f"relatedResources: [skills/s{choice.randint(0, 9)}, agents/a{choice.randint(0, 9)}]"]
+    if choice.random() < 0.2:
+        lines += [f"queries: [{some_words(choice)}]"]
+    if choice.random() < 0.2:
+        lines += [f"id: {choice.choice(['x', 'y'])}"]
+    return markdown("\n".join(lines), f"# {some_words(choice)}\n\n{some_words(choice, 60)}.\n")
+
+
+def some_path(choice: random.Random) -> str:
+    number = choice.randint(0, 9)
+    return choice.choice(
+        [
+            f"agents/a{number}.md",
+            f"skills/s{number}.md",
+            f"skills/_fragments/s{number}.md",
+            f"skills/deep/s{number}.md",
+            f"skills/pack{number % 3}/SKILL.md",
+            f"skills/pack{number % 3}/notes{number}.txt",
+            f"prompts/workflows/p{number}.md",
+            f"guides/{some_words(choice, 2).replace('/', '-')}.md",
+        ]
+    )
+
+
+def edit(choice: random.Random, root: Path) -> None:
+    """Create, change, move or delete one file."""
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    what = choice.random()
+    if what < 0.6 or len(files) < 4:
+        write_files(root, {some_path(choice): some_document(choice)})
+    elif what < 0.8:
+        choice.choice(files).unlink()
+    else:
+        target = root / some_path(choice)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(choice.choice(files), target)
+
+
+def assert_same_rows(found: Path, expected: Path, *, but: tuple[str, ...] = ()) -> None:
+    """Compare two indexes table by table, but for the tables named."""
+    rows_found = dump(found)
+    for table, rows_expected in dump(expected).items():
+        if table not in but:
+            assert rows_found[table] == rows_expected, table
+
+
+@pytest.mark.usefixtures("fixed_coverage")
+@pytest.mark.parametrize(
+    ("seed", "size", "builds"),
+    [(0, 8, 3), *(pytest.param(seed, 30, 12, marks=pytest.mark.slow) for seed in range(1, 7))],
+)
+def test_every_build_of_a_session_holds_the_rows_of_a_build_from_scratch(
+    make_library: MakeLibrary, tmp_path: Path, seed: int, size: int, builds: int
+) -> None:
+    choice = random.Random(seed)
+    root = make_library({some_path(choice): some_document(choice) for _ in range(size)})
+    write_files(root, {"agents/always.md": some_document(choice)})
+    session, target = BuildSession([root], tmp_path / "session.db"), tmp_path / "session.db"
+    for number in range(builds):
+        session.build()
+        scratch = build(root, tmp_path / "scratch.db")
+        assert_same_rows(target, scratch, but=() if number == 0 else ("quick_lookup",))
+        session.settle()
+        assert_same_rows(target, scratch)
+        for _ in range(choice.choice([1, 1, 1, 2, 3])):
+            edit(choice, root)
+    session.close()
+
+
+@pytest.fixture
+def folder(make_library: MakeLibrary) -> Path:
+    return make_library({"skills/retry.md": RETRY, "skills/pack/SKILL.md": PACK, "agents/api.md": markdown("title: A")})
+
+
+@pytest.fixture
+def session(folder: Path, tmp_path: Path) -> Iterator[BuildSession]:
+    """Return a session that has built the index of the folder at index.db once."""
+    opened = BuildSession([folder], tmp_path / "index.db")
+    opened.build()
+    yield opened
+    opened.close()
+
+
+def titles(path: Path) -> dict[str, str]:
+    return {str(row[0]): str(row[1]) for row in rows(path, "SELECT path, title FROM fragment")}
+
+
+def test_first_build_names_all_files_and_the_next_ones_only_those_that_changed(folder: Path, tmp_path: Path) -> None:
+    session = BuildSession([folder], tmp_path / "index.db")
+    first = session.build()
+    assert first is not None
+    assert first.changed == ("library1/agents/api.md", "library1/skills/pack/SKILL.md", "library1/skills/retry.md")
+    write_files(folder, {"skills/retry.md": markdown("title: Again\ntags:"), "agents/new.md": "# New\n"})
+    second = session.build()
+    assert second is not None
+    assert second.changed == ("library1/agents/new.md", "library1/skills/retry.md")
+    assert [(one.path, one.code) for one in second.diagnostics] == [("skills/retry.md", "null-list")]
+    assert (second.fragments, second.generation) == (4, meta(tmp_path / "index.db")["generation"])
+    session.close()
+
+
+def meta(path: Path) -> dict[str, str]:
+    with Catalog.open(path) as catalog:
+        return dict(catalog.meta)
+
+
+def test_build_without_a_change_does_nothing(session: BuildSession, tmp_path: Path) -> None:
+    before = (tmp_path / "index.db").stat()
+    assert session.build() is None
+    assert (tmp_path / "index.db").stat() == before
+
+
+def test_changed_synonyms_and_judged_requests_are_built_and_named(
+    session: BuildSession, folder: Path, tmp_path: Path
+) -> None:
+    lists = {
+        "synonyms.txt": "frobnicate = retrying\n",
+        "queries.jsonl": '{"text": "try again", "documents": ["skills/retry"]}\nno json\n',
+    }
+    write_files(folder, lists)
+    built = session.build()
+    assert built is not None
+    assert built.changed == ("library1/queries.jsonl", "library1/synonyms.txt")
+    assert [(one.path, one.code) for one in built.diagnostics] == [("queries.jsonl", "queries-form")]
+    assert_same_rows(tmp_path / "index.db", build(folder, tmp_path / "scratch.db"), but=("quick_lookup",))
+
+
+def test_lost_index_is_written_again(session: BuildSession, tmp_path: Path) -> None:
+    (tmp_path / "index.db").unlink()
+    assert session.build() is not None
+    assert set(titles(tmp_path / "index.db")) == {"skills/retry", "skills/pack", "agents/api"}
+
+
+@pytest.mark.parametrize(
+    ("path", "bad", "code"),
+    [
+        ("skills/retry.md", "---\n{{{{\n---\nText.", "yaml"),
+        ("skills/retry.md", b"\xff\xfe\x00", "encoding"),
+        ("skills/retry.md", "---\ntitle: Half a fi", "unclosed-front-matter"),
+        ("skills/retry.md", "", "empty-body"),
+        ("skills/pack/SKILL.md", markdown("name: pack"), "skill-description"),
+    ],
+)
+def test_bad_edit_keeps_the_last_good_version_and_says_so(
+    session: BuildSession, folder: Path, tmp_path: Path, path: str, bad: str | bytes, code: str
+) -> None:
+    before = titles(tmp_path / "index.db")
+    write_files(folder, {path: bad})
+    built = session.build()
+    assert built is not None
+    assert {one.code for one in built.diagnostics} >= {code, "kept"}
+    assert titles(tmp_path / "index.db") == before
+    write_files(folder, {path: markdown("name: pack\ntitle: Better\ndescription: Packs things into boxes.")})
+    session.build()
+    assert titles(tmp_path / "index.db") == before | {path.removesuffix(".md").removesuffix("/SKILL"): "Better"}
+
+
+def test_bad_prompt_keeps_the_last_good_version(session: BuildSession, folder: Path, tmp_path: Path) -> None:
+    write_files(folder, {"prompts/ask.md": markdown("description: Asks", "Ask $ARGUMENTS.\n")})
+    session.build()
+    write_files(folder, {"prompts/ask.md": b"\xff"})
+    session.build()
+    assert rows(tmp_path / "index.db", "SELECT name, description FROM prompt") == [("ask", "Asks")]
+
+
+def test_bad_file_that_is_deleted_takes_its_last_good_version_along(
+    session: BuildSession, folder: Path, tmp_path: Path
+) -> None:
+    write_files(folder, {"skills/retry.md": b"\xff"})
+    session.build()
+    (folder / "skills/retry.md").unlink()
+    session.build()
+    assert "skills/retry" not in titles(tmp_path / "index.db")
+    write_files(folder, {"skills/retry.md": b"\xff"})
+    session.build()
+    assert "skills/retry" not in titles(tmp_path / "index.db")
+
+
+def test_file_that_was_never_good_is_left_out(session: BuildSession, folder: Path, tmp_path: Path) -> None:
+    write_files(folder, {"skills/bad.md": b"\xff"})
+    built = session.build()
+    assert built is not None
+    assert [one.code for one in built.diagnostics] == ["encoding"]
+    assert "skills/bad" not in titles(tmp_path / "index.db")
+
+
+def test_change_that_leaves_size_and_time_as_they_were_is_seen(
+    session: BuildSession, folder: Path, tmp_path: Path
+) -> None:
+    file = folder / "skills/retry.md"
+    before = file.stat()
+    file.write_text(RETRY.replace("Retrying", "Reviving"), encoding="utf-8")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    session.build()
+    assert titles(tmp_path / "index.db")["skills/retry"] == "Reviving"
+
+
+def test_refused_build_leaves_the_index_and_the_next_one_names_all_changes(
+    session: BuildSession, folder: Path, tmp_path: Path
+) -> None:
+    before = (tmp_path / "index.db").read_bytes()
+    moved = folder.rename(tmp_path / "elsewhere")
+    with pytest.raises(LibraryError, match="is no folder"):
+        session.build()
+    assert (tmp_path / "index.db").read_bytes() == before
+    write_files(moved, {"agents/api.md": markdown("title: B")})
+    moved.rename(folder)
+    built = session.build()
+    assert built is not None
+    assert built.changed == ("library1/agents/api.md",)
+
+
+def test_failure_while_the_index_is_changed_leaves_the_file_and_the_next_build_starts_from_scratch(
+    session: BuildSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (tmp_path / "index.db").read_bytes()
+
+    def run_out_of_memory(*_: object) -> None:
+        raise sqlite3.OperationalError("out of memory")
+
+    write_files(folder, {"agents/api.md": markdown("title: B")})
+    with monkeypatch.context() as patch:
+        patch.setattr(update, "write_meta", run_out_of_memory)
+        with pytest.raises(BuildError, match="out of memory"):
+            session.build()
+    assert (tmp_path / "index.db").read_bytes() == before
+    session.build()
+    assert_same_rows(tmp_path / "index.db", build(folder, tmp_path / "scratch.db"))
+
+
+def test_strict_session_refuses_a_library_with_warnings(folder: Path, tmp_path: Path) -> None:
+    session = BuildSession([folder], tmp_path / "index.db", strict=True)
+    session.build()
+    write_files(folder, {"agents/api.md": markdown("tags:")})
+    with pytest.raises(BuildError, match="strict mode allows none"):
+        session.build()
+    session.close()
+
+
+def test_two_sessions_on_one_index_do_not_disturb_each_other(
+    session: BuildSession, folder: Path, tmp_path: Path
+) -> None:
+    other = BuildSession([folder], tmp_path / "index.db")
+    for number, (first, second) in enumerate([(session, other), (other, session), (session, other)]):
+        write_files(folder, {f"agents/new{number}.md": markdown(f"title: N{number}")})
+        assert first.build() is not None
+        assert second.build() is not None
+        assert_same_rows(tmp_path / "index.db", build(folder, tmp_path / "scratch.db"), but=("quick_lookup",))
+        assert first.build() is None
+    other.close()
+
+
+def test_fragments_stay_in_the_order_of_their_uris_where_many_come_between_two(
+    session: BuildSession, folder: Path, tmp_path: Path
+) -> None:
+    for number in range(40):
+        write_files(folder, {f"agents/m{number:03}.md": f"# M {number}\n"})
+    for number in range(40, 46):
+        write_files(folder, {f"agents/m{number:03}.md": f"# M {number}\n"})
+        session.build()
+    ordered = [str(row[0]) for row in rows(tmp_path / "index.db", "SELECT uri FROM fragment ORDER BY id")]
+    assert ordered == sorted(ordered)
+    assert len(ordered) == 49
+
+
+def test_scenarios_whose_ids_begin_alike_get_the_ids_of_a_build_from_scratch(
+    session: BuildSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vocabulary, "SCENARIO_DIGITS", 1)
+    monkeypatch.setattr(update, "PLAIN", len("scenario-") + 1)
+    for number in range(9):
+        write_files(folder, {f"agents/m{number}.md": markdown(f"useWhen: [Doing the {number}th thing]")})
+        session.build()
+    longest = rows(tmp_path / "index.db", "SELECT max(length(scenario_id)) FROM scenario")[0][0]
+    assert longest == len("scenario-") + 2
+    assert_same_rows(tmp_path / "index.db", build(folder, tmp_path / "scratch.db"), but=("quick_lookup",))
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        (["a", "b"], {"a": 64, "b": 128}),
+        (["a", "m", "b"], {"a": 64, "m": 96, "b": 128}),
+        (["0", "a", "b", "c"], {"0": 32, "a": 64, "b": 128, "c": 192}),
+        (["b"], {"b": 128}),
+        (["a", *map(str, range(64)), "b"], None),
+    ],
+)
+def test_new_fragments_are_numbered_in_the_gap_where_they_belong(ids: list[str], expected: dict[str, int]) -> None:
+    assert assign_numbers({"a": 64, "b": 128}, ids) == expected
+
+
+def test_what_an_answer_must_cover_is_carried_over_until_a_tenth_of_the_library_has_changed(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = iter([0.31, 0.32, 0.33])
+    monkeypatch.setattr(builder, "measure_least_coverage", lambda _: next(measured))
+    root = make_library(GARDENING)
+    session, target = BuildSession([root], tmp_path / "index.db"), tmp_path / "index.db"
+    session.build()
+    first = meta(target)
+    assert (first["least_coverage"], first["least_coverage_of"]) == ("0.31", first["generation"])
+    for number, expected in enumerate(["0.31", "0.31", "0.32"]):
+        write_files(root, {f"guides/g{number}.md": "# Changed\n"})
+        session.build()
+        assert meta(target)["least_coverage_of"] == first["generation"]
+        session.settle()
+        assert meta(target)["least_coverage"] == expected
+    assert meta(target)["least_coverage_of"] == meta(target)["generation"]
+    session.close()
+
+
+def test_what_the_index_in_place_was_measured_at_is_not_measured_again(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_library(GARDENING)
+    target = build(root, tmp_path / "index.db")
+    expected = meta(target)["least_coverage"]
+    monkeypatch.setattr(builder, "measure_least_coverage", lambda _: pytest.fail("measured again"))
+    session = BuildSession([root], target)
+    session.build()
+    assert meta(target)["least_coverage"] == expected
+    session.close()
+
+
+def test_index_is_settled_once_no_file_has_changed_for_a_while(
+    session: BuildSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[Built] = []
+    builds = watch.Builds(session, built.append, pytest.fail)
+    count = "SELECT count(*) > 0 FROM quick_lookup"
+    write_files(folder, {"agents/api.md": markdown("title: B")})
+    builds.attempt()
+    builds.settle()
+    assert rows(tmp_path / "index.db", count) == [(0,)]
+    monkeypatch.setattr(watch, "CALM_SECONDS", 0.0)
+    builds.settle()
+    assert rows(tmp_path / "index.db", count) == [(1,)]
+    assert len(built) == 1
+
+
+def test_every_table_is_cleared_of_what_has_changed(folder: Path, tmp_path: Path) -> None:
+    tables = set(dump(build(folder, tmp_path / "index.db"))) - {"fragment_text"}
+    statements = "".join(inspect.getsource(module) for module in (update, reweighing, vocabulary))
+    assert tables <= set(re.findall(r"DELETE FROM (\w+)", statements))

@@ -1,0 +1,98 @@
+"""Settings: the command line before the environment before defaults, and a sentence for what cannot be used."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from orchestr8_sqlite.errors import SettingsError
+from orchestr8_sqlite.settings import bundled_index, index_of, read_server_settings, read_settings
+
+VARIABLES = ("ORCHESTR8_DB", "ORCHESTR8_ROOTS", "ORCHESTR8_ENV", "LOG_LEVEL", "LOG_FORMAT", "CACHE_SIZE")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty working folder without any of our variables, with a cache folder in it."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: tmp_path / "cache")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def test_without_anything_the_bundled_index_is_served_and_nothing_is_watched() -> None:
+    settings = read_server_settings()
+    assert settings.base.database == bundled_index()
+    assert (settings.base.log_level, settings.base.cache_size, settings.log_format) == ("info", 200, "text")
+    assert (settings.roots, settings.watch) == ((), False)
+
+
+def test_roots_are_watched_and_indexed_in_the_cache_folder(folder: Path) -> None:
+    settings = read_server_settings(roots=[Path("one"), Path("two")])
+    assert (settings.roots, settings.watch) == ((Path("one"), Path("two")), True)
+    assert settings.base.database.parent == folder / "cache"
+
+
+def test_roots_come_from_the_environment_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORCHESTR8_ROOTS", os.pathsep.join(["one", "two"]))
+    assert read_server_settings().roots == (Path("one"), Path("two"))
+    assert read_server_settings(roots=[Path("two")]).roots == (Path("two"),)
+
+
+def test_an_index_that_the_command_line_names_is_served_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORCHESTR8_ROOTS", "one")
+    settings = read_server_settings(Path("index.db"))
+    assert (settings.base.database, settings.roots, settings.watch) == (Path("index.db"), (), False)
+
+
+@pytest.mark.parametrize("by", ["option", "variable"])
+def test_roots_can_be_indexed_where_the_user_says(monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    if by == "variable":
+        monkeypatch.setenv("ORCHESTR8_DB", "mine.db")
+    settings = read_server_settings(Path("mine.db") if by == "option" else None, [Path("one")])
+    assert (settings.base.database, settings.roots) == (Path("mine.db"), (Path("one"),))
+
+
+@pytest.mark.parametrize(("watch", "expected"), [(None, False), (True, True), (False, False)])
+def test_production_watches_nothing_unless_told_to(
+    monkeypatch: pytest.MonkeyPatch, watch: bool | None, expected: bool
+) -> None:
+    monkeypatch.setenv("ORCHESTR8_ENV", "Production")
+    assert read_server_settings(roots=[Path("one")], watch=watch).watch is expected
+
+
+def test_watching_without_folders_is_refused() -> None:
+    with pytest.raises(SettingsError, match="name the folders of the library with --root"):
+        read_server_settings(watch=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "advice"),
+    [
+        ("LOG_LEVEL", "loud", "LOG_LEVEL must be one of debug, info, warn, error, not 'loud'."),
+        ("LOG_FORMAT", "xml", "LOG_FORMAT must be one of text, json, not 'xml'."),
+        ("ORCHESTR8_ENV", "prod", "ORCHESTR8_ENV must be one of development, production, not 'prod'."),
+        ("CACHE_SIZE", "0", "CACHE_SIZE must be a whole number from 1 to 100,000, not '0'."),
+    ],
+)
+def test_value_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch, name: str, value: str, advice: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError) as caught:
+        read_server_settings()
+    assert str(caught.value) == advice
+
+
+def test_dotenv_file_completes_the_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / ".env").write_text("ORCHESTR8_DB=from-file.db\nLOG_LEVEL=debug\n")
+    monkeypatch.setenv("LOG_LEVEL", "warn")
+    settings = read_settings()
+    assert (settings.database, settings.log_level) == (Path("from-file.db"), "warn")
+
+
+def test_each_set_of_roots_has_an_index_of_its_own(folder: Path) -> None:
+    one, two = folder / "one", folder / "two"
+    assert index_of([one, two]) == index_of([folder / "two" / ".." / "one", two])
+    assert len({index_of([one, two]), index_of([two, one]), index_of([one])}) == 3
