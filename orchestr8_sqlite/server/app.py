@@ -1,5 +1,6 @@
 """The server: which handler answers which method of the protocol."""
 
+import asyncio
 from concurrent.futures import Executor
 from typing import Any
 
@@ -12,7 +13,7 @@ from mcp.server.models import InitializationOptions
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.server.changes import Changes
 from orchestr8_sqlite.server.completions import Completions
-from orchestr8_sqlite.server.guard import Context, Guard, Ready, at_once, log_request
+from orchestr8_sqlite.server.guard import Context, Guard, log_request
 from orchestr8_sqlite.server.identity import (
     CACHE_SCOPE,
     DESCRIPTION,
@@ -50,7 +51,7 @@ class LibraryServer(Server[dict[str, Any]]):
         *,
         introduction: str | None = None,
         fresh_ms: int = FRESH_MS,
-        ready: Ready = at_once,
+        ready: asyncio.Event | None = None,
     ) -> None:
         """Make the server.
 
@@ -58,7 +59,7 @@ class LibraryServer(Server[dict[str, Any]]):
             executor: Runs the work of requests.
             introduction: What clients tell their model of the server, where that has been said already.
             fresh_ms: Milliseconds for which a client may take an answer for current.
-            ready: Awaited before any work on the index.
+            ready: Set once there is an index, where it may be missing at first.
         """
         guard = Guard(executor, ready)
         self.changes = Changes(service, guard)

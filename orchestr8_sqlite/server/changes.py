@@ -53,6 +53,10 @@ class Lists:
     skills: bool
 
 
+NOTHING = Lists("", "", "", skills=False)
+"""What clients know before there is an index."""
+
+
 class Changes:
     """Knows who wants to hear of changes, and what they were last told."""
 
@@ -100,7 +104,9 @@ class Changes:
 
     async def _begin(self) -> None:
         """Look at the index once, so that the first change is seen as one."""
-        if self._lists is None:
+        if self._lists is None and not self._guard.is_ready:
+            self._lists = NOTHING
+        elif self._lists is None:
             await self.check()
 
     async def notice(self) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -29,9 +29,6 @@ R = TypeVar("R")
 Context = Any
 """The SDK's `ServerRequestContext`; handlers need its `method`, `protocol_version`, `request_id` and `session`."""
 
-Ready = Callable[[], Awaitable[None]]
-"""Returns once the index can be asked."""
-
 _details: ContextVar[dict[str, object]] = ContextVar("details")
 
 
@@ -53,16 +50,21 @@ def noted() -> dict[str, object]:
     return {name: value for name, value in _details.get({}).items() if name not in ("method", "id")}
 
 
-async def at_once() -> None:
-    """Return at once: there is an index, or there will be none."""
-
-
 class Guard:
-    """Runs blocking work in *executor*; nothing that it raises reaches a client with a path or a traceback."""
+    """Runs blocking work in *executor*; nothing that it raises reaches a client with a path or a traceback.
 
-    def __init__(self, executor: Executor, ready: Ready) -> None:
+    Args:
+        ready: Set once there is an index, where it may be missing at first.
+    """
+
+    def __init__(self, executor: Executor, ready: asyncio.Event | None = None) -> None:
         self._executor = executor
         self._ready = ready
+
+    @property
+    def is_ready(self) -> bool:
+        """Tell whether work can begin at once."""
+        return self._ready is None or self._ready.is_set()
 
     async def run(self, context: Context, work: Callable[[], R]) -> R:
         """Return what *work* returns, from a thread.
@@ -75,7 +77,8 @@ class Guard:
 
     async def in_thread(self, work: Callable[[], R]) -> R:
         """Return what *work* returns, from a thread and once there is an index; its errors are its own."""
-        await self._ready()
+        if self._ready is not None:
+            await self._ready.wait()
         return await asyncio.get_running_loop().run_in_executor(self._executor, copy_context().run, work)
 
 

@@ -107,13 +107,13 @@ async def _follow(process: Process, on_built: OnBuilt, first_build: asyncio.Even
     first = True
     while line := await process.stdout.readline():
         event = json.loads(line)
+        first_build.set()
         if event["event"] == "failed":
             logger.error("not built", extra={"reason": event["message"]})
         else:
             _log_built(event, first=first)
             await on_built()
             first = False
-        first_build.set()
 
 
 async def _log_errors(process: Process) -> None:

@@ -46,7 +46,9 @@ async def _serve(
     service = Service(settings.base)
     executor = ThreadPoolExecutor(QUERY_THREADS, thread_name_prefix="query")
     supply = Supply(settings)
-    server = LibraryServer(service, executor, introduction=opening.introduction, fresh_ms=fresh_ms, ready=supply.ready)
+    server = LibraryServer(
+        service, executor, introduction=opening.introduction, fresh_ms=fresh_ms, ready=supply.first_build
+    )
     gc.freeze()  # what is there now stays: no collection looks at it, and the end need not take it apart
     async with (
         supply.kept_up(server.changes.check),

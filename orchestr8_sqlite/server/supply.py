@@ -16,17 +16,16 @@ OnBuilt = Callable[[], Awaitable[None]]
 
 
 class Supply:
-    """Keeps the index of a server up to date with the folders it is built from, where there are any."""
+    """Keeps the index of a server up to date with the folders it is built from, where there are any.
+
+    `first_build` is set once there is an index to ask: that of an earlier start, or the first one that is built now.
+    """
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self._ready = asyncio.Event()
+        self.first_build = asyncio.Event()
         if not settings.roots or self._is_there():
-            self._ready.set()
-
-    async def ready(self) -> None:
-        """Return once there is an index to ask: that of an earlier start, or the first one that is built now."""
-        await self._ready.wait()
+            self.first_build.set()
 
     @asynccontextmanager
     async def kept_up(self, on_built: OnBuilt) -> AsyncIterator[None]:
@@ -45,7 +44,7 @@ class Supply:
     async def _build(self, on_built: OnBuilt, ended: asyncio.Event) -> None:
         roots, index = self._settings.roots, self._settings.base.database
         if self._settings.watch:
-            await watch_library(roots, index, on_built, ended, first_build=self._ready)
+            await watch_library(roots, index, on_built, ended, first_build=self.first_build)
             return
         once = asyncio.ensure_future(build_once(roots, index))
         ending = asyncio.ensure_future(ended.wait())
@@ -53,14 +52,15 @@ class Supply:
         for task in (once, ending):
             task.cancel()
         try:
-            await once
+            await asyncio.wait({once})
+            self.first_build.set()
+            once.result()
         except asyncio.CancelledError:
             logger.info("not built", extra={"reason": "the server ends"})
         except BuildError as problem:
             logger.error("not built", extra={"reason": str(problem)})  # noqa: TRY400 - one line, no traceback
         else:
             await on_built()
-        self._ready.set()
 
     def _is_there(self) -> bool:
         try:

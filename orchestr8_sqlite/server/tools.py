@@ -17,6 +17,9 @@ from orchestr8_sqlite.service import Answer, Service
 STRUCTURED_SINCE = "2025-06-18"
 """The revision that brought structured content, resource links and titles of tools."""
 
+GENERAL = [tool for name, tool in TOOLS.items() if name not in SKILL_TOOLS]
+"""The tools that every library offers."""
+
 FOR_PEOPLE = types.Annotations(audience=["user"])
 """Links are for a client's user: the text already names every URI to the model."""
 
@@ -39,13 +42,16 @@ class Tools:
         }
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """Return all tools on one page; those for skills where the library has any."""
+        """Return all tools on one page; those for skills where the library has any.
+
+        While there is no index yet a client need not wait: it is told of the others once there are any.
+        """
 
         def page() -> list[types.Tool]:
             Pages("tools", self._service.catalog.generation).after(params)
             return self._offered()
 
-        tools = await self._guard.run(context, page)
+        tools = await self._guard.run(context, page) if self._guard.is_ready else GENERAL
         if context.protocol_version < STRUCTURED_SINCE:
             tools = [tool.model_copy(update={"title": None, "output_schema": None}) for tool in tools]
         return types.ListToolsResult(tools=tools)
@@ -66,8 +72,7 @@ class Tools:
         return _result(answer, structured=context.protocol_version >= STRUCTURED_SINCE)
 
     def _offered(self) -> list[types.Tool]:
-        has_skills = self._service.catalog.has_skills
-        return [tool for name, tool in TOOLS.items() if has_skills or name not in SKILL_TOOLS]
+        return list(TOOLS.values()) if self._service.catalog.has_skills else GENERAL
 
     def _search(self, arguments: Arguments) -> Answer:
         return self._service.search(make_request(arguments))
