@@ -114,7 +114,7 @@ def test_bad_setting_ends_the_start_with_one_line_and_code_1(index: Path) -> Non
     assert done.stdout == b""
 
 
-def test_replaced_index_is_served_at_the_next_request(make_library: MakeLibrary, tmp_path: Path) -> None:
+def test_replaced_index_is_served_and_announced_at_the_next_request(make_library: MakeLibrary, tmp_path: Path) -> None:
     target = build(make_library({"skills/old.md": "# Old way\n"}), tmp_path / "index.db")
     process = start(target)
     greet(process)
@@ -122,5 +122,7 @@ def test_replaced_index_is_served_at_the_next_request(make_library: MakeLibrary,
     assert "- old" in receive(process)["result"]["contents"][0]["text"]
     build(make_library({"skills/new.md": "# New way\n"}), target)
     send(process, request(2, "resources/read", uri="orchestr8://skills"))
-    assert "- new" in receive(process)["result"]["contents"][0]["text"]
+    messages = {message.get("method", "answer"): message for message in (receive(process), receive(process))}
+    assert messages.keys() == {"answer", "notifications/resources/list_changed"}
+    assert "- new" in messages["answer"]["result"]["contents"][0]["text"]
     process.communicate()
