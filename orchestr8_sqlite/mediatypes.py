@@ -1,5 +1,6 @@
 """Files as they go out: media types, the same on every machine and with every version of Python, and text."""
 
+from functools import cache
 from mimetypes import MimeTypes
 
 DIRECTORY = "inode/directory"
@@ -57,15 +58,18 @@ BUNDLED = {
 }
 """What skills bundle; Python's own table lacks some of these and has called others by several names."""
 
-OTHERS = {suffix.removeprefix("."): media for suffix, media in MimeTypes(filenames=()).types_map[True].items()}
-"""Python's own table, without what this machine adds."""
+
+@cache
+def _others() -> dict[str, str]:
+    """Return Python's own table, without what this machine adds."""
+    return {suffix.removeprefix("."): media for suffix, media in MimeTypes(filenames=()).types_map[True].items()}
 
 
 def media_type(path: str) -> str | None:
     """Return the media type of a file by the ending of its name, or None where that does not tell."""
     name = path.rpartition("/")[2]
     suffix = name.rpartition(".")[2].casefold() if "." in name else ""
-    return BUNDLED.get(suffix) or OTHERS.get(suffix)
+    return BUNDLED.get(suffix) or _others().get(suffix)
 
 
 def as_text(content: bytes) -> str | None:

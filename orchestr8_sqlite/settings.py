@@ -8,7 +8,6 @@ ORCHESTR8_ROOTS  folders that the server builds its index from, separated as in 
 ORCHESTR8_ENV    development | production (default development); in production no folder is watched
 """
 
-import hashlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -118,10 +117,12 @@ def latest_file_time() -> int | None:
 
 def index_of(roots: Sequence[Path]) -> Path:
     """Return where the server keeps the index that it builds from *roots*: a file of the user's cache folder."""
+    from hashlib import sha256
+
     from platformdirs import user_cache_path
 
     resolved = [str(root.resolve()) for root in roots]
-    digest = hashlib.sha256("\0".join(resolved).encode()).hexdigest()[:16]
+    digest = sha256("\0".join(resolved).encode()).hexdigest()[:16]
     return user_cache_path("orchestr8-sqlite", appauthor=False) / f"{Path(resolved[0]).name or 'root'}-{digest}.db"
 
 

@@ -12,9 +12,8 @@ Source: SEP-2640, stable specification of io.modelcontextprotocol/skills.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from orchestr8_sqlite.catalog import Catalog
@@ -64,8 +63,7 @@ PATHS_NAMED = "SELECT path FROM skill WHERE path = :name OR path LIKE '%/' || :n
 ALL_PATHS = "SELECT path FROM skill ORDER BY path LIMIT :limit"
 
 
-@dataclass(frozen=True, slots=True)
-class SkillResource:
+class SkillResource(NamedTuple):
     """One file of a skill: `digest` is `sha256:` with 64 hex digits, `size` in bytes, both of the raw content."""
 
     uri: str
@@ -73,8 +71,7 @@ class SkillResource:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class SkillEntry:
+class SkillEntry(NamedTuple):
     """A skill with its verbatim front matter and all its files; `path` is also the sort key of a listing."""
 
     uri: str
@@ -83,8 +80,7 @@ class SkillEntry:
     resources: tuple[SkillResource, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryEntry:
+class DirectoryEntry(NamedTuple):
     """A direct child of a folder: a file with its size in bytes, or a folder without.
 
     `segment` is the last of the URI, decoded, and the sort key of a listing. `name` is the same but for a SKILL.md,
@@ -99,8 +95,7 @@ class DirectoryEntry:
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SkillContent:
+class SkillContent(NamedTuple):
     """The raw bytes of a file; `text` encodes to the same bytes and is None where they are none."""
 
     uri: str
@@ -248,7 +243,7 @@ def _children(catalog: Catalog, path: str, id_: int, skill: str, frontmatter: st
             children[name] = DirectoryEntry(uri, name, name, media_type(name), size)
     if not below:
         fields = json.loads(frontmatter)
-        main = replace(children[MAIN_FILE], name=fields["name"], description=fields["description"])
+        main = children[MAIN_FILE]._replace(name=fields["name"], description=fields["description"])
         children[MAIN_FILE] = main
     return children
 
