@@ -4,23 +4,21 @@ Their results have the shape of revision 2026-07-28, in which the extension is s
 the error codes. Source: stable specification of io.modelcontextprotocol/skills.
 """
 
-from typing import Any, Literal
+from typing import Any
 
-import mcp_types as types
 from mcp.server.lowlevel import Server
-from mcp_types import CacheableResult, PaginatedRequestParams, PaginatedResult, RequestParams
-from pydantic import BaseModel
+from mcp_types import PaginatedRequestParams, RequestParams
 
 from orchestr8_sqlite import skills
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.render import one_line
 from orchestr8_sqlite.server.guard import Context, Guard, note
-from orchestr8_sqlite.server.identity import EXTENSIONS
+from orchestr8_sqlite.server.identity import CACHE_SCOPE, EXTENSIONS
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
 from orchestr8_sqlite.service import Service
 
-CACHE_SCOPE: Literal["public"] = "public"
-"""An answer is the same for everybody who asks."""
+Result = dict[str, Any]
+"""A result as it goes over the wire; the SDK has no types for those of the extension."""
 
 URI_LENGTH = 200
 """Characters of a URI in the log."""
@@ -38,60 +36,24 @@ class ReadDirectoryParams(PaginatedRequestParams):
     uri: str
 
 
-class SkillResource(BaseModel):
-    """A file of a skill with the digest and size of its raw bytes."""
-
-    uri: str
-    digest: str
-    size: int
-
-
-class Skill(BaseModel):
-    """The entry for one skill."""
-
-    uri: str
-    frontmatter: dict[str, Any]
-    resources: list[SkillResource]
-
-
-class ListSkillsResult(PaginatedResult, CacheableResult):
-    """A page of entries."""
-
-    skills: list[Skill]
-    result_type: Literal["complete"] = "complete"
-
-
-class GetSkillResult(CacheableResult):
-    """One entry."""
-
-    skill: Skill
-    result_type: Literal["complete"] = "complete"
-
-
-class ReadDirectoryResult(PaginatedResult, CacheableResult):
-    """A page of the direct children of a directory; the specification asks for no freshness here, clients do."""
-
-    resources: list[types.Resource]
-    result_type: Literal["complete"] = "complete"
-
-
 def serve_skills(server: Server[dict[str, Any]], service: Service, guard: Guard, fresh_ms: int) -> None:
     """Add the methods to *server* and declare the extension.
 
     Args:
         fresh_ms: Milliseconds for which a client may take an entry for current.
     """
+    fixed = {"resultType": "complete", "ttlMs": fresh_ms, "cacheScope": CACHE_SCOPE}
 
-    async def list_skills(context: Context, params: PaginatedRequestParams) -> ListSkillsResult:
-        return await guard.run(context, lambda: _list_skills(service.catalog, params, fresh_ms))
+    async def list_skills(context: Context, params: PaginatedRequestParams) -> Result:
+        return await guard.run(context, lambda: _list_skills(service.catalog, params)) | fixed
 
-    async def get_skill(context: Context, params: GetSkillParams) -> GetSkillResult:
+    async def get_skill(context: Context, params: GetSkillParams) -> Result:
         note(uri=one_line(params.uri, URI_LENGTH))
-        return await guard.run(context, lambda: _get_skill(service.catalog, params.uri, fresh_ms))
+        return await guard.run(context, lambda: _get_skill(service.catalog, params.uri)) | fixed
 
-    async def read_directory(context: Context, params: ReadDirectoryParams) -> ReadDirectoryResult:
+    async def read_directory(context: Context, params: ReadDirectoryParams) -> Result:
         note(uri=one_line(params.uri, URI_LENGTH))
-        return await guard.run(context, lambda: _read_directory(service.catalog, params, fresh_ms))
+        return await guard.run(context, lambda: _read_directory(service.catalog, params)) | fixed
 
     server.add_request_handler("skills/list", PaginatedRequestParams, list_skills)
     server.add_request_handler("skills/get", GetSkillParams, get_skill)
@@ -99,44 +61,34 @@ def serve_skills(server: Server[dict[str, Any]], service: Service, guard: Guard,
     server.extensions.update(EXTENSIONS)
 
 
-def _list_skills(catalog: Catalog, params: PaginatedRequestParams, fresh_ms: int) -> ListSkillsResult:
+def _list_skills(catalog: Catalog, params: PaginatedRequestParams) -> Result:
     pages = Pages("skills", catalog.generation)
     entries = skills.list_skills(catalog, after=pages.after(params) or "", limit=PAGE_SIZE)
     last = entries[-1].path if entries else ""
-    return ListSkillsResult(
-        skills=[_skill(entry) for entry in entries],
-        next_cursor=pages.cursor_behind(last) if entries and skills.skill_follows(catalog, last) else None,
-        ttl_ms=fresh_ms,
-        cache_scope=CACHE_SCOPE,
-    )
+    more = bool(entries) and skills.skill_follows(catalog, last)
+    return {"skills": [_skill(entry) for entry in entries], **_next(pages.cursor_behind(last) if more else None)}
 
 
-def _get_skill(catalog: Catalog, uri: str, fresh_ms: int) -> GetSkillResult:
-    entry = skills.get_skill(catalog, uri)
-    return GetSkillResult(skill=_skill(entry), ttl_ms=fresh_ms, cache_scope=CACHE_SCOPE)
+def _get_skill(catalog: Catalog, uri: str) -> Result:
+    return {"skill": _skill(skills.get_skill(catalog, uri))}
 
 
-def _read_directory(catalog: Catalog, params: ReadDirectoryParams, fresh_ms: int) -> ReadDirectoryResult:
+def _read_directory(catalog: Catalog, params: ReadDirectoryParams) -> Result:
     pages = Pages(f"directory {skills.parse_skill_uri(params.uri)}", catalog.generation)
     entries = skills.read_directory(catalog, params.uri, after=pages.after(params) or "", limit=PAGE_SIZE + 1)
-    return ReadDirectoryResult(
-        resources=[_resource(entry) for entry in entries[:PAGE_SIZE]],
-        next_cursor=pages.next_cursor([entry.segment for entry in entries]),
-        ttl_ms=fresh_ms,
-        cache_scope=CACHE_SCOPE,
-    )
+    cursor = pages.next_cursor([entry.segment for entry in entries])
+    return {"resources": [_resource(entry) for entry in entries[:PAGE_SIZE]], **_next(cursor)}
 
 
-def _skill(entry: skills.SkillEntry) -> Skill:
-    resources = [SkillResource(uri=one.uri, digest=one.digest, size=one.size) for one in entry.resources]
-    return Skill(uri=entry.uri, frontmatter=dict(entry.frontmatter), resources=resources)
+def _next(cursor: str | None) -> Result:
+    return {} if cursor is None else {"nextCursor": cursor}
 
 
-def _resource(entry: skills.DirectoryEntry) -> types.Resource:
-    return types.Resource(
-        uri=entry.uri,
-        name=entry.name,
-        description=entry.description,
-        mime_type=entry.mime_type,
-        size=entry.size,
-    )
+def _skill(entry: skills.SkillEntry) -> Result:
+    resources = [{"uri": one.uri, "digest": one.digest, "size": one.size} for one in entry.resources]
+    return {"uri": entry.uri, "frontmatter": dict(entry.frontmatter), "resources": resources}
+
+
+def _resource(entry: skills.DirectoryEntry) -> Result:
+    known = {"description": entry.description, "mimeType": entry.mime_type, "size": entry.size}
+    return {"uri": entry.uri, "name": entry.name, **{name: value for name, value in known.items() if value is not None}}
