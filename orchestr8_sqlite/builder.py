@@ -14,13 +14,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog, check_sqlite
+from orchestr8_sqlite.content import Diagnostic, Library, Severity
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.evidence import Evidence, write_synonyms
 from orchestr8_sqlite.holdout import measure_least_coverage
 from orchestr8_sqlite.integrity import check_index
 from orchestr8_sqlite.library import Progress, read_library
 from orchestr8_sqlite.lookup import QUICK_MIN_SCORE, find
-from orchestr8_sqlite.model import Candidate, Diagnostic, Library, MatchRequest, Ranker, Severity
+from orchestr8_sqlite.model import Candidate, MatchRequest, Ranker
 from orchestr8_sqlite.tiers.shortcut import DEPTH
 from orchestr8_sqlite.wordlists import Synonym, read_synonyms
 from orchestr8_sqlite.writer import create_schema, write_library, write_quick_lookups

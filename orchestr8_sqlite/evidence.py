@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.keywords import count_stems
-from orchestr8_sqlite.model import Fragment
 from orchestr8_sqlite.tiers import weights
 from orchestr8_sqlite.tiers.weights import (
     CAPABILITY,

@@ -3,9 +3,10 @@
 import sqlite3
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.content import Library
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.lookup import QUICK_MIN_SCORE, find
-from orchestr8_sqlite.model import Library, MatchRequest, Ranker
+from orchestr8_sqlite.model import MatchRequest, Ranker
 
 UNREACHABLE_SCENARIOS = """
 SELECT count(*) FROM scenario WHERE id NOT IN (SELECT scenario_id FROM posting)

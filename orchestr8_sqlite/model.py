@@ -1,4 +1,4 @@
-"""The records that flow from Markdown files to the database, and from the database to an answer.
+"""The records that flow from a request to its answer.
 
 All are frozen: a stage makes new records, it never edits those of the stage before.
 """
@@ -21,14 +21,6 @@ CATEGORY_FOLDERS = {
 """Category → folder name, which is also the first segment of a URI."""
 
 CATEGORIES = {folder: category for category, folder in CATEGORY_FOLDERS.items()}
-
-
-class Severity(StrEnum):
-    """How bad a diagnostic is: `error` left something out, `warning` was repaired, `info` is worth knowing."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
 
 
 class Mode(StrEnum):
@@ -55,139 +47,12 @@ class Tier(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """One problem of a library: what, where, and how to fix it."""
-
-    severity: Severity
-    code: str
-    root: str
-    path: str
-    line: int | None
-    field: str | None
-    message: str
-    fix: str
-
-    @property
-    def place(self) -> str:
-        """Return `root/path:line`, as editors and terminals make it clickable."""
-        where = f"{self.root}/{self.path}" if self.path else self.root
-        return where if self.line is None else f"{where}:{self.line}"
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """One file below a root, as it was when the library was read."""
-
-    root: str
-    path: str
-    mtime_ns: int
-    size: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A pointer from one fragment to another document; `target` is a fragment id such as `skills/retry`."""
-
-    target: str
-    kind: str
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class SkillFile:
-    """A file bundled with an Agent Skill, `path` relative to the skill's folder."""
-
-    path: str
-    content: bytes
-    sha256: str
-    source: SourceFile
-
-
-@dataclass(frozen=True, slots=True)
-class Skill:
-    """What makes a fragment an Agent Skill that any client may be offered.
-
-    `path` is where `skill://` URIs find its folder (`acme/refunds`), `frontmatter` the verbatim front matter of its
-    SKILL.md: every field in the author's order, with values that JSON can hold.
-    """
-
-    path: str
-    frontmatter: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class Fragment:
-    """One Markdown document with its metadata, ready to be indexed.
-
-    `id` is the URI without scheme (`skills/error-handling`), `body` the text that is served. `skill` is None for
-    what is no Agent Skill or does not conform to that format; the `skill_files` of one that does include those of
-    the skills nested in it.
-    """
-
-    id: str
-    category: str
-    name: str
-    title: str
-    description: str
-    version: str | None
-    tags: tuple[str, ...]
-    capabilities: tuple[str, ...]
-    use_when: tuple[str, ...]
-    author_tokens: int | None
-    token_estimate: int
-    metadata: Mapping[str, object]
-    body: str
-    references: tuple[Reference, ...]
-    source: SourceFile
-    skill_files: tuple[SkillFile, ...] = ()
-    skill: Skill | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class PromptArgument:
     """One argument that a prompt asks its user for."""
 
     name: str
     description: str
     required: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A template that a client offers to its user, often as a slash command."""
-
-    name: str
-    title: str
-    description: str
-    version: str | None
-    category: str
-    arguments: tuple[PromptArgument, ...]
-    metadata: Mapping[str, object]
-    body: str
-    token_estimate: int
-    source: SourceFile
-
-
-@dataclass(frozen=True, slots=True)
-class LibraryQuery:
-    """A request that by its author the fragments `answers` (ids) answer, none where nothing fits."""
-
-    text: str
-    answers: tuple[str, ...]
-    origin: str
-
-
-@dataclass(frozen=True, slots=True)
-class Library:
-    """Everything that was read from one or more roots; `rejected` and `ignored` files are in the diagnostics."""
-
-    fragments: tuple[Fragment, ...]
-    prompts: tuple[Prompt, ...]
-    diagnostics: tuple[Diagnostic, ...]
-    rejected: tuple[SourceFile, ...]
-    ignored: tuple[SourceFile, ...]
-    queries: tuple[LibraryQuery, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.evidence import (
     Evidence,
     Numbered,
@@ -22,7 +23,6 @@ from orchestr8_sqlite.evidence import (
     weigh_held,
 )
 from orchestr8_sqlite.keywords import count_stems
-from orchestr8_sqlite.model import Fragment
 from orchestr8_sqlite.tiers.weights import BODY_SPREAD, NAME, TOPIC, rarity_of
 
 COMMON = """

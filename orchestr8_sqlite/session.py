@@ -12,9 +12,9 @@ from pathlib import Path
 
 from orchestr8_sqlite.builder import check_target, put_in_place, refuse_problems, settings_of, temporary_name
 from orchestr8_sqlite.catalog import Catalog, check_sqlite
+from orchestr8_sqlite.content import Diagnostic, Library
 from orchestr8_sqlite.errors import BuildError, CatalogError
 from orchestr8_sqlite.library import Memory, Progress, read_library
-from orchestr8_sqlite.model import Diagnostic, Library
 from orchestr8_sqlite.update import LibraryIndex
 from orchestr8_sqlite.wordlists import Synonym, read_synonyms
 

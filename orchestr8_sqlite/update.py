@@ -15,9 +15,9 @@ from pathlib import Path
 import sqlite_utils
 
 from orchestr8_sqlite.builder import FAST_WRITES, FEWEST_MEASURED, fill_index, least_coverage, write_answers
+from orchestr8_sqlite.content import Fragment, Library
 from orchestr8_sqlite.evidence import Numbered, write_average_lengths, write_synonyms
 from orchestr8_sqlite.integrity import check_counts, check_links
-from orchestr8_sqlite.model import Fragment, Library
 from orchestr8_sqlite.reweighing import Reweighing
 from orchestr8_sqlite.vocabulary import (
     SCENARIO_DIGITS,

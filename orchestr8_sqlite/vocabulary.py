@@ -7,9 +7,9 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.keywords import extract_keywords, stem
-from orchestr8_sqlite.model import Fragment
 from orchestr8_sqlite.tiers.weights import CAPABILITY, DESCRIPTION, NAME, SCENARIO, TAG, TITLE
 
 CLASSIC_FIELDS = TAG | CAPABILITY | SCENARIO

@@ -9,9 +9,10 @@ from importlib.resources import files
 import sqlite_utils
 
 from orchestr8_sqlite import __version__
+from orchestr8_sqlite.content import Fragment, Library, SourceFile
 from orchestr8_sqlite.evidence import Evidence, Numbered, write_evidence
 from orchestr8_sqlite.keywords import index_text
-from orchestr8_sqlite.model import Candidate, Fragment, Library, Ranker, SourceFile
+from orchestr8_sqlite.model import Candidate, Ranker
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.vocabulary import scenario_ids, write_vocabulary
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support import make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.model import Fragment, Library
+from orchestr8_sqlite.content import Fragment, Library
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.writer import create_schema, write_library
 

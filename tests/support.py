@@ -11,7 +11,8 @@ import pytest
 
 from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.model import CATEGORY_FOLDERS, Fragment, SourceFile
+from orchestr8_sqlite.content import Fragment, SourceFile
+from orchestr8_sqlite.model import CATEGORY_FOLDERS
 from orchestr8_sqlite.tokens import estimate_tokens
 
 SHARED = Path(os.environ.get("ORCHESTR8_SHARED", Path(__file__).parents[2] / "shared"))

@@ -12,7 +12,8 @@ from strategies import libraries, open_in_memory
 from support import MakeCatalog, build, make_fragment, markdown, write_files
 
 from orchestr8_sqlite.completion import complete_argument, complete_parameter
-from orchestr8_sqlite.model import CATEGORY_FOLDERS, Fragment
+from orchestr8_sqlite.content import Fragment
+from orchestr8_sqlite.model import CATEGORY_FOLDERS
 from orchestr8_sqlite.uris import fragment_uri
 
 

@@ -5,9 +5,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestr8_sqlite.content import Diagnostic, Severity
 from orchestr8_sqlite.library.document import Document, decode, parse_document
 from orchestr8_sqlite.library.notes import Notes
-from orchestr8_sqlite.model import Diagnostic, Severity
 
 TEXT = "---\ntitle: Grüße 再試行\n---\n\n# Héading\n"
 

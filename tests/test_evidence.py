@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from strategies import TOPICS, WORDS, libraries, open_in_memory, topical_libraries
 from support import MakeCatalog, make_fragment
 
+from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.evidence import average_lengths, fragment_texts, hold, weigh, write_synonyms
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import Fragment, MatchRequest
+from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.tiers.expansion import read_request
 from orchestr8_sqlite.tiers.explanation import held_forms
 from orchestr8_sqlite.tiers.weights import CAPABILITY, DESCRIPTION, NAME, SCENARIO, TAG, TITLE

@@ -6,9 +6,10 @@ import pytest
 from support import MakeCatalog, MakeIndex, make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import Fragment, MatchRequest, Mode, Tier
+from orchestr8_sqlite.model import MatchRequest, Mode, Tier
 from orchestr8_sqlite.render import render
 from orchestr8_sqlite.tiers.expansion import Form, Reading, read_parts, read_request, repair_typos
 from orchestr8_sqlite.wordlists import Synonym

@@ -9,10 +9,11 @@ from strategies import filters, libraries, open_in_memory, queries, topical_libr
 from support import MakeIndex, make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.evidence import write_synonyms
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import Fragment, LookupResult, MatchRequest, Part, Tier
+from orchestr8_sqlite.model import LookupResult, MatchRequest, Part, Tier
 from orchestr8_sqlite.tiers.expansion import read_parts, read_request
 from orchestr8_sqlite.tiers.explanation import BONUSES, HELD_FORMS, coverage, covered_share, held_forms
 from orchestr8_sqlite.tiers.weighted import parameters

@@ -10,10 +10,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestr8_sqlite.content import Severity
 from orchestr8_sqlite.library.document import Document, parse_document
 from orchestr8_sqlite.library.fields import json_values, read_list, read_maps, read_number, read_text
 from orchestr8_sqlite.library.notes import Notes
-from orchestr8_sqlite.model import Severity
 
 T = TypeVar("T")
 

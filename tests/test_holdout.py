@@ -10,9 +10,10 @@ from strategies import open_in_memory
 from support import MakeCatalog, make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.holdout import HeldOut, Scenario, measure_least_coverage
 from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import Fragment, MatchRequest
+from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.wordlists import foreign_requests
 
 LINE = "Retrying flaky uploads"

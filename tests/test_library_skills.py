@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import MakeLibrary, build, markdown, rows
 
+from orchestr8_sqlite.content import Fragment, Library, Severity
 from orchestr8_sqlite.library import read_library
-from orchestr8_sqlite.model import Fragment, Library, Severity
 
 SKILL = "name: pdf\ndescription: Fills PDF forms"
 KEPT = "the skill stays searchable, but is not offered over MCP"

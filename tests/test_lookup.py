@@ -9,8 +9,9 @@ from strategies import filters, libraries, open_in_memory, queries
 from support import MakeCatalog, MakeLibrary, build, make_fragment, markdown
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import Fragment, LookupResult, MatchRequest, Ranker, Tier
+from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker, Tier
 
 CLASSIC = Ranker.CLASSIC
 

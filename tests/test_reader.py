@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support import SHARED, MakeLibrary, markdown, needs_shared
 
 from orchestr8_sqlite.builder import build_index
+from orchestr8_sqlite.content import Library, Severity
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.library import read_library
-from orchestr8_sqlite.model import Library, Severity
 from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
 
 

@@ -3,8 +3,9 @@
 import pytest
 from support import MakeLibrary, markdown
 
+from orchestr8_sqlite.content import Diagnostic, Fragment, Library, Prompt, Severity
 from orchestr8_sqlite.library import read_library
-from orchestr8_sqlite.model import Diagnostic, Fragment, Library, Prompt, PromptArgument, Severity
+from orchestr8_sqlite.model import PromptArgument
 from orchestr8_sqlite.tokens import estimate_tokens
 
 SKILL = "name: pdf\ndescription: Fills PDF forms"

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import MakeLibrary, markdown
 
+from orchestr8_sqlite.content import Library
 from orchestr8_sqlite.library import read_library
-from orchestr8_sqlite.model import Library
 from orchestr8_sqlite.uris import fragment_uri
 
 SKILL = markdown("name: {0}\ndescription: Does a thing", "{1}")

@@ -11,8 +11,9 @@ from strategies import libraries, open_in_memory, queries
 from support import MakeCatalog, make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import Fragment, LookupResult, MatchRequest, Mode, Ranker
+from orchestr8_sqlite.model import LookupResult, MatchRequest, Mode, Ranker
 from orchestr8_sqlite.render import render, to_json
 from orchestr8_sqlite.tokens import estimate_tokens
 from orchestr8_sqlite.uris import Read, parse_uri

@@ -13,8 +13,9 @@ from strategies import libraries, open_in_memory, queries
 from support import MakeCatalog, make_fragment
 
 from orchestr8_sqlite import vocabulary
+from orchestr8_sqlite.content import Fragment, Reference
 from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.model import Fragment, MatchRequest, Ranker, Reference
+from orchestr8_sqlite.model import MatchRequest, Ranker
 from orchestr8_sqlite.tiers.postings import match_keywords
 from orchestr8_sqlite.vocabulary import scenario_ids
 from orchestr8_sqlite.writer import create_schema

@@ -9,8 +9,9 @@ from strategies import filters, full_scans, libraries, open_in_memory, queries
 from support import MakeCatalog, make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.model import Fragment, MatchRequest
+from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.tiers.expansion import KNOWN_WORDS, repair_typos
 from orchestr8_sqlite.tiers.fuzzy import BEST_SCENARIOS, EVIDENCE, match_fuzzy
 from orchestr8_sqlite.uris import fragment_uri

@@ -7,9 +7,10 @@ from strategies import filters, full_scans, libraries, open_in_memory, queries
 from support import MakeCatalog, make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import Fragment, MatchRequest, Ranker
+from orchestr8_sqlite.model import MatchRequest, Ranker
 from orchestr8_sqlite.tiers.found import Found
 from orchestr8_sqlite.tiers.postings import CLASSIC_MATCHES, match_keywords
 from orchestr8_sqlite.uris import fragment_uri

@@ -14,8 +14,9 @@ from strategies import TOPICS, filters, libraries, open_in_memory, queries, topi
 from support import MakeCatalog, MakeLibrary, build, make_fragment, markdown
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.keywords import extract_keywords, iterate_keywords
-from orchestr8_sqlite.model import Fragment, MatchRequest
+from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.tiers import weights
 from orchestr8_sqlite.tiers.expansion import Form, Reading, read_request
 from orchestr8_sqlite.tiers.found import Found

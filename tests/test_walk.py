@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from support import MakeLibrary
 
+from orchestr8_sqlite.content import Severity
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.walk import Found, Kind, find_files
-from orchestr8_sqlite.model import CATEGORY_FOLDERS, Severity
+from orchestr8_sqlite.model import CATEGORY_FOLDERS
 
 
 def walk(root: Path) -> list[Found]:

@@ -13,8 +13,8 @@ from orchestr8_sqlite.cli.options import Category, Json, Roots, print_json
 from orchestr8_sqlite.parameters import parse_category
 
 if TYPE_CHECKING:
+    from orchestr8_sqlite.content import Diagnostic
     from orchestr8_sqlite.library import Progress
-    from orchestr8_sqlite.model import Diagnostic
 
 EXAMPLES = 3
 """Diagnostics of one kind that `build` prints before it only counts."""
@@ -68,8 +68,8 @@ def lint(
 
     Example: orchestr8-sqlite lint resources --strict
     """
+    from orchestr8_sqlite.content import Severity
     from orchestr8_sqlite.library import read_library
-    from orchestr8_sqlite.model import Severity
 
     with _progress() as progress:
         library = read_library(roots, category=category and parse_category(category), progress=progress)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestr8_sqlite.model import Diagnostic, Fragment, Prompt
+from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt
 
 Key = tuple[str, str]
 """Name of the root, path below it."""

@@ -8,8 +8,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from orchestr8_sqlite.content import Diagnostic, Fragment, LibraryQuery
 from orchestr8_sqlite.library.notes import Notes, shown
-from orchestr8_sqlite.model import SCHEME, Diagnostic, Fragment, LibraryQuery
+from orchestr8_sqlite.model import SCHEME
 
 FILE_NAME = "queries.jsonl"
 FIELD = "queries"

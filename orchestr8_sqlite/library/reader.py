@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from orchestr8_sqlite.content import Diagnostic, Fragment, Library, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.library.document import decode, parse_document
 from orchestr8_sqlite.library.memory import Memory, Parsed
@@ -17,7 +18,6 @@ from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.references import resolve_references
 from orchestr8_sqlite.library.skills import settle_skill_paths
 from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind, find_files, skills_around
-from orchestr8_sqlite.model import Diagnostic, Fragment, Library, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.settings import latest_file_time
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.wordlists import OWN as SYNONYMS

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
+from orchestr8_sqlite.content import Fragment, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.library.document import Document
@@ -13,7 +14,7 @@ from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.library.references import RELATED_FIELDS, find_references
 from orchestr8_sqlite.library.skills import check_described, read_skill
 from orchestr8_sqlite.library.walk import Found, Kind, plain_id
-from orchestr8_sqlite.model import CATEGORY_FOLDERS, Fragment, Prompt, PromptArgument, SkillFile, SourceFile
+from orchestr8_sqlite.model import CATEGORY_FOLDERS, PromptArgument
 from orchestr8_sqlite.parameters import fold_tag, parse_category
 from orchestr8_sqlite.tokens import estimate_tokens
 from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri

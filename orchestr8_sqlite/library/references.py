@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
+from orchestr8_sqlite.content import Diagnostic, Fragment, Reference
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.library.document import Document
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.markdown import Body
-from orchestr8_sqlite.model import CATEGORIES, SCHEME, Diagnostic, Fragment, Reference
+from orchestr8_sqlite.model import CATEGORIES, SCHEME
 from orchestr8_sqlite.uris import Read, parse_uri
 
 URI = re.compile(rf"@?{SCHEME}://[^\s\"'`<>()\[\]{{}}|*$…]*")
