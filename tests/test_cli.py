@@ -6,13 +6,10 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import GARDENING, MakeLibrary, build, markdown, needs_sqlite_shell, write_files
-
-from orchestr8_sqlite.cli import main
+from support import GARDENING, Invoke, MakeLibrary, build, markdown, needs_sqlite_shell, write_files
 
 RETRY = markdown(
     "title: Retrying\ntags: [retry, http]\ncapabilities:\n  - Backoff with jitter\nuseWhen:\n  - Retrying a flaky call",
@@ -20,22 +17,6 @@ RETRY = markdown(
 )
 BREAKER = markdown("tags: [retry]\nuseWhen:\n  - Retry storms bring a service down\nrelatedResources: [skills/retry]")
 FILES = {"skills/retry.md": RETRY, "skills/breaker.md": BREAKER, "agents/api.md": markdown("tags:")}
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs the command line in this process: (exit code, stdout, stderr)."""
-
-    def run_command(*arguments: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["orchestr8-sqlite", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        output = capsys.readouterr()
-        return int(ended.value.code or 0), output.out, output.err
-
-    return run_command
 
 
 @pytest.fixture(scope="module")
@@ -60,33 +41,35 @@ def larger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_build_prints_diagnostics_on_stderr_and_a_summary_on_stdout(
-    run: Run, make_library: MakeLibrary, tmp_path: Path
+    invoke: Invoke, make_library: MakeLibrary, tmp_path: Path
 ) -> None:
-    code, out, err = run("build", make_library(FILES), "-o", tmp_path / "out.db")
+    code, out, err = invoke("build", make_library(FILES), "-o", tmp_path / "out.db")
     assert code == 0
     assert "3 fragments, 2 scenarios" in out
     assert "0 errors, 1 warning;" in out
     assert err == "library1/agents/api.md:2: warning: tags is empty [null-list]; give it items or remove it\n"
 
 
-def test_build_counts_the_further_diagnostics_of_a_kind(run: Run, make_library: MakeLibrary, tmp_path: Path) -> None:
+def test_build_counts_the_further_diagnostics_of_a_kind(
+    invoke: Invoke, make_library: MakeLibrary, tmp_path: Path
+) -> None:
     files = {f"agents/a{number}.md": markdown("tags:") for number in range(5)}
-    _, _, err = run("build", make_library(files), "-o", tmp_path / "out.db")
+    _, _, err = invoke("build", make_library(files), "-o", tmp_path / "out.db")
     assert err.count("null-list") == 4
     assert "… and 2 more [null-list]" in err
 
 
 def test_strict_build_of_a_library_with_warnings_fails_with_code_1(
-    run: Run, make_library: MakeLibrary, tmp_path: Path
+    invoke: Invoke, make_library: MakeLibrary, tmp_path: Path
 ) -> None:
-    code, out, err = run("build", make_library(FILES), "-o", tmp_path / "out.db", "--strict")
+    code, out, err = invoke("build", make_library(FILES), "-o", tmp_path / "out.db", "--strict")
     assert (code, out) == (1, "")
     assert "Not built: 1 problems, and strict mode allows none." in err
     assert not (tmp_path / "out.db").exists()
 
 
-def test_build_as_json_holds_report_and_diagnostics(run: Run, make_library: MakeLibrary, tmp_path: Path) -> None:
-    _, out, _ = run("build", make_library(FILES), "-o", tmp_path / "out.db", "--json")
+def test_build_as_json_holds_report_and_diagnostics(invoke: Invoke, make_library: MakeLibrary, tmp_path: Path) -> None:
+    _, out, _ = invoke("build", make_library(FILES), "-o", tmp_path / "out.db", "--json")
     report = json.loads(out)
     assert (report["fragments"], report["scenarios"], report["rejected"]) == (3, 2, 0)
     assert [diagnostic["code"] for diagnostic in report["diagnostics"]] == ["null-list"]
@@ -94,61 +77,61 @@ def test_build_as_json_holds_report_and_diagnostics(run: Run, make_library: Make
 
 @pytest.mark.parametrize(("options", "code"), [([], 0), (["--strict"], 1)])
 def test_lint_fails_on_warnings_only_where_asked(
-    run: Run, make_library: MakeLibrary, options: list[str], code: int
+    invoke: Invoke, make_library: MakeLibrary, options: list[str], code: int
 ) -> None:
-    assert run("lint", make_library(FILES), *options)[0] == code
+    assert invoke("lint", make_library(FILES), *options)[0] == code
 
 
-def test_lint_fails_where_something_would_be_left_out(run: Run, make_library: MakeLibrary) -> None:
-    code, out, _ = run("lint", make_library({**FILES, "agents/bad.md": b"caf\xe9"}))
+def test_lint_fails_where_something_would_be_left_out(invoke: Invoke, make_library: MakeLibrary) -> None:
+    code, out, _ = invoke("lint", make_library({**FILES, "agents/bad.md": b"caf\xe9"}))
     assert code == 1
     assert "agents/bad.md:1: error: byte 0xe9 is not UTF-8 [encoding]" in out
 
 
-def test_search_prints_the_answer_in_the_mode_asked_for(run: Run, index: Path) -> None:
-    code, out, err = run("search", "retry", "calls", "--db", index, "--mode", "index")
+def test_search_prints_the_answer_in_the_mode_asked_for(invoke: Invoke, index: Path) -> None:
+    code, out, err = invoke("search", "retry", "calls", "--db", index, "--mode", "index")
     assert (code, err) == (0, "")
     assert re.search(r"^\d\. orchestr8://skills/retry ~\d+$", out, re.MULTILINE)
 
 
-def test_search_filters_by_category_and_tag(run: Run, index: Path) -> None:
-    _, out, _ = run("search", "retry", "--db", index, "-c", "skills", "-t", "HTTP", "--json")
+def test_search_filters_by_category_and_tag(invoke: Invoke, index: Path) -> None:
+    _, out, _ = invoke("search", "retry", "--db", index, "-c", "skills", "-t", "HTTP", "--json")
     assert [match["uri"] for match in json.loads(out)["matches"]] == ["orchestr8://skills/retry"]
 
 
-def test_search_says_when_nothing_fits_and_that_is_no_failure(run: Run, index: Path) -> None:
-    code, out, _ = run("search", "zxqv plugh", "--db", index, "--category", "agent")
+def test_search_says_when_nothing_fits_and_that_is_no_failure(invoke: Invoke, index: Path) -> None:
+    code, out, _ = invoke("search", "zxqv plugh", "--db", index, "--category", "agent")
     assert code == 0
     assert out.startswith("Nothing fits 'zxqv plugh' within agent; not covered: zxqv, plugh")
 
 
 @pytest.mark.parametrize("mode", ["index", "catalog", "full"])
-def test_search_says_when_what_it_found_covers_too_little(run: Run, larger: Path, mode: str) -> None:
+def test_search_says_when_what_it_found_covers_too_little(invoke: Invoke, larger: Path, mode: str) -> None:
     query = "retry cobol fortran pascal haskell erlang prolog"
-    code, out, err = run("search", query, "--db", larger, "--mode", mode)
+    code, out, err = invoke("search", query, "--db", larger, "--mode", mode)
     assert (code, err) == (0, "")
     assert out.startswith(f"Nothing fits '{query}'; not covered: cobol, fortran, pascal, haskell, erlang, prolog")
     assert out.count("\n") == 2
     assert "\nClosest, but weak (" in out
-    value = json.loads(run("search", query, "--db", larger, "--mode", mode, "--json")[1])
+    value = json.loads(invoke("search", query, "--db", larger, "--mode", mode, "--json")[1])
     assert (value["confident"], value["matches"]) == (False, [])
     names = ("again", "breaker", "retry")
     assert sorted(match["uri"] for match in value["closest"]) == [f"orchestr8://skills/{name}" for name in names]
-    classic = json.loads(run("search", query, "--db", larger, "--ranker", "classic", "--json")[1])
+    classic = json.loads(invoke("search", query, "--db", larger, "--ranker", "classic", "--json")[1])
     assert (classic["confident"], classic["closest"]) == (True, [])
     assert classic["matches"] != []
 
 
-def test_search_explains_each_score_on_request(run: Run, larger: Path) -> None:
+def test_search_explains_each_score_on_request(invoke: Invoke, larger: Path) -> None:
     query = ["search", "retry flaky calls", "--db", larger]
-    _, out, _ = run(*query, "--explain")
+    _, out, _ = invoke(*query, "--explain")
     whys = re.findall(r"^   why: (.*)$", out, re.MULTILINE)
     scores = re.findall(r"^\d+\. \S+ · (\S+) · ", out, re.MULTILINE)
     assert len(whys) == len(scores) > 1
     for why, score in zip(whys, scores, strict=True):
         assert sum(float(part.split(" ")[0]) for part in why.split(" + ")) == pytest.approx(float(score))
-    assert "why: " not in run(*query)[1]
-    matches = json.loads(run(*query, "--explain", "--json")[1])["matches"]
+    assert "why: " not in invoke(*query)[1]
+    matches = json.loads(invoke(*query, "--explain", "--json")[1])["matches"]
     assert [match["score"] for match in matches] == [float(score) for score in scores]
     assert [len(match["parts"]) for match in matches] == [why.count(" + ") + 1 for why in whys]
 
@@ -160,10 +143,10 @@ def test_search_explains_each_score_on_request(run: Run, larger: Path) -> None:
     [("retry", "quick"), ("retry flaky calls", "index"), ('it\'s a "retry" -- of calls; drop table', "index")],
 )
 def test_printed_sql_gives_the_same_answer_in_the_sqlite_shell(
-    run: Run, larger: Path, ranker: str, query: str, tier: str
+    invoke: Invoke, larger: Path, ranker: str, query: str, tier: str
 ) -> None:
-    _, sql, _ = run("search", query, "--db", larger, "--ranker", ranker, "--sql")
-    _, answer, _ = run("search", query, "--db", larger, "--ranker", ranker, "--json")
+    _, sql, _ = invoke("search", query, "--db", larger, "--ranker", ranker, "--sql")
+    _, answer, _ = invoke("search", query, "--db", larger, "--ranker", ranker, "--json")
     done = subprocess.run(
         [shutil.which("sqlite3") or "", "-readonly", larger], input=sql, capture_output=True, text=True, check=True
     )
@@ -174,14 +157,14 @@ def test_printed_sql_gives_the_same_answer_in_the_sqlite_shell(
     assert [(row[1], float(row[6])) for row in printed] == [(m["uri"], m["score"]) for m in result["matches"]]
 
 
-def test_printed_sql_of_a_fuzzy_answer_says_that_its_rows_are_weighed_afterwards(run: Run, index: Path) -> None:
-    assert run("search", "jitte", "--db", index, "--sql", "--ranker", "classic")[1].startswith(
+def test_printed_sql_of_a_fuzzy_answer_says_that_its_rows_are_weighed_afterwards(invoke: Invoke, index: Path) -> None:
+    assert invoke("search", "jitte", "--db", index, "--sql", "--ranker", "classic")[1].startswith(
         "-- tier: fuzzy; the rows are weighed in Python"
     )
 
 
-def test_load_prints_the_body_and_its_neighbours(run: Run, index: Path) -> None:
-    _, out, _ = run("load", "orchestr8://skills/retry", "--db", index, "--related")
+def test_load_prints_the_body_and_its_neighbours(invoke: Invoke, index: Path) -> None:
+    _, out, _ = invoke("load", "orchestr8://skills/retry", "--db", index, "--related")
     assert out == "# Retrying\n\nWait longer each time.\n\nRelated: orchestr8://skills/breaker\n"
 
 
@@ -199,26 +182,26 @@ def test_load_prints_the_body_and_its_neighbours(run: Run, index: Path) -> None:
         (["export", "--format", "xml"], "--format must be json, not 'xml'."),
     ],
 )
-def test_wrong_call_is_one_sentence_and_code_2(run: Run, index: Path, arguments: list[str], advice: str) -> None:
-    code, out, err = run(*arguments, "--db", index)
+def test_wrong_call_is_one_sentence_and_code_2(invoke: Invoke, index: Path, arguments: list[str], advice: str) -> None:
+    code, out, err = invoke(*arguments, "--db", index)
     assert (code, out) == (2, "")
     assert err.startswith(advice)
     assert err.count("\n") == 1
 
 
-def test_file_that_cannot_be_written_is_one_sentence(run: Run, index: Path, tmp_path: Path) -> None:
+def test_file_that_cannot_be_written_is_one_sentence(invoke: Invoke, index: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("x", encoding="utf-8")
-    code, _, err = run("export", "--db", index, "-o", tmp_path / "taken")
+    code, _, err = invoke("export", "--db", index, "-o", tmp_path / "taken")
     assert (code, err.count("\n")) == (1, 1)
     assert "taken cannot be used: File exists." in err
 
 
-def test_unknown_option_is_a_usage_error(run: Run) -> None:
-    assert run("search", "x", "--colour")[0] == 2
+def test_unknown_option_is_a_usage_error(invoke: Invoke) -> None:
+    assert invoke("search", "x", "--colour")[0] == 2
 
 
-def test_missing_index_is_one_sentence_and_code_1(run: Run, tmp_path: Path) -> None:
-    code, _, err = run("search", "x", "--db", tmp_path / "none.db")
+def test_missing_index_is_one_sentence_and_code_1(invoke: Invoke, tmp_path: Path) -> None:
+    code, _, err = invoke("search", "x", "--db", tmp_path / "none.db")
     assert code == 1
     assert (
         err
@@ -226,12 +209,12 @@ def test_missing_index_is_one_sentence_and_code_1(run: Run, tmp_path: Path) -> N
     )
 
 
-def test_sql_prints_tab_separated_rows_in_a_pipe_and_json_on_request(run: Run, index: Path) -> None:
+def test_sql_prints_tab_separated_rows_in_a_pipe_and_json_on_request(invoke: Invoke, index: Path) -> None:
     query = "SELECT uri, tags FROM fragment_detail WHERE category = 'skill' ORDER BY uri"
-    assert run("sql", query, "--db", index)[1] == (
+    assert invoke("sql", query, "--db", index)[1] == (
         "uri\ttags\norchestr8://skills/breaker\tretry\norchestr8://skills/retry\tretry, http\n"
     )
-    assert json.loads(run("sql", query, "--db", index, "--json")[1])[1]["tags"] == "retry, http"
+    assert json.loads(invoke("sql", query, "--db", index, "--json")[1])[1]["tags"] == "retry, http"
 
 
 @pytest.mark.parametrize(
@@ -247,43 +230,43 @@ def test_sql_prints_tab_separated_rows_in_a_pipe_and_json_on_request(run: Run, i
     ],
 )
 def test_sql_runs_nothing_but_reading(
-    run: Run, index: Path, statement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    invoke: Invoke, index: Path, statement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    code, _, err = run("sql", statement, "--db", index)
+    code, _, err = invoke("sql", statement, "--db", index)
     assert code == 2
     assert err.startswith("SQLite says: ")
     assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
-def test_sql_can_search_the_full_text(run: Run, index: Path) -> None:
+def test_sql_can_search_the_full_text(invoke: Invoke, index: Path) -> None:
     query = "SELECT count(*) AS n FROM fragment_text WHERE fragment_text MATCH '\"retry\"'"
-    assert run("sql", query, "--db", index)[1] == "n\n2\n"
+    assert invoke("sql", query, "--db", index)[1] == "n\n2\n"
 
 
-def test_stats_shows_totals_and_categories(run: Run, index: Path) -> None:
-    _, out, _ = run("stats", "--db", index)
+def test_stats_shows_totals_and_categories(invoke: Invoke, index: Path) -> None:
+    _, out, _ = invoke("stats", "--db", index)
     assert "3 fragments (~" in out
     assert "warning\tnull-list\t1" in out
-    totals = json.loads(run("stats", "--db", index, "--json")[1])
+    totals = json.loads(invoke("stats", "--db", index, "--json")[1])
     assert [(row["category"], row["fragments"]) for row in totals["categories"]] == [("agent", 1), ("skill", 2)]
 
 
 def test_path_is_that_of_the_index_in_use(
-    run: Run, index: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    invoke: Invoke, index: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert run("path", "--db", index)[1] == f"{index}\n"
+    assert invoke("path", "--db", index)[1] == f"{index}\n"
     monkeypatch.setenv("ORCHESTR8_DB", str(index))
-    assert run("path")[1] == f"{index}\n"
+    assert invoke("path")[1] == f"{index}\n"
     monkeypatch.delenv("ORCHESTR8_DB")
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("ORCHESTR8_DB=index.db\n", encoding="utf-8")
-    assert run("path")[1] == f"{index}\n"
+    assert invoke("path")[1] == f"{index}\n"
 
 
-def test_export_writes_three_files_and_names_them(run: Run, index: Path, tmp_path: Path) -> None:
-    _, out, _ = run("export", "--db", index, "--format", "json", "-o", tmp_path / "out")
+def test_export_writes_three_files_and_names_them(invoke: Invoke, index: Path, tmp_path: Path) -> None:
+    _, out, _ = invoke("export", "--db", index, "--format", "json", "-o", tmp_path / "out")
     assert [Path(line).name for line in out.splitlines()] == [
         "usewhen-index.json",
         "keyword-index.json",
@@ -291,9 +274,11 @@ def test_export_writes_three_files_and_names_them(run: Run, index: Path, tmp_pat
     ]
 
 
-def test_search_answers_from_the_bundled_index_without_any_setting(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_answers_from_the_bundled_index_without_any_setting(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("ORCHESTR8_DB", raising=False)
-    code, out, _ = run("search", "jwt refresh tokens", "--mode", "index")
+    code, out, _ = invoke("search", "jwt refresh tokens", "--mode", "index")
     assert code == 0
     assert "orchestr8://skills/security-authentication-jwt" in out
 
@@ -301,8 +286,8 @@ def test_search_answers_from_the_bundled_index_without_any_setting(run: Run, mon
 @pytest.mark.parametrize(
     "command", ["build", "serve", "search", "load", "sql", "stats", "lint", "eval", "path", "export"]
 )
-def test_every_command_shows_an_example_in_its_help(run: Run, command: str) -> None:
-    _, out, _ = run(command, "--help")
+def test_every_command_shows_an_example_in_its_help(invoke: Invoke, command: str) -> None:
+    _, out, _ = invoke(command, "--help")
     assert "Example: " in out
 
 
@@ -319,9 +304,9 @@ def test_search_imports_neither_the_sdk_nor_the_build_side(index: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_database_can_be_read_while_another_program_holds_it_open(run: Run, index: Path) -> None:
+def test_database_can_be_read_while_another_program_holds_it_open(invoke: Invoke, index: Path) -> None:
     connection = sqlite3.connect(index)
     connection.execute("BEGIN")
     connection.execute("SELECT * FROM fragment").fetchall()
-    assert run("search", "retry", "--db", index)[0] == 0
+    assert invoke("search", "retry", "--db", index)[0] == 0
     connection.close()
