@@ -17,6 +17,7 @@ import sqlite_utils
 from orchestr8_sqlite.builder import FAST_WRITES, FEWEST_MEASURED, fill_index, least_coverage, write_answers
 from orchestr8_sqlite.content import Fragment, Library
 from orchestr8_sqlite.evidence import Numbered, write_average_lengths, write_synonyms
+from orchestr8_sqlite.fragment_rows import ScenarioIds, fragment_scenarios, indexed_texts, write_fragments
 from orchestr8_sqlite.integrity import check_counts, check_links
 from orchestr8_sqlite.reweighing import Reweighing
 from orchestr8_sqlite.vocabulary import (
@@ -28,12 +29,8 @@ from orchestr8_sqlite.vocabulary import (
 )
 from orchestr8_sqlite.wordlists import Synonym
 from orchestr8_sqlite.writer import (
-    ScenarioIds,
-    fragment_scenarios,
-    indexed_texts,
     source_outcomes,
     write_diagnostics,
-    write_fragments,
     write_meta,
     write_prompts,
     write_queries,

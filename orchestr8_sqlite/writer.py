@@ -1,7 +1,6 @@
-"""Records → rows of a new database. The only module that writes an index."""
+"""A library → the rows of a new database, those of its fragments by `fragment_rows`."""
 
 import hashlib
-import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -9,25 +8,17 @@ from importlib.resources import files
 import sqlite_utils
 
 from orchestr8_sqlite import __version__
-from orchestr8_sqlite.content import Fragment, Library, SourceFile
-from orchestr8_sqlite.evidence import Evidence, Numbered, write_evidence
-from orchestr8_sqlite.keywords import index_text
+from orchestr8_sqlite.content import Library, SourceFile
+from orchestr8_sqlite.evidence import Evidence, write_evidence
+from orchestr8_sqlite.fragment_rows import fragment_scenarios, json_text, write_fragments
 from orchestr8_sqlite.model import Candidate, Ranker
-from orchestr8_sqlite.uris import fragment_uri
-from orchestr8_sqlite.vocabulary import scenario_ids, write_vocabulary
+from orchestr8_sqlite.vocabulary import write_vocabulary
 
 SCHEMA_VERSION = "2.1.0"
-INSERT_TEXT = """
-INSERT INTO fragment_text (rowid, name, title, tags, capabilities, scenarios, description, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-"""
 INSERT_QUICK = """
 INSERT INTO quick_lookup
 VALUES (?, ?, ?, ?, ?, (SELECT id FROM scenario WHERE fragment_id = ? AND text = ?), ?)
 """
-
-ScenarioIds = Mapping[tuple[str, str], str]
-"""(fragment id, text) of a scenario → its id."""
 
 
 def create_schema(connection: sqlite3.Connection) -> None:
@@ -51,45 +42,15 @@ def write_library(
     numbered = [(number * spacing, fragment) for number, fragment in enumerate(library.fragments, start=1)]
     numbers = {fragment.id: number for number, fragment in numbered}
     sources = _write_sources(db, library)
-    _write_fragments(db, numbered, sources)
-    _write_skills(db, numbered, sources)
-    write_prompts(db, library, sources)
-    write_vocabulary(connection, numbered, _write_scenarios(db, numbered, fragment_scenarios(library.fragments)))
-    _write_references(db, numbered, numbers)
-    write_queries(db, library, numbers)
-    _write_full_text(connection, numbered)
+    scenarios = write_fragments(db, numbered, numbers, sources, fragment_scenarios(library.fragments))
     connection.execute("INSERT INTO fragment_text (fragment_text) VALUES ('optimize')")
+    write_vocabulary(connection, numbered, scenarios)
+    write_prompts(db, library, sources)
+    write_queries(db, library, numbers)
     evidence = write_evidence(connection, numbered)
     write_diagnostics(db, library)
     write_meta(db, library, settings)
     return evidence
-
-
-def write_fragments(
-    db: sqlite_utils.Database,
-    numbered: Numbered,
-    numbers: Mapping[str, int],
-    sources: Mapping[tuple[str, str], int],
-    scenarios: ScenarioIds,
-) -> list[tuple[int, int, str]]:
-    """Write the rows that belong to the fragments *numbered* each by itself, behind those of other fragments.
-
-    These are all but keywords, evidence and quick lookups.
-
-    Args:
-        numbers: The number of every fragment of the library by its id.
-        sources: Root and path of every file of the library, and its row.
-        scenarios: The ids of all scenarios of the library.
-
-    Returns:
-        (scenario row, fragment number, text) of each scenario.
-    """
-    _write_fragments(db, numbered, sources)
-    _write_skills(db, numbered, sources)
-    _write_references(db, numbered, numbers)
-    _write_full_text(db.conn, numbered)
-    taken = db.execute("SELECT coalesce(max(id), 0) FROM scenario").fetchone()[0]
-    return _write_scenarios(db, numbered, scenarios, taken)
 
 
 def write_quick_lookups(
@@ -140,58 +101,6 @@ def _write_sources(db: sqlite_utils.Database, library: Library) -> dict[tuple[st
     return {(source.root, source.path): number for number, (source, _) in enumerate(ordered, start=1)}
 
 
-def _write_fragments(db: sqlite_utils.Database, numbered: Numbered, sources: Mapping[tuple[str, str], int]) -> None:
-    db.table("fragment").insert_all(
-        {
-            "id": number,
-            "uri": fragment_uri(f.id),
-            "category": f.category,
-            "name": f.name,
-            "path": f.id,
-            "title": f.title,
-            "description": f.description,
-            "version": f.version,
-            "size": len(f.body.encode()),
-            "token_estimate": f.token_estimate,
-            "author_tokens": f.author_tokens,
-            "metadata": _json(f.metadata),
-            "source_id": sources[f.source.root, f.source.path],
-        }
-        for number, f in numbered
-    )
-    db.table("fragment_body").insert_all({"fragment_id": n, "body": f.body} for n, f in numbered)
-    db.table("tag").insert_all(
-        {"fragment_id": n, "tag": tag, "ordinal": i} for n, f in numbered for i, tag in enumerate(f.tags)
-    )
-    db.table("capability").insert_all(
-        {"fragment_id": n, "ordinal": i, "text": text} for n, f in numbered for i, text in enumerate(f.capabilities)
-    )
-
-
-def _write_skills(db: sqlite_utils.Database, numbered: Numbered, sources: Mapping[tuple[str, str], int]) -> None:
-    db.table("skill").insert_all(
-        {
-            "fragment_id": number,
-            "path": fragment.skill.path,
-            "frontmatter": json.dumps(fragment.skill.frontmatter, ensure_ascii=False),
-        }
-        for number, fragment in numbered
-        if fragment.skill is not None
-    )
-    db.table("skill_file").insert_all(
-        {
-            "fragment_id": number,
-            "path": file.path,
-            "size": len(file.content),
-            "sha256": file.sha256,
-            "content": file.content,
-            "source_id": sources[file.source.root, file.source.path],
-        }
-        for number, fragment in numbered
-        for file in fragment.skill_files
-    )
-
-
 def write_prompts(db: sqlite_utils.Database, library: Library, sources: Mapping[tuple[str, str], int]) -> None:
     """Write the prompts with their arguments, numbered by name."""
     numbered = list(enumerate(library.prompts, start=1))
@@ -205,7 +114,7 @@ def write_prompts(db: sqlite_utils.Database, library: Library, sources: Mapping[
             "category": p.category,
             "body": p.body,
             "token_estimate": p.token_estimate,
-            "metadata": _json(p.metadata),
+            "metadata": json_text(p.metadata),
             "source_id": sources[p.source.root, p.source.path],
         }
         for n, p in numbered
@@ -217,44 +126,6 @@ def write_prompts(db: sqlite_utils.Database, library: Library, sources: Mapping[
     )
 
 
-def fragment_scenarios(fragments: Sequence[Fragment]) -> ScenarioIds:
-    """Return the id of each scenario of a library by (fragment id, text).
-
-    Raises:
-        BuildError: Two could not be told apart by their hash.
-    """
-    owned = [(fragment.id, text) for fragment in fragments for text in fragment.use_when]
-    return dict(zip(owned, scenario_ids(owned), strict=True))
-
-
-def _write_scenarios(
-    db: sqlite_utils.Database, numbered: Numbered, ids: ScenarioIds, taken: int = 0
-) -> list[tuple[int, int, str]]:
-    """Write the scenarios behind row *taken* and return (scenario row, fragment number, text) of each."""
-    owned = [(number, f.id, i, text) for number, f in numbered for i, text in enumerate(f.use_when)]
-    rows = list(enumerate(owned, start=taken + 1))
-    db.table("scenario").insert_all(
-        {"id": row, "scenario_id": ids[id_, text], "fragment_id": number, "ordinal": ordinal, "text": text}
-        for row, (number, id_, ordinal, text) in rows
-    )
-    return [(row, number, text) for row, (number, _, _, text) in rows]
-
-
-def _write_references(db: sqlite_utils.Database, numbered: Numbered, numbers: Mapping[str, int]) -> None:
-    db.table("reference").insert_all(
-        {
-            "fragment_id": number,
-            "ordinal": ordinal,
-            "target": reference.target,
-            "target_id": numbers.get(reference.target),
-            "kind": reference.kind,
-            "line": reference.line,
-        }
-        for number, fragment in numbered
-        for ordinal, reference in enumerate(fragment.references)
-    )
-
-
 def write_queries(db: sqlite_utils.Database, library: Library, numbers: Mapping[str, int]) -> None:
     """Write the requests of the library with the numbers of the fragments that answer them."""
     numbered = list(enumerate(library.queries, start=1))
@@ -262,17 +133,6 @@ def write_queries(db: sqlite_utils.Database, library: Library, numbers: Mapping[
     db.table("library_answer").insert_all(
         {"query_id": n, "fragment_id": row} for n, q in numbered for row in sorted({numbers[id_] for id_ in q.answers})
     )
-
-
-def _write_full_text(connection: sqlite3.Connection, numbered: Numbered) -> None:
-    connection.executemany(INSERT_TEXT, ((number, *indexed_texts(fragment)) for number, fragment in numbered))
-
-
-def indexed_texts(fragment: Fragment) -> tuple[str, ...]:
-    """Return the columns of `fragment_text` for a fragment."""
-    lists = ("\n".join(lines) for lines in (fragment.tags, fragment.capabilities, fragment.use_when))
-    texts = (fragment.name, fragment.title, *lists, fragment.description, fragment.body)
-    return tuple(index_text(text) for text in texts)
 
 
 def write_diagnostics(db: sqlite_utils.Database, library: Library) -> None:
@@ -306,10 +166,6 @@ def write_meta(db: sqlite_utils.Database, library: Library, settings: Mapping[st
         **{f"{name}s": db.table(name).count for name in ("scenario", "keyword", "diagnostic")},
         **settings,
     }
-    generation.update(_json(values).encode())
+    generation.update(json_text(values).encode())
     values["generation"] = generation.hexdigest()[:16]
     db.table("meta").insert_all({"key": key, "value": str(value)} for key, value in sorted(values.items()))
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=dict)
