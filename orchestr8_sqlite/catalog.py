@@ -8,11 +8,10 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.model import PromptArgument
@@ -61,8 +60,7 @@ ANY_SKILL = "SELECT 1 FROM skill_file LIMIT 1"
 TAGS_BY_USE = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMIT :limit"
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentRow:
+class FragmentRow(NamedTuple):
     """What a listing needs to know of a fragment; `size` is in bytes, `mtime_ns` of its source file."""
 
     id: int
@@ -76,8 +74,7 @@ class FragmentRow:
     mtime_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class PromptRow:
+class PromptRow(NamedTuple):
     """A prompt with its template text."""
 
     id: int
