@@ -50,9 +50,10 @@ format: $(VENV)/dev.stamp ## Format the code and apply safe fixes
 docs: $(VENV)/dev.stamp $(BUNDLED) ## Write the output of the commands in README.md anew
 	$(BIN)/python tests/docs_output.py
 
-bench: $(VENV)/dev.stamp $(BUNDLED) ## Measure start-up and warm requests against their floors
+bench: $(VENV)/dev.stamp $(BUNDLED) ## Measure start-up, warm requests and hot reload against their bounds
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/warm.py
+	$(BIN)/python bench/reload.py
 
 eval: $(VENV)/dev.stamp ## Measure the ranking on judged queries and renew docs/ranking.md; needs ../shared
 	$(BIN)/python bench/ranking.py

@@ -80,7 +80,8 @@ def read_server_settings(
         watch: Whether to build again when they change; by default unless ORCHESTR8_ENV is production.
 
     Raises:
-        SettingsError: A value cannot be used, or there is nothing to watch.
+        SettingsError: A value cannot be used, there is nothing to watch, or a folder is missing and no index is there
+            that was built from it before.
     """
     values = environment()
     named = [Path(part) for part in values.get("ORCHESTR8_ROOTS", "").split(os.pathsep) if part]
@@ -90,6 +91,9 @@ def read_server_settings(
     base = read_settings(database)
     if chosen and database is None and "ORCHESTR8_DB" not in values:
         base = replace(base, database=index_of(chosen))
+    missing = next((root for root in chosen if not root.is_dir()), None)
+    if missing and not base.database.exists():
+        raise SettingsError(f"{missing} is no folder: name those of the library with --root or ORCHESTR8_ROOTS.")
     production = _choice("ORCHESTR8_ENV", values.get("ORCHESTR8_ENV", "development"), ENVIRONMENTS) == "production"
     form = _choice("LOG_FORMAT", log_format or values.get("LOG_FORMAT", "text"), LOG_FORMATS)
     return ServerSettings(base, form, chosen, bool(chosen) and (not production if watch is None else watch))

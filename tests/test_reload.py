@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from listening import needs_proc, processes
 from support import MakeLibrary, markdown, rows, write_files
 
 from orchestr8_sqlite.errors import BuildError
@@ -52,22 +53,6 @@ def follow(root: Path, index: Path, scene: Scene) -> None:
             await asyncio.wait_for(followed.task, PATIENCE)
 
     asyncio.run(play())
-
-
-def processes(index: Path) -> list[int]:
-    """Return the processes that were started to build *index*."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (folder / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if str(index).encode() in command:
-            found.append(int(folder.name))
-    return found
-
-
-needs_proc = pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc")
 
 
 @pytest.mark.slow

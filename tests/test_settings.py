@@ -96,3 +96,11 @@ def test_each_set_of_roots_has_an_index_of_its_own(folder: Path) -> None:
     one, two = folder / "one", folder / "two"
     assert index_of([one, two]) == index_of([folder / "two" / ".." / "one", two])
     assert len({index_of([one, two]), index_of([two, one]), index_of([one])}) == 3
+
+
+def test_folder_that_is_missing_is_refused_unless_it_was_indexed_before(folder: Path) -> None:
+    with pytest.raises(SettingsError, match="none is no folder: name those of the library with --root"):
+        read_server_settings(roots=[Path("one"), Path("none")])
+    indexed = folder / "mine.db"
+    indexed.touch()
+    assert read_server_settings(indexed, [Path("none")]).roots == (Path("none"),)

@@ -64,8 +64,8 @@ async def watch_library(
     """
     try:
         process = await _start(roots, index, "--watch", "--json")
-    except OSError as problem:
-        logger.error("changes are not followed", extra={"reason": problem.strerror})  # noqa: TRY400 - no bug of ours
+    except BuildError as problem:
+        logger.error("changes are not followed", extra={"reason": str(problem)})  # noqa: TRY400 - no bug of ours
         first_build.set()
         return
     following = [
@@ -89,17 +89,29 @@ async def watch_library(
 
 
 async def _start(roots: Sequence[Path], index: Path, *options: str) -> Process:
-    """Start the command `build`, with no way to the terminal and to the client's pipes."""
-    index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Start the command `build`, with no way to the terminal and to the client's pipes.
+
+    Raises:
+        BuildError: There is no place for the index, or the command cannot be started.
+    """
+    try:
+        index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise BuildError(
+            f"The folder {index.parent} cannot be made: {problem.strerror}; name another place for the index by --db."
+        ) from problem
     folders = (str(root.resolve()) for root in roots)
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "orchestr8_sqlite", "build", *folders, "-o", str(index), *options),
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=PIPE,
-        limit=MAX_LINE,
-        start_new_session=True,
-    )
+    try:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "orchestr8_sqlite", "build", *folders, "-o", str(index), *options),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            limit=MAX_LINE,
+            start_new_session=True,
+        )
+    except OSError as problem:
+        raise BuildError(f"{sys.executable} cannot be started to build the index: {problem.strerror}.") from problem
 
 
 async def _follow(process: Process, on_built: OnBuilt, first_build: asyncio.Event) -> None:
