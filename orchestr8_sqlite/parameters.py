@@ -79,7 +79,7 @@ def _query(value: object) -> str:
     if value is None:
         raise RequestError("The parameter 'query' is missing: say in a few words what you need.")
     if not isinstance(value, str):
-        raise RequestError(f"'query' must be text, not {type(value).__name__}.")
+        raise RequestError(f"'query' must be text, not {_shown(value)}.")
     query = " ".join(value.replace("\0", " ").split())
     if not query:
         raise RequestError("The parameter 'query' is empty: say in a few words what you need.")

@@ -22,11 +22,12 @@ from orchestr8_sqlite.mediatypes import as_text, served_type
 from orchestr8_sqlite.memory import Memory
 from orchestr8_sqlite.model import SCHEME, LookupResult, MatchRequest, Mode
 from orchestr8_sqlite.prompts import fill_prompt
-from orchestr8_sqlite.render import one_line, render
+from orchestr8_sqlite.render import render
 from orchestr8_sqlite.settings import Settings
 from orchestr8_sqlite.skills import is_skill_uri, read_skill_file
 from orchestr8_sqlite.tokens import estimate_tokens
 from orchestr8_sqlite.uris import Listing, Match, Read, fragment_uri, parse_uri
+from orchestr8_sqlite.wording import counted, one_line
 
 logger = logging.getLogger(__name__)
 
@@ -160,10 +161,13 @@ class Service:
         Args:
             max_tokens: Kept over all of them: what is too long is cut at section boundaries.
             related: Add a line with the URIs of the neighbours of each fragment.
+
+        Raises:
+            RequestError: A URI is not acceptable or unknown; there is a line for each.
         """
         if not 1 <= len(uris) <= MAX_URIS:
             raise RequestError(f"Give 1 to {MAX_URIS} URIs, not {len(uris)}.")
-        documents = [Document(uri, _whole_text(uri, self.read(uri))) for uri in dict.fromkeys(uris)]
+        documents = self._documents(uris)
         links: list[Link] = []
         if related:
             neighbours = {document.uri: self._neighbours(document.uri) for document in documents}
@@ -212,6 +216,19 @@ class Service:
         prompt = find_prompt(self.catalog, name)
         return prompt, fill_prompt(prompt, values)
 
+    def _documents(self, uris: Sequence[str]) -> list[Document]:
+        """Return the text behind each of *uris*, once."""
+        documents: list[Document] = []
+        problems: list[RequestError] = []
+        for uri in dict.fromkeys(uris):
+            try:
+                documents.append(Document(uri, _whole_text(uri, self.read(uri))))
+            except RequestError as problem:
+                problems.append(problem)
+        if problems:
+            raise problems[0] if len(problems) == 1 else RequestError("\n".join(map(str, problems)))
+        return documents
+
     def _neighbours(self, uri: str) -> list[str]:
         target, catalog = None if is_skill_uri(uri) else parse_uri(uri), self.catalog
         fragment = catalog.fragment(target.id) if isinstance(target, Read) else None
@@ -236,7 +253,9 @@ def _file_answer(path: str, content: bytes) -> Answer:
 def _whole_text(uri: str, answer: Answer) -> str:
     if answer.data is None:
         return answer.text
-    return f"[{answer.mime_type}, {len(answer.data):,} bytes: no text; read {one_line(uri, 200)} as a resource]"
+    return (
+        f"[{answer.mime_type}, {counted(len(answer.data), 'byte')}: no text; read {one_line(uri, 200)} as a resource]"
+    )
 
 
 def find_prompt(catalog: Catalog, name: str) -> PromptRow:
@@ -249,9 +268,7 @@ def find_prompt(catalog: Catalog, name: str) -> PromptRow:
     if prompt is None:
         names = [known.name for known in catalog.prompts(limit=PAGE)]
         nearest = difflib.get_close_matches(name, names, n=SUGGESTIONS, cutoff=0.3) or names[:SUGGESTIONS]
-        raise UnknownResource(
-            f"There is no prompt {one_line(repr(name), 80)}. Nearest: {', '.join(nearest) or 'none'}."
-        )
+        raise UnknownResource(f"There is no prompt {one_line(name, 80)!r}. Nearest: {', '.join(nearest) or 'none'}.")
     return prompt
 
 

@@ -43,6 +43,7 @@ SELECT s.fragment_id, s.path, s.frontmatter,
   FROM skill s WHERE s.path > :after ORDER BY s.path LIMIT :limit
 """
 SKILL_BY_PATH = "SELECT fragment_id, path, frontmatter FROM skill WHERE path = :path"
+FRAGMENT_AT = "SELECT f.path FROM skill s JOIN fragment f ON f.id = s.fragment_id WHERE s.path = :path"
 SKILL_FOLLOWS = "SELECT 1 FROM skill WHERE path > :after LIMIT 1"
 MANIFESTS = """
 SELECT fragment_id, path, sha256, size FROM skill_file
@@ -167,6 +168,17 @@ def get_skill(catalog: Catalog, uri: str) -> SkillEntry:
     if not rows:
         raise UnknownResource(f"No skill is served at {skill_uri(path)}.{_hint(catalog, path)}")
     return _entries(catalog, rows)[0]
+
+
+def fragment_of(catalog: Catalog, uri: str) -> str | None:
+    """Return the id of the fragment that is the skill at *uri*, of its SKILL.md or its folder; None where none is.
+
+    Raises:
+        RequestError: The URI is not acceptable.
+    """
+    folder = parse_skill_uri(uri).removesuffix(f"/{MAIN_FILE}")
+    rows = _rows(catalog, FRAGMENT_AT, {"path": folder})
+    return str(rows[0][0]) if rows else None
 
 
 def read_directory(catalog: Catalog, uri: str, *, after: str = "", limit: int = 100) -> list[DirectoryEntry]:

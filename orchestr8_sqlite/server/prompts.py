@@ -3,10 +3,10 @@
 import mcp_types as types
 
 from orchestr8_sqlite.catalog import PromptRow
-from orchestr8_sqlite.render import one_line
 from orchestr8_sqlite.server.guard import Context, Guard, note
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
 from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.wording import one_line
 
 VERSION_KEY = "orchestr8/version"
 """Key of `_meta` under which a prompt tells its author's version."""

@@ -13,14 +13,11 @@ from pydantic import BaseModel
 
 from orchestr8_sqlite import skills
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.render import one_line
 from orchestr8_sqlite.server.guard import Context, Guard, note
-from orchestr8_sqlite.server.identity import EXTENSIONS
+from orchestr8_sqlite.server.identity import CACHE_SCOPE, EXTENSIONS
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
 from orchestr8_sqlite.service import Service
-
-CACHE_SCOPE: Literal["public"] = "public"
-"""An answer is the same for everybody who asks."""
+from orchestr8_sqlite.wording import one_line
 
 URI_LENGTH = 200
 """Characters of a URI in the log."""
