@@ -87,7 +87,9 @@ def decode_segments(path: str) -> list[str]:
     segments = [_decode(raw) for raw in path.split("/")]
     for segment in segments:
         if segment in ("", ".", "..") or any(character in segment for character in "/\\\0"):
-            raise RequestError("A URI path must not hold empty, '.' or '..' segments, back slashes or NUL.")
+            raise RequestError(
+                "A URI path must not hold empty, '.' or '..' segments, back slashes, escaped slashes or NUL."
+            )
     return segments
 
 
