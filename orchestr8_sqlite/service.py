@@ -86,20 +86,28 @@ class Service:
             CatalogError: There is no usable index at the path.
         """
         catalog: Catalog | None = getattr(self._threads, "catalog", None)
-        if catalog is not None and catalog.is_current():
-            return catalog
+        if catalog is None or not catalog.is_current():
+            catalog = self._reopened(catalog)
+        self._follow(catalog)
+        return catalog
+
+    def _reopened(self, old: Catalog | None) -> Catalog:
+        """Return the index opened for this thread in place of *old*."""
         fresh = Catalog.open(self.path)
-        if catalog is not None:
-            catalog.close()
+        if old is not None:
+            old.close()
         self._threads.catalog = fresh
         with self._lock:
-            self._catalogs = [kept for kept in self._catalogs if kept is not catalog] + [fresh]
-            replaced = self._current is not None and self._current.generation != fresh.generation
-            self._current = fresh
-        if replaced:
-            logger.info("index replaced", extra={"generation": fresh.generation})
-            self._answers.forget()
+            self._catalogs = [kept for kept in self._catalogs if kept is not old] + [fresh]
         return fresh
+
+    def _follow(self, catalog: Catalog) -> None:
+        """Take *catalog* for the index that is served now; a slower thread may just have taken an older one for it."""
+        with self._lock:
+            before, self._current = self._current, catalog
+        if before is not None and before.generation != catalog.generation:
+            logger.info("index replaced", extra={"generation": catalog.generation})
+            self._answers.forget()
 
     @property
     def generation(self) -> str:
