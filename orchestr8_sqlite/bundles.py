@@ -1,6 +1,5 @@
 """Agent Skills as tools hand them out: found by name, with the files that lie beside their SKILL.md."""
 
-import difflib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,12 +15,11 @@ from orchestr8_sqlite.render import render
 from orchestr8_sqlite.skills import MAIN_FILE, fragment_of, is_skill_uri
 from orchestr8_sqlite.tokens import compact_json, fits
 from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
-from orchestr8_sqlite.wording import counted, one_line
+from orchestr8_sqlite.wording import SUGGESTIONS, counted, nearest, one_line
 
 ALL_FILES = "*"
 DESCRIPTION_LENGTH = 160
 LISTED_FILES = 40
-SUGGESTIONS = 3
 
 SKILLS_NAMED = """
 SELECT f.path FROM fragment f
@@ -77,8 +75,8 @@ def find_bundle(catalog: Catalog, name: str) -> Bundle:
     files = _rows(catalog, FILES, id=skill.id) if skill else []
     if skill is None or not _rows(catalog, CONTENT, id=skill.id, path=MAIN_FILE):
         names = [row[0] for row in _rows(catalog, SKILL_NAMES)]
-        nearest = difflib.get_close_matches(name.strip().casefold(), names, n=SUGGESTIONS, cutoff=0.3)
-        hint = f"Nearest: {', '.join(nearest)}." if nearest else "Find one with `search_skill`."
+        alike = nearest(name.strip().casefold(), names)
+        hint = f"Nearest: {', '.join(alike)}." if alike else "Find one with `search_skill`."
         raise UnknownResource(f"There is no skill {one_line(name)!r}. {hint}")
     return Bundle(skill, paths[0], tuple((path, size) for path, size in files))
 
@@ -95,8 +93,8 @@ def documents_of(catalog: Catalog, bundle: Bundle, wanted: Sequence[str]) -> tup
     wanted = [path for path in wanted if path != MAIN_FILE]
     for path in wanted:
         if path not in known and path != ALL_FILES:
-            nearest = difflib.get_close_matches(path, known, n=SUGGESTIONS, cutoff=0.3) or known[:SUGGESTIONS]
-            hint = f"Nearest: {', '.join(nearest)}." if nearest else "It has none but SKILL.md."
+            alike = nearest(path, known) or known[:SUGGESTIONS]
+            hint = f"Nearest: {', '.join(alike)}." if alike else "It has none but SKILL.md."
             raise RequestError(f"The skill {bundle.skill.name!r} has no file {one_line(path)!r}. {hint}")
     chosen = known if ALL_FILES in wanted else sorted(set(wanted))
     texts = {path: as_text(_rows(catalog, CONTENT, id=bundle.skill.id, path=path)[0][0]) for path in chosen}

@@ -4,7 +4,6 @@ A `Service` may be used from several threads: each opens the index for itself, a
 index file is noticed at the next request.
 """
 
-import difflib
 import logging
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -27,7 +26,7 @@ from orchestr8_sqlite.settings import Settings
 from orchestr8_sqlite.skills import is_skill_uri, read_skill_file
 from orchestr8_sqlite.tokens import estimate_tokens
 from orchestr8_sqlite.uris import Listing, Match, Read, fragment_uri, parse_uri
-from orchestr8_sqlite.wording import counted, one_line
+from orchestr8_sqlite.wording import SUGGESTIONS, counted, nearest, one_line
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +35,6 @@ ANSWER_SECONDS = 15 * 60
 
 MARKDOWN = "text/markdown"
 PAGE = 500
-SUGGESTIONS = 3
 MAX_URIS = 20
 
 
@@ -275,8 +273,8 @@ def find_prompt(catalog: Catalog, name: str) -> PromptRow:
     prompt = catalog.prompt(name)
     if prompt is None:
         names = [known.name for known in catalog.prompts(limit=PAGE)]
-        nearest = difflib.get_close_matches(name, names, n=SUGGESTIONS, cutoff=0.3) or names[:SUGGESTIONS]
-        raise UnknownResource(f"There is no prompt {one_line(name, 80)!r}. Nearest: {', '.join(nearest) or 'none'}.")
+        alike = nearest(name, names) or names[:SUGGESTIONS]
+        raise UnknownResource(f"There is no prompt {one_line(name, 80)!r}. Nearest: {', '.join(alike) or 'none'}.")
     return prompt
 
 
@@ -289,7 +287,7 @@ def find_fragment(catalog: Catalog, path: str) -> FragmentRow:
     found = catalog.fragment(path)
     if found is None:
         uri = fragment_uri(path)
-        similar = difflib.get_close_matches(path, catalog.similar_paths(path), n=SUGGESTIONS, cutoff=0.3)
+        similar = nearest(path, catalog.similar_paths(path))
         hint = " Nearest: " + ", ".join(map(fragment_uri, similar)) + "." if similar else ""
         raise UnknownResource(f"There is no {one_line(uri, 200)}.{hint} Or search: {SCHEME}://match?query=….")
     return found

@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any
 from urllib.parse import quote
 
@@ -21,6 +20,7 @@ from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.mediatypes import DIRECTORY, as_text, media_type, served_type
 from orchestr8_sqlite.uris import MAX_URI_LENGTH, PATH_SAFE, decode_segments, fragment_uri
+from orchestr8_sqlite.wording import nearest
 
 SCHEME = "skill"
 MAIN_FILE = "SKILL.md"
@@ -34,7 +34,6 @@ FIRST_SCHEMA = (2, 1)
 MOST_FILES = 2000
 """Files after which a page of entries ends, so that a page of the largest skills is no hundred times the usual."""
 
-SUGGESTIONS = 3
 MOST_COMPARED = 2000
 
 SKILLS_AFTER = """
@@ -284,5 +283,5 @@ def _hint(catalog: Catalog, path: str) -> str:
         return f" It is in the library, but no Agent Skill to offer; read {fragment_uri(f'skills/{folder}')} instead."
     parameters = {"name": folder.rpartition("/")[2], "limit": MOST_COMPARED}
     paths = [row[0] for row in _rows(catalog, PATHS_NAMED, parameters) or _rows(catalog, ALL_PATHS, parameters)]
-    nearest = get_close_matches(folder, paths, n=SUGGESTIONS, cutoff=0.3)
-    return f" Nearest: {', '.join(f'{skill_uri(one)}/{MAIN_FILE}' for one in nearest)}." if nearest else ""
+    uris = [f"{skill_uri(alike)}/{MAIN_FILE}" for alike in nearest(folder, paths)]
+    return f" Nearest: {', '.join(uris)}." if uris else ""

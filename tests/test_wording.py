@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestr8_sqlite.wording import counted, one_line
+from orchestr8_sqlite.wording import counted, nearest, one_line
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,14 @@ def test_an_irregular_plural_is_given() -> None:
 )
 def test_a_text_is_put_on_one_line_and_cut_at_a_word(text: str, expected: str) -> None:
     assert one_line(text, 10) == expected
+
+
+def test_the_most_alike_come_first_and_three_at_most() -> None:
+    known = ["retrying", "retry", "retries", "retired", "cooking"]
+    assert nearest("retry", known) == ["retry", "retrying", "retries"]
+    assert nearest("zzz", known) == []
+
+
+def test_a_long_name_is_compared_by_its_beginning() -> None:
+    beginning = "a/" * 100
+    assert nearest(beginning + "b/" * 8000, [beginning, "c"]) == [beginning]

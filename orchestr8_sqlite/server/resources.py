@@ -91,7 +91,7 @@ def templates(catalog: Catalog) -> list[types.ResourceTemplate]:
                 f"Search {title}",
                 f"Search the {title}",
             ),
-            (f"{SCHEME}://{folder}/{{+name}}", category, title.capitalize(), f"By name, one of {count:,}"),
+            (f"{SCHEME}://{folder}/{{+name}}", category, title.capitalize(), f"One of {count:,}, by name"),
         ]
     return [
         types.ResourceTemplate(uri_template=uri, name=name, title=title, description=text, mime_type=MARKDOWN)
