@@ -122,5 +122,7 @@ def test_replaced_index_is_served_at_the_next_request(make_library: MakeLibrary,
     assert "- old" in receive(process)["result"]["contents"][0]["text"]
     build(make_library({"skills/new.md": "# New way\n"}), target)
     send(process, request(2, "resources/read", uri="orchestr8://skills"))
-    assert "- new" in receive(process)["result"]["contents"][0]["text"]
+    while (answer := receive(process)).get("id") != 2:
+        assert answer["method"].startswith("notifications/")
+    assert "- new" in answer["result"]["contents"][0]["text"]
     process.communicate()
