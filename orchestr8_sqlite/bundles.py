@@ -1,6 +1,5 @@
 """Agent Skills as tools hand them out: found by name, with the files that lie beside their SKILL.md."""
 
-import difflib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,15 +11,15 @@ from orchestr8_sqlite.documents import Document
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.mediatypes import as_text
 from orchestr8_sqlite.model import LookupResult
-from orchestr8_sqlite.render import one_line, render
+from orchestr8_sqlite.render import render
+from orchestr8_sqlite.skills import MAIN_FILE, fragment_of, is_skill_uri
 from orchestr8_sqlite.tokens import compact_json, fits
 from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
+from orchestr8_sqlite.wording import SUGGESTIONS, counted, nearest, one_line
 
-SKILL_FILE = "SKILL.md"
 ALL_FILES = "*"
 DESCRIPTION_LENGTH = 160
 LISTED_FILES = 40
-SUGGESTIONS = 3
 
 SKILLS_NAMED = """
 SELECT f.path FROM fragment f
@@ -55,13 +54,16 @@ class Bundle:
 
 
 def find_bundle(catalog: Catalog, name: str) -> Bundle:
-    """Return the skill that *name* means: its name, or its URI.
+    """Return the skill that *name* means: its name, or a URI of either scheme.
 
     Raises:
         UnknownResource: There is none; the sentence names the nearest.
         RequestError: Several skills have the name; the sentence lists their URIs.
     """
-    if "://" in name:
+    if is_skill_uri(name):
+        path = fragment_of(catalog, name)
+        paths = [] if path is None else [path]
+    elif "://" in name:
         target = parse_uri(name)
         paths = [target.id] if isinstance(target, Read) else []
     else:
@@ -71,10 +73,10 @@ def find_bundle(catalog: Catalog, name: str) -> Bundle:
         raise RequestError(f"{len(paths)} skills are named {one_line(name)!r}; give the URI of one: {uris}.")
     skill = catalog.fragment(paths[0]) if paths else None
     files = _rows(catalog, FILES, id=skill.id) if skill else []
-    if skill is None or not _rows(catalog, CONTENT, id=skill.id, path=SKILL_FILE):
+    if skill is None or not _rows(catalog, CONTENT, id=skill.id, path=MAIN_FILE):
         names = [row[0] for row in _rows(catalog, SKILL_NAMES)]
-        nearest = difflib.get_close_matches(name, names, n=SUGGESTIONS, cutoff=0.3)
-        hint = f"Nearest: {', '.join(nearest)}." if nearest else "Find one with `search_skill`."
+        alike = nearest(name.strip().casefold(), names)
+        hint = f"Nearest: {', '.join(alike)}." if alike else "Find one with `search_skill`."
         raise UnknownResource(f"There is no skill {one_line(name)!r}. {hint}")
     return Bundle(skill, paths[0], tuple((path, size) for path, size in files))
 
@@ -82,18 +84,21 @@ def find_bundle(catalog: Catalog, name: str) -> Bundle:
 def documents_of(catalog: Catalog, bundle: Bundle, wanted: Sequence[str]) -> tuple[list[Document], list[str]]:
     """Return a skill's instructions and the *wanted* files, in alphabetical order, and the URIs of binary ones.
 
+    Whoever wants SKILL.md has it: it holds the instructions.
+
     Raises:
         RequestError: A wanted path is not one of the skill's; the sentence names the nearest.
     """
     known = [path for path, _ in bundle.files]
+    wanted = [path for path in wanted if path != MAIN_FILE]
     for path in wanted:
         if path not in known and path != ALL_FILES:
-            nearest = difflib.get_close_matches(path, known, n=SUGGESTIONS, cutoff=0.3) or known[:SUGGESTIONS]
-            hint = f"Nearest: {', '.join(nearest)}." if nearest else "It has none but SKILL.md."
+            alike = nearest(path, known) or known[:SUGGESTIONS]
+            hint = f"Nearest: {', '.join(alike)}." if alike else "It has none but SKILL.md."
             raise RequestError(f"The skill {bundle.skill.name!r} has no file {one_line(path)!r}. {hint}")
     chosen = known if ALL_FILES in wanted else sorted(set(wanted))
     texts = {path: as_text(_rows(catalog, CONTENT, id=bundle.skill.id, path=path)[0][0]) for path in chosen}
-    documents = [Document(bundle.skill.uri, catalog.body(bundle.skill.id) + _list_of(bundle, texts))]
+    documents = [Document(bundle.skill.uri, catalog.body(bundle.skill.id), _list_of(bundle, texts))]
     documents += [Document(bundle.uri(path), text) for path, text in texts.items() if text is not None]
     return documents, [bundle.uri(path) for path, text in texts.items() if text is None]
 
@@ -132,10 +137,10 @@ def _list_of(bundle: Bundle, shown: Mapping[str, str | None]) -> str:
     """Return the lines that name the files of a skill which are not shown, none for none."""
     binary = [f"{path} is binary: read {bundle.uri(path)}" for path, text in shown.items() if text is None]
     others = [(path, size) for path, size in bundle.files if path not in shown]
-    listed = "; ".join(f"{one_line(path, 200)} ({size:,} bytes)" for path, size in others[:LISTED_FILES])
+    listed = "; ".join(f"{one_line(path, 200)} ({counted(size, 'byte')})" for path, size in others[:LISTED_FILES])
     more = f"; and {len(others) - LISTED_FILES:,} more" if len(others) > LISTED_FILES else ""
     lines = binary + ([f"Files of this skill, for `files`: {listed}{more}"] if others else [])
-    return "".join(f"\n\n{line}" for line in lines)
+    return "\n\n".join(lines)
 
 
 def _rows(catalog: Catalog, sql: str, **parameters: object) -> list[Any]:

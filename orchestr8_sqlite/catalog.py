@@ -23,6 +23,7 @@ MINIMUM_SQLITE = (3, 37, 0)
 PAGE_CACHE = "PRAGMA cache_size = -20000"
 """KiB that a connection may keep of the file: with SQLite's 2,000 a search of 2,294 fragments takes a third longer."""
 
+BUILD = "build it with: orchestr8-sqlite build ROOT -o INDEX"
 REBUILD = "build it again with: orchestr8-sqlite build ROOT -o INDEX"
 
 FRAGMENT_COLUMNS = """
@@ -107,7 +108,7 @@ class Catalog:
             identity = file_identity(path)
             db = _connect(path)
         except FileNotFoundError:
-            raise CatalogError(f"There is no index at {path}; {REBUILD}.") from None
+            raise CatalogError(f"There is no index at {path}; {BUILD}.") from None
         except (OSError, sqlite3.Error) as problem:
             raise CatalogError(f"The index {path} cannot be opened: {problem}.") from None
         try:

@@ -5,19 +5,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orchestr8_sqlite.render import one_line
-from orchestr8_sqlite.sections import cut_to_budget, fair_shares, shorten
+from orchestr8_sqlite.sections import cut_note, cut_to_budget, fair_shares, shorten
 from orchestr8_sqlite.tokens import HEADROOM, compact_json, estimate_tokens, fits, sent_tokens
+from orchestr8_sqlite.wording import counted, one_line
 
 SEPARATOR = "\n\n---\n\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text under the URI or name it was asked by."""
+    """A text under the URI or name it was asked by; `tail` are lines about it, which outlast a cut."""
 
     uri: str
-    text: str
+    body: str
+    tail: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the body, and its tail as paragraphs of their own."""
+        return f"{self.body}\n\n{self.tail}" if self.tail else self.body
 
     @property
     def head(self) -> str:
@@ -26,15 +32,18 @@ class Document:
 
     def followed_by(self, neighbours: Sequence[str]) -> "Document":
         """Return the document with a last line that names *neighbours*; itself where there are none."""
-        return replace(self, text=f"{self.text}\n\nRelated: {' '.join(neighbours)}") if neighbours else self
+        return replace(self, tail=f"Related: {' '.join(neighbours)}") if neighbours else self
 
     def cut(self, share: float) -> "Document":
-        """Return the document cut at sections to *share* tokens, with a line that says what is left out."""
+        """Return the document cut at sections to *share* tokens, with a line that says what is left out.
 
-        def note(sections: int, tokens: int) -> str:
-            return f"[cut: {sections} sections, ~{tokens} tokens left out; whole text: load {self.uri}]"
-
-        return replace(self, text=cut_to_budget(self.text, (), share, note, sent_tokens))
+        The tail is cut to at most half of them.
+        """
+        if sent_tokens(self.text) <= share:
+            return self
+        tail = shorten(self.tail, share / 2) if self.tail else ""
+        room = share - (sent_tokens(tail) + 2 if tail else 0)
+        return replace(self, body=cut_to_budget(self.body, (), room, cut_note(self.uri), sent_tokens), tail=tail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +69,8 @@ def hand_out(documents: Sequence[Document], max_tokens: int | None) -> Handout:
 
     def of_first(count: int) -> Handout:
         left_out = len(documents) - count
-        note = f"[left out: {left_out} texts; load fewer at once or raise maxTokens]" if left_out else ""
-        empty = _handout([replace(document, text="") for document in documents[:count]], note)
+        note = f"[left out: {counted(left_out, 'text')}; load fewer at once or raise maxTokens]" if left_out else ""
+        empty = _handout([replace(document, body="", tail="") for document in documents[:count]], note)
         frame = max(estimate_tokens(empty.text), estimate_tokens(compact_json(empty.content)))
         shares = fair_shares(sizes[:count], max_tokens / HEADROOM - frame)
         return _handout([d.cut(share) for d, share in zip(documents, shares, strict=False)], note)

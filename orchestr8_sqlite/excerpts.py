@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from orchestr8_sqlite.model import Candidate, LookupResult
-from orchestr8_sqlite.sections import cut_to_budget, fair_shares
+from orchestr8_sqlite.sections import cut_note, cut_to_budget, fair_shares
 from orchestr8_sqlite.tokens import sent_tokens
 
 ReadBody = Callable[[int], str]
@@ -45,11 +45,7 @@ class Excerpt:
         uri, room = self.candidate.uri, share - (self.tokens - sent_tokens(self.text))
         if room < MINIMUM_SHARE:
             return Excerpt(self.candidate, "", f"[left out: ~{self.candidate.token_estimate} tokens; load {uri}]")
-
-        def note(sections: int, tokens: int) -> str:
-            return f"[cut: {sections} sections, ~{tokens} tokens left out; whole text: load {uri}]"
-
-        return replace(self, text=cut_to_budget(self.text, keywords, room, note, sent_tokens))
+        return replace(self, text=cut_to_budget(self.text, keywords, room, cut_note(uri), sent_tokens))
 
 
 def excerpt(result: LookupResult, read_body: ReadBody, budget: float) -> list[Excerpt]:

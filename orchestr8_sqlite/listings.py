@@ -2,8 +2,8 @@
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME
-from orchestr8_sqlite.render import one_line
 from orchestr8_sqlite.tokens import estimate_tokens
+from orchestr8_sqlite.wording import counted, one_line
 
 LIST_TOKENS = 3000
 LONGEST_LIST = 500
@@ -26,7 +26,7 @@ def category_list(catalog: Catalog, category: str) -> str:
     folder = CATEGORY_FOLDERS[category]
     count = catalog.category_counts().get(category, 0)
     lines = [
-        f"# {folder}: {count:,} fragments",
+        f"# {folder}: {counted(count, 'fragment')}",
         f"Read: {SCHEME}://{folder}/<name> · search: {SCHEME}://{folder}/match?query=…",
     ]
     used = sum(map(estimate_tokens, lines))

@@ -41,7 +41,7 @@ def make_request(raw: Mapping[str, object], *, category: str | None = None) -> M
         query=_query(raw.get("query")),
         mode=mode,
         categories=tuple(dict.fromkeys(categories)),
-        tags=tuple(dict.fromkeys(fold_tag(tag) for tag in _items("tags", raw.get("tags")))),
+        tags=_tags(raw.get("tags")),
         max_results=int(read_number("maxResults", raw.get("maxResults"), DEFAULT_RESULTS[mode], 1, 100, whole=True)),
         max_tokens=int(read_number("maxTokens", raw.get("maxTokens"), 3000, 1, 200_000, whole=True)),
         min_score=read_number("minScore", raw.get("minScore"), 10, 0, 1_000_000),
@@ -79,7 +79,7 @@ def _query(value: object) -> str:
     if value is None:
         raise RequestError("The parameter 'query' is missing: say in a few words what you need.")
     if not isinstance(value, str):
-        raise RequestError(f"'query' must be text, not {type(value).__name__}.")
+        raise RequestError(f"'query' must be text, not {_shown(value)}.")
     query = " ".join(value.replace("\0", " ").split())
     if not query:
         raise RequestError("The parameter 'query' is empty: say in a few words what you need.")
@@ -88,6 +88,13 @@ def _query(value: object) -> str:
             f"'query' has {len(query):,} characters, at most {MAX_QUERY_LENGTH:,} are read; shorten it to what matters."
         )
     return query
+
+
+def _tags(value: object) -> tuple[str, ...]:
+    tags = tuple(dict.fromkeys(fold_tag(tag) for tag in _items("tags", value)))
+    if sum(map(len, tags)) > MAX_QUERY_LENGTH:
+        raise RequestError(f"'tags' may have {MAX_QUERY_LENGTH:,} characters in all; name fewer.")
+    return tags
 
 
 def _choice(name: str, value: object, kind: type[E], default: E) -> E:

@@ -15,6 +15,7 @@ from urllib.parse import quote, quote_plus
 from orchestr8_sqlite.catalog import PromptRow
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.model import SCHEME
+from orchestr8_sqlite.wording import one_line
 
 PLACEHOLDER = re.compile(r"\$ARGUMENTS\b|\$\{(?P<dollar>[\w.-]+)\}|\{\{\s*(?P<braces>[\w.-]+)\s*\}\}")
 URI = re.compile(rf"{SCHEME}://(?:\{{\{{[^}}]*\}}\}}|[^\s\"'`<>)\]])*")
@@ -27,14 +28,16 @@ def fill_prompt(prompt: PromptRow, values: Mapping[str, str]) -> str:
         RequestError: A required argument is missing or empty, or a value has no argument.
     """
     known = {argument.name for argument in prompt.arguments}
-    for argument in prompt.arguments:
-        if argument.required and not values.get(argument.name, "").strip():
-            what = f" ({argument.description})" if argument.description else ""
-            raise RequestError(f"The prompt {prompt.name!r} needs the argument {argument.name!r}{what}.")
+    needed = [a for a in prompt.arguments if a.required and not values.get(a.name, "").strip()]
+    if needed:
+        names = ", ".join(f"{a.name!r} ({a.description})" if a.description else repr(a.name) for a in needed)
+        raise RequestError(f"The prompt {prompt.name!r} needs the argument{'s' if needed[1:] else ''} {names}.")
     for name in values:
         if name not in known:
             listed = ", ".join(sorted(known)) or "none"
-            raise RequestError(f"The prompt {prompt.name!r} has no argument {name!r}; its arguments: {listed}.")
+            raise RequestError(
+                f"The prompt {prompt.name!r} has no argument {one_line(name)!r}; its arguments: {listed}."
+            )
     uris = [match.span() for match in URI.finditer(prompt.body)]
     given = [values[argument.name] for argument in prompt.arguments if values.get(argument.name)]
     first = values.get(prompt.arguments[0].name) or " ".join(given) if prompt.arguments else ""

@@ -12,6 +12,7 @@ from orchestr8_sqlite.excerpts import FRAME, Excerpt, ReadBody, excerpt, joined
 from orchestr8_sqlite.model import Candidate, LookupResult, Mode, Part
 from orchestr8_sqlite.sections import shorten
 from orchestr8_sqlite.tokens import HEADROOM, compact_json, fits
+from orchestr8_sqlite.wording import one_line
 
 Entry = dict[str, Any]
 """What an answer says of one match."""
@@ -20,7 +21,6 @@ CLOSEST = 3
 """Matches that an answer may name where nothing fits, marked as weak."""
 
 QUERY_LENGTH = 60
-ITEM_LENGTH = 90
 WORD_LENGTH = 30
 CATALOG_TAGS = 4
 MOST_BARE = 20
@@ -89,15 +89,6 @@ def _match(candidate: Candidate, result: LookupResult) -> dict[str, object]:
             for p in result.parts.get(candidate.fragment_id, ())
         ]
     return match
-
-
-def one_line(text: str, length: int = ITEM_LENGTH) -> str:
-    """Return *text* on one line, cut at a word to at most *length* characters."""
-    line = " ".join(text.split())
-    if len(line) <= length:
-        return line
-    cut = line[: length - 1]
-    return (cut.rpartition(" ")[0] or cut) + "…"
 
 
 def _index_head(result: LookupResult, shown: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.markdown import Body
 from orchestr8_sqlite.tokens import estimate_tokens, fits
+from orchestr8_sqlite.wording import counted
 
 DEEPEST_HEADING = 3
 """Headings below this level do not begin a section of their own."""
@@ -62,6 +63,15 @@ def cut_to_budget(
     left_out = [size for index, size in enumerate(sizes) if index not in kept]
     parts = [sections[index].text.rstrip() for index in sorted(kept)]
     return "\n".join([*parts, note(len(left_out), sum(left_out))])
+
+
+def cut_note(uri: str) -> Callable[[int, int], str]:
+    """Return what makes the line that says what a cut left out, and that *uri* has it."""
+
+    def note(sections: int, tokens: int) -> str:
+        return f"[cut: {counted(sections, 'section')}, ~{tokens} tokens left out; whole text: load {uri}]"
+
+    return note
 
 
 def fair_shares(sizes: Sequence[float], budget: float) -> list[float]:

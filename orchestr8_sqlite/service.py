@@ -4,7 +4,6 @@ A `Service` may be used from several threads: each opens the index for itself, a
 index file is noticed at the next request.
 """
 
-import difflib
 import logging
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -22,11 +21,12 @@ from orchestr8_sqlite.mediatypes import as_text, served_type
 from orchestr8_sqlite.memory import Memory
 from orchestr8_sqlite.model import SCHEME, LookupResult, MatchRequest, Mode
 from orchestr8_sqlite.prompts import fill_prompt
-from orchestr8_sqlite.render import one_line, render
+from orchestr8_sqlite.render import render
 from orchestr8_sqlite.settings import Settings
 from orchestr8_sqlite.skills import is_skill_uri, read_skill_file
 from orchestr8_sqlite.tokens import estimate_tokens
 from orchestr8_sqlite.uris import Listing, Match, Read, fragment_uri, parse_uri
+from orchestr8_sqlite.wording import SUGGESTIONS, counted, nearest, one_line
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,6 @@ ANSWER_SECONDS = 15 * 60
 
 MARKDOWN = "text/markdown"
 PAGE = 500
-SUGGESTIONS = 3
 MAX_URIS = 20
 
 
@@ -85,20 +84,28 @@ class Service:
             CatalogError: There is no usable index at the path.
         """
         catalog: Catalog | None = getattr(self._threads, "catalog", None)
-        if catalog is not None and catalog.is_current():
-            return catalog
+        if catalog is None or not catalog.is_current():
+            catalog = self._reopened(catalog)
+        self._follow(catalog)
+        return catalog
+
+    def _reopened(self, old: Catalog | None) -> Catalog:
+        """Return the index opened for this thread in place of *old*."""
         fresh = Catalog.open(self.path)
-        if catalog is not None:
-            catalog.close()
+        if old is not None:
+            old.close()
         self._threads.catalog = fresh
         with self._lock:
-            self._catalogs = [kept for kept in self._catalogs if kept is not catalog] + [fresh]
-            replaced = self._current is not None and self._current.generation != fresh.generation
-            self._current = fresh
-        if replaced:
-            logger.info("index replaced", extra={"generation": fresh.generation})
-            self._answers.forget()
+            self._catalogs = [kept for kept in self._catalogs if kept is not old] + [fresh]
         return fresh
+
+    def _follow(self, catalog: Catalog) -> None:
+        """Take *catalog* for the index that is served now; a slower thread may just have taken an older one for it."""
+        with self._lock:
+            before, self._current = self._current, catalog
+        if before is not None and before.generation != catalog.generation:
+            logger.info("index replaced", extra={"generation": catalog.generation})
+            self._answers.forget()
 
     @property
     def generation(self) -> str:
@@ -160,10 +167,13 @@ class Service:
         Args:
             max_tokens: Kept over all of them: what is too long is cut at section boundaries.
             related: Add a line with the URIs of the neighbours of each fragment.
+
+        Raises:
+            RequestError: A URI is not acceptable or unknown; there is a line for each.
         """
         if not 1 <= len(uris) <= MAX_URIS:
             raise RequestError(f"Give 1 to {MAX_URIS} URIs, not {len(uris)}.")
-        documents = [Document(uri, _whole_text(uri, self.read(uri))) for uri in dict.fromkeys(uris)]
+        documents = self._documents(uris)
         links: list[Link] = []
         if related:
             neighbours = {document.uri: self._neighbours(document.uri) for document in documents}
@@ -212,6 +222,19 @@ class Service:
         prompt = find_prompt(self.catalog, name)
         return prompt, fill_prompt(prompt, values)
 
+    def _documents(self, uris: Sequence[str]) -> list[Document]:
+        """Return the text behind each of *uris*, once."""
+        documents: list[Document] = []
+        problems: list[RequestError] = []
+        for uri in dict.fromkeys(uris):
+            try:
+                documents.append(Document(uri, _whole_text(uri, self.read(uri))))
+            except RequestError as problem:
+                problems.append(problem)
+        if problems:
+            raise problems[0] if len(problems) == 1 else RequestError("\n".join(map(str, problems)))
+        return documents
+
     def _neighbours(self, uri: str) -> list[str]:
         target, catalog = None if is_skill_uri(uri) else parse_uri(uri), self.catalog
         fragment = catalog.fragment(target.id) if isinstance(target, Read) else None
@@ -236,7 +259,9 @@ def _file_answer(path: str, content: bytes) -> Answer:
 def _whole_text(uri: str, answer: Answer) -> str:
     if answer.data is None:
         return answer.text
-    return f"[{answer.mime_type}, {len(answer.data):,} bytes: no text; read {one_line(uri, 200)} as a resource]"
+    return (
+        f"[{answer.mime_type}, {counted(len(answer.data), 'byte')}: no text; read {one_line(uri, 200)} as a resource]"
+    )
 
 
 def find_prompt(catalog: Catalog, name: str) -> PromptRow:
@@ -248,10 +273,8 @@ def find_prompt(catalog: Catalog, name: str) -> PromptRow:
     prompt = catalog.prompt(name)
     if prompt is None:
         names = [known.name for known in catalog.prompts(limit=PAGE)]
-        nearest = difflib.get_close_matches(name, names, n=SUGGESTIONS, cutoff=0.3) or names[:SUGGESTIONS]
-        raise UnknownResource(
-            f"There is no prompt {one_line(repr(name), 80)}. Nearest: {', '.join(nearest) or 'none'}."
-        )
+        alike = nearest(name, names) or names[:SUGGESTIONS]
+        raise UnknownResource(f"There is no prompt {one_line(name, 80)!r}. Nearest: {', '.join(alike) or 'none'}.")
     return prompt
 
 
@@ -264,7 +287,7 @@ def find_fragment(catalog: Catalog, path: str) -> FragmentRow:
     found = catalog.fragment(path)
     if found is None:
         uri = fragment_uri(path)
-        similar = difflib.get_close_matches(path, catalog.similar_paths(path), n=SUGGESTIONS, cutoff=0.3)
+        similar = nearest(path, catalog.similar_paths(path))
         hint = " Nearest: " + ", ".join(map(fragment_uri, similar)) + "." if similar else ""
         raise UnknownResource(f"There is no {one_line(uri, 200)}.{hint} Or search: {SCHEME}://match?query=….")
     return found

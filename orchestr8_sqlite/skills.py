@@ -12,7 +12,6 @@ Source: SEP-2640, stable specification of io.modelcontextprotocol/skills.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -20,6 +19,7 @@ from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.mediatypes import DIRECTORY, as_text, media_type, served_type
 from orchestr8_sqlite.uris import MAX_URI_LENGTH, PATH_SAFE, decode_segments, fragment_uri
+from orchestr8_sqlite.wording import nearest
 
 SCHEME = "skill"
 MAIN_FILE = "SKILL.md"
@@ -33,7 +33,6 @@ FIRST_SCHEMA = (2, 1)
 MOST_FILES = 2000
 """Files after which a page of entries ends, so that a page of the largest skills is no hundred times the usual."""
 
-SUGGESTIONS = 3
 MOST_COMPARED = 2000
 
 SKILLS_AFTER = """
@@ -42,6 +41,7 @@ SELECT s.fragment_id, s.path, s.frontmatter,
   FROM skill s WHERE s.path > :after ORDER BY s.path LIMIT :limit
 """
 SKILL_BY_PATH = "SELECT fragment_id, path, frontmatter FROM skill WHERE path = :path"
+FRAGMENT_AT = "SELECT f.path FROM skill s JOIN fragment f ON f.id = s.fragment_id WHERE s.path = :path"
 SKILL_FOLLOWS = "SELECT 1 FROM skill WHERE path > :after LIMIT 1"
 MANIFESTS = """
 SELECT fragment_id, path, sha256, size FROM skill_file
@@ -164,6 +164,17 @@ def get_skill(catalog: Catalog, uri: str) -> SkillEntry:
     return _entries(catalog, rows)[0]
 
 
+def fragment_of(catalog: Catalog, uri: str) -> str | None:
+    """Return the id of the fragment that is the skill at *uri*, of its SKILL.md or its folder; None where none is.
+
+    Raises:
+        RequestError: The URI is not acceptable.
+    """
+    folder = parse_skill_uri(uri).removesuffix(f"/{MAIN_FILE}")
+    rows = _rows(catalog, FRAGMENT_AT, {"path": folder})
+    return str(rows[0][0]) if rows else None
+
+
 def read_directory(catalog: Catalog, uri: str, *, after: str = "", limit: int = 100) -> list[DirectoryEntry]:
     """Return the direct children of the folder at *uri* whose name sorts after *after*, by name, at most *limit*.
 
@@ -267,5 +278,5 @@ def _hint(catalog: Catalog, path: str) -> str:
         return f" It is in the library, but no Agent Skill to offer; read {fragment_uri(f'skills/{folder}')} instead."
     parameters = {"name": folder.rpartition("/")[2], "limit": MOST_COMPARED}
     paths = [row[0] for row in _rows(catalog, PATHS_NAMED, parameters) or _rows(catalog, ALL_PATHS, parameters)]
-    nearest = get_close_matches(folder, paths, n=SUGGESTIONS, cutoff=0.3)
-    return f" Nearest: {', '.join(f'{skill_uri(one)}/{MAIN_FILE}' for one in nearest)}." if nearest else ""
+    uris = [f"{skill_uri(alike)}/{MAIN_FILE}" for alike in nearest(folder, paths)]
+    return f" Nearest: {', '.join(uris)}." if uris else ""

@@ -21,6 +21,9 @@ from orchestr8_sqlite.parameters import make_request, parse_category
 ACCEPTED = re.compile(rf"(?:@(?:[\w.:-]+:)?)?{SCHEME}:(?://)?(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 MAX_URI_LENGTH = 16_384
+MAX_SEGMENTS = 100
+"""Segments of a path: all its beginnings are looked for, so the work grows with the square of their number."""
+
 PATH_SAFE = "/-._~!$*+,;=:@"
 """Characters that stay as they are in an advertised URI; round brackets and quotes would end a Markdown link."""
 
@@ -82,12 +85,17 @@ def decode_segments(path: str) -> list[str]:
     """Return the segments of the path of a URI, its percent escapes decoded once.
 
     Raises:
-        RequestError: A segment is empty, `.` or `..`, or holds a slash, a back slash or NUL once decoded.
+        RequestError: A segment is empty, `.` or `..`, or holds a slash, a back slash or NUL once decoded;
+            or there are more than MAX_SEGMENTS.
     """
+    if path.count("/") >= MAX_SEGMENTS:
+        raise RequestError(f"A URI path may have at most {MAX_SEGMENTS} segments.")
     segments = [_decode(raw) for raw in path.split("/")]
     for segment in segments:
         if segment in ("", ".", "..") or any(character in segment for character in "/\\\0"):
-            raise RequestError("A URI path must not hold empty, '.' or '..' segments, back slashes or NUL.")
+            raise RequestError(
+                "A URI path must not hold empty, '.' or '..' segments, back slashes, escaped slashes or NUL."
+            )
     return segments
 
 

@@ -43,14 +43,33 @@ def test_bundle_has_the_files_but_its_skill_file_in_alphabetical_order(catalog: 
 
 
 @pytest.mark.parametrize(
-    "name", ["pdf", "orchestr8://skills/pdf", "@orchestr8://skill/pdf", "@o8:orchestr8://skills/pdf"]
+    "name",
+    [
+        "pdf",
+        "orchestr8://skills/pdf",
+        "@orchestr8://skill/pdf",
+        "@o8:orchestr8://skills/pdf",
+        "skill://pdf/SKILL.md",
+        "skill://pdf",
+        "@o8:skill://pdf/SKILL.md",
+    ],
 )
 def test_bundle_is_found_by_name_and_by_any_spelling_of_its_uri(catalog: Catalog, name: str) -> None:
     assert find_bundle(catalog, name).path == "skills/pdf"
 
 
 @pytest.mark.parametrize(
-    "name", ["pdff", "plain", "orchestr8://skills/plain", "orchestr8://skills", "orchestr8://", ""]
+    "name",
+    [
+        "skill://none/SKILL.md",
+        "skill://pdf/Zebra.txt",
+        "pdff",
+        "plain",
+        "orchestr8://skills/plain",
+        "orchestr8://skills",
+        "orchestr8://",
+        "",
+    ],
 )
 def test_what_is_no_agent_skill_is_unknown(catalog: Catalog, name: str) -> None:
     with pytest.raises(UnknownResource, match="There is no skill"):
@@ -60,6 +79,16 @@ def test_what_is_no_agent_skill_is_unknown(catalog: Catalog, name: str) -> None:
 def test_unknown_name_is_answered_with_the_nearest(catalog: Catalog) -> None:
     with pytest.raises(UnknownResource, match=r"There is no skill 'iner'\. Nearest: inner"):
         find_bundle(catalog, "iner")
+
+
+def test_nearest_name_is_found_in_any_case(catalog: Catalog) -> None:
+    with pytest.raises(UnknownResource, match=r"There is no skill 'INNER'\. Nearest: inner"):
+        find_bundle(catalog, "INNER")
+
+
+def test_skill_file_among_the_wanted_ones_is_the_instructions(catalog: Catalog) -> None:
+    documents, _ = documents_of(catalog, find_bundle(catalog, "pdf"), ["SKILL.md", "Zebra.txt"])
+    assert [document.uri for document in documents] == ["orchestr8://skills/pdf", "orchestr8://skills/pdf/Zebra.txt"]
 
 
 def test_wanted_files_follow_the_instructions_each_once_in_alphabetical_order(catalog: Catalog) -> None:
@@ -100,7 +129,7 @@ def test_long_list_of_files_says_how_many_more_there_are(catalog: Catalog) -> No
     assert documents[0].text.endswith("f39.txt (2 bytes); and 5 more")
 
 
-@pytest.mark.parametrize("path", ["SKILL.md", "zebra.txt", "../plain.md", "/etc/passwd", "scripts", ""])
+@pytest.mark.parametrize("path", ["skill.md", "zebra.txt", "../plain.md", "/etc/passwd", "scripts", ""])
 def test_path_that_is_not_listed_is_refused(catalog: Catalog, path: str) -> None:
     with pytest.raises(RequestError, match="has no file"):
         documents_of(catalog, find_bundle(catalog, "pdf"), [path])

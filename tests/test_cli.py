@@ -203,10 +203,7 @@ def test_unknown_option_is_a_usage_error(invoke: Invoke) -> None:
 def test_missing_index_is_one_sentence_and_code_1(invoke: Invoke, tmp_path: Path) -> None:
     code, _, err = invoke("search", "x", "--db", tmp_path / "none.db")
     assert code == 1
-    assert (
-        err
-        == f"There is no index at {tmp_path / 'none.db'}; build it again with: orchestr8-sqlite build ROOT -o INDEX.\n"
-    )
+    assert err == f"There is no index at {tmp_path / 'none.db'}; build it with: orchestr8-sqlite build ROOT -o INDEX.\n"
 
 
 def test_sql_prints_tab_separated_rows_in_a_pipe_and_json_on_request(invoke: Invoke, index: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_missing_index_is_found_with_what_to_run(tmp_path: Path) -> None:
         "index",
         Verdict.PROBLEM,
         f"There is no index at {tmp_path / 'none.db'}",
-        "build it again with: orchestr8-sqlite build ROOT -o INDEX",
+        "build it with: orchestr8-sqlite build ROOT -o INDEX",
     )
     assert {check.verdict for check in others} == {Verdict.OMITTED}
 
@@ -174,7 +174,7 @@ def test_a_server_that_does_all_right_has_no_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("faults", "found"),
     [
-        ("prints", {"stdout": "2 lines that are no messages, first b'Welcome to the server\\n'"}),
+        ("prints", {"stdout": "2 lines beside the messages, first b'Welcome to the server\\n'"}),
         ("fails", {"exit": "exit code 3"}),
         ("failing", {"search": "It broke"}),
         ("toolless", {"tools": "none are offered"}),

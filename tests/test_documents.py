@@ -79,6 +79,21 @@ def test_neighbours_are_the_last_line() -> None:
     assert SMALL.followed_by([]) == SMALL
 
 
+@pytest.mark.parametrize("budget", [120, 300])
+def test_neighbours_outlast_a_cut(budget: int) -> None:
+    line = "Related: orchestr8://skills/a orchestr8://skills/b"
+    text, content = forms([LARGE.followed_by(["orchestr8://skills/a", "orchestr8://skills/b"])], budget)
+    assert text.endswith(f"load {LARGE.uri}]\n\n{line}")
+    assert content["documents"][0]["text"] == text
+    assert estimate_tokens(as_json(content)) <= budget
+
+
+def test_one_section_left_out_is_one() -> None:
+    whole = Document("orchestr8://guides/one", "# Title\n\nShort.\n\n## Long\n\n" + "Plain words. " * 200)
+    text, _ = forms([whole], 100)
+    assert "[cut: 1 section, ~" in text
+
+
 @pytest.mark.parametrize("name", ["x\n## forged", "y" * 400])
 def test_name_above_a_text_is_one_short_line(name: str) -> None:
     head = Document(name, "text").head

@@ -145,7 +145,10 @@ initializations = st.fixed_dictionaries(
         "method": st.just("initialize"),
         "params": st.fixed_dictionaries(
             {"protocolVersion": revisions, "capabilities": capabilities, "clientInfo": implementations},
-            optional={"_meta": optional(progressToken=identifiers, vendor=json_values), "vendor": json_values},
+            optional={
+                "_meta": st.fixed_dictionaries({}, optional={"progressToken": identifiers, "vendor": json_values}),
+                "vendor": json_values,
+            },
         ),
     }
 )
@@ -258,6 +261,8 @@ def test_discover_is_answered_early(server: Server[Any]) -> None:
         line_of(with_params(INITIALIZE, capabilities=[])),
         line_of(with_params(INITIALIZE, capabilities={"roots": {"listChanged": 1}})),
         line_of(with_params(INITIALIZE, vendor=json.loads("[" * 101 + "]" * 101))),
+        line_of(with_params(INITIALIZE, _meta={"progressToken": None})),
+        line_of(with_meta(DISCOVER, progressToken=None)),
         line_of({**DISCOVER, "params": {}}),
         line_of(with_meta(DISCOVER, **{f"{ENVELOPE}protocolVersion": "2027-01-01"})),
         line_of(with_meta(DISCOVER, **{f"{ENVELOPE}clientCapabilities": None})),

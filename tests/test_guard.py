@@ -65,8 +65,8 @@ def test_unknown_name_of_anything_else_is_invalid_params_and_names_the_nearest(a
         ("prompts/get", {"name": "fix", "arguments": {}}, "needs the argument 'what'"),
         ("prompts/get", {"name": "fix", "arguments": {"what": "x", "who": "y"}}, "its arguments: what"),
         ("tools/call", {"name": "serch", "arguments": {}}, "there are search, load"),
-        ("resources/read", {}, "Invalid"),
-        ("tools/call", {"name": "search", "arguments": [1]}, "Invalid"),
+        ("resources/read", {}, "uri: Field required"),
+        ("tools/call", {"name": "search", "arguments": [1]}, "arguments: Input should be"),
     ],
 )
 def test_wrong_parameter_is_invalid_params_in_every_revision(

@@ -105,6 +105,12 @@ def test_tags_are_a_list_or_comma_separated_in_any_case(written: object) -> None
     assert make_request({"query": "x", "tags": written}).tags == ("async", "type script")
 
 
+@pytest.mark.parametrize("written", ["x" * 1001, ["abcdefgh" + str(n) for n in range(200)]])
+def test_tags_are_bounded_as_the_query_is(written: object) -> None:
+    with pytest.raises(RequestError, match="1,000 characters in all"):
+        make_request({"query": "x", "tags": written})
+
+
 @pytest.mark.parametrize("name", ["categories", "tags"])
 @pytest.mark.parametrize("value", [5, ["a", 5], {"a": "b"}, True])
 def test_lists_of_anything_but_text_are_refused(name: str, value: object) -> None:

@@ -83,6 +83,18 @@ def test_missing_required_argument_is_named(values: dict[str, str]) -> None:
         fill_prompt(prompt, values)
 
 
+def test_all_missing_arguments_are_named_at_once() -> None:
+    prompt = make_prompt("Do ${task} in ${style}", ["task", "style"])
+    with pytest.raises(RequestError, match=r"needs the arguments 'task' \(The task\), 'style' \(The style\)"):
+        fill_prompt(prompt, {})
+
+
+def test_long_name_of_no_argument_is_cut() -> None:
+    with pytest.raises(RequestError) as caught:
+        fill_prompt(make_prompt("Do ${task}", [], ["task"]), {"x" * 100_000: "x"})
+    assert len(str(caught.value)) < 300
+
+
 def test_optional_argument_without_value_leaves_nothing_behind() -> None:
     prompt = make_prompt("Do ${task}[${style}][{{ style }}]", ["task"], ["style"])
     assert fill_prompt(prompt, {"task": "it"}) == "Do it[][]"

@@ -100,6 +100,13 @@ def test_mistakes_are_not_kept_and_what_is_gone_is_not_replayed(ask: Ask, index:
     assert "result" in ask("resources/read", **params)
 
 
+def test_prompt_that_was_filled_with_a_book_is_not_kept(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    params = {"name": "fix", "arguments": {"what": "a word " * 20_000}}
+    assert "a word a word" in ask("prompts/get", **params)["result"]["messages"][0]["content"]["text"]
+    monkeypatch.setattr(Service, "prompt", fail)
+    assert ask("prompts/get", **params)["error"]["code"] == -32603
+
+
 def test_reply_from_memory_is_logged_under_its_own_id(ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="orchestr8_sqlite")
     answers = [ask("tools/call", **REQUESTS[0][1]) for _ in range(3)]

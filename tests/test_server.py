@@ -177,7 +177,7 @@ def test_instructions_name_the_real_categories_in_at_most_120_tokens(service: Se
     async def scenario() -> None:
         async with connected(service, HANDSHAKE) as client:
             assert client.instructions is not None
-            assert "1 agents, 2 skills" in client.instructions
+            assert "1 agent, 2 skills" in client.instructions
             assert true_tokens(client.instructions) <= 120
 
     anyio.run(scenario)

@@ -285,6 +285,32 @@ def test_replaced_index_is_noticed_at_the_next_request(service: Service, tmp_pat
         service.read("orchestr8://skills/retry")
 
 
+def test_thread_that_opens_slowly_does_not_bring_back_the_index_before(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, replaced = threading.Event(), threading.Event()
+    really_open = Catalog.open
+
+    def open_slowly(path: Path) -> Catalog:
+        catalog = really_open(path)
+        opened.set()
+        assert replaced.wait(10)
+        return catalog
+
+    service.read("orchestr8://registry")
+    monkeypatch.setattr(Catalog, "open", open_slowly)
+    slow = threading.Thread(target=lambda: service.catalog)
+    slow.start()
+    assert opened.wait(10)
+    monkeypatch.setattr(Catalog, "open", really_open)
+    make_index(tmp_path, {"skills/other.md": markdown("title: Other")})
+    service.read("orchestr8://registry")
+    replaced.set()
+    slow.join()
+    service.read("orchestr8://registry")
+    assert service.generation == service.catalog.generation == service.unchanged_generation()
+
+
 def test_missing_index_is_said_and_a_later_one_is_used(tmp_path: Path) -> None:
     service = Service(Settings(tmp_path / "index.db", "info", 200))
     with pytest.raises(CatalogError, match="There is no index"):

@@ -193,7 +193,7 @@ def test_old_revision_gets_the_files_in_the_text(ask_old: Ask) -> None:
         ("search_skill", {"query": "pdf", "mode": "index"}, "Unknown parameter 'mode'. Known: query, maxResults"),
         ("load_skill", {}, "send the name of a skill, as `search_skill` gives it"),
         ("load_skill", {"name": ""}, "send the name of a skill, as `search_skill` gives it"),
-        ("load_skill", {"name": 3}, "'name' must be text, not int"),
+        ("load_skill", {"name": 3}, "'name' must be text, not 3"),
         ("load_skill", {"name": " "}, "send the name of a skill, as `search_skill` gives it"),
         ("load_skill", {"name": "pdf-form"}, "There is no skill 'pdf-form'. Nearest: pdf-forms"),
         ("load_skill", {"name": "qqqq"}, "Find one with `search_skill`."),

@@ -216,9 +216,30 @@ def test_skill_tools_are_offered_only_where_there_are_skills(ask: Ask, tmp_path:
     with asking(plain) as ask_plain:
         offered = [tool["name"] for tool in ask_plain("tools/list")["result"]["tools"]]
         refused = ask_plain("tools/call", name="search_skills", arguments={})["error"]
+        called = [call(ask_plain, "search_skill", query="pdf"), call(ask_plain, "load_skill", name="pdf-forms")]
     assert offered == ["search", "load"]
     assert refused == {"code": -32602, "message": "There is no tool 'search_skills'; there are search, load."}
+    for result in called:
+        assert result["isError"]
+        assert texts(result) == ["The library has no Agent Skills; use `search` and `load`."]
     assert [tool["name"] for tool in ask("tools/list")["result"]["tools"]] == list(TOOLS)
+
+
+def test_every_choice_of_a_tool_says_that_it_is_text() -> None:
+    """Some models' interfaces refuse an `enum` without a type."""
+    properties = [one for tool in TOOLS.values() for one in tool.input_schema["properties"].values()]
+    choices = [one for one in (*properties, *(p.get("items", {}) for p in properties)) if "enum" in one]
+    assert [choice.get("type") for choice in choices] == ["string", "string"]
+
+
+def test_every_uri_that_cannot_be_loaded_is_said_at_once(ask: Ask) -> None:
+    unknown = ["orchestr8://skills/none", "orchestr8://skils/retry"]
+    result = call(ask, "load", uris=[RETRY, *unknown])
+    (text,) = texts(result)
+    assert result["isError"]
+    first, second = text.splitlines()
+    assert first.startswith("There is no orchestr8://skills/none.")
+    assert "Did you mean 'skills'?" in second
 
 
 def test_tool_definitions_together_cost_at_most_900_tokens() -> None:
@@ -260,7 +281,7 @@ RETRY = "orchestr8://skills/retry"
         ("search", {"query": "x", "explain": "yes"}, "'explain' must be true or false, not 'yes'."),
         ("search", {"query": "x", "limit": 3}, "Unknown parameter 'limit'"),
         ("search", {"query": "x", "maxResult": 3}, "Did you mean 'maxResults'?"),
-        ("load", {}, "Give 1 to 20 URIs"),
+        ("load", {}, "'uris' is missing: send a list of URIs"),
         ("load", {"uris": []}, "Give 1 to 20 URIs"),
         ("load", {"uris": [RETRY] * 21}, "Give 1 to 20 URIs, not 21"),
         ("load", {"uris": [3]}, "'uris' must be a list of texts"),

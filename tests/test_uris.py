@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, MatchRequest, Mode, Ranker
+from orchestr8_sqlite.skills import parse_skill_uri
 from orchestr8_sqlite.uris import Listing, Match, Read, fragment_uri, parse_uri
 
 FILE_NAMES = st.text(
@@ -226,3 +227,11 @@ def test_whatever_is_sent_nothing_but_a_request_error_is_raised(text: str) -> No
     for uri in (text, f"orchestr8://{text}", f"orchestr8://skills/{text}", f"orchestr8://match?{text}"):
         with suppress(RequestError):
             parse_uri(uri)
+
+
+@pytest.mark.parametrize("scheme", ["orchestr8", "skill"])
+def test_path_of_too_many_segments_is_refused(scheme: str) -> None:
+    parse = {"orchestr8": parse_uri, "skill": parse_skill_uri}[scheme]
+    parse(f"{scheme}://{'/'.join(['skills'] * 100)}")
+    with pytest.raises(RequestError, match="at most 100 segments"):
+        parse(f"{scheme}://{'/'.join(['skills'] * 101)}")

@@ -10,6 +10,7 @@ from orchestr8_sqlite import __version__
 from orchestr8_sqlite.catalog import MINIMUM_SQLITE, REBUILD, Catalog
 from orchestr8_sqlite.checkup.report import Check, ok, omitted, problem
 from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.wording import counted
 
 THOROUGH_BYTES = 200 * 1024 * 1024
 """Larger files get SQLite's quick check, which does not compare each table with its indexes."""
@@ -76,9 +77,7 @@ def _check_contents(catalog: Catalog) -> Check:
         fragments, prompts, skills = catalog.db.execute(COUNTS).fetchone()
     except sqlite3.DatabaseError as error:
         return problem("contents", str(error), REBUILD)
-    finding = ", ".join(
-        _count(*counted) for counted in ((fragments, "fragment"), (prompts, "prompt"), (skills, "skill"))
-    )
+    finding = ", ".join(counted(*one) for one in ((fragments, "fragment"), (prompts, "prompt"), (skills, "skill")))
     if fragments or prompts:
         return ok("contents", finding)
     return problem("contents", finding, "build the index from folders that hold Markdown files")
@@ -97,11 +96,7 @@ def typical_query(path: Path) -> str:
 
 def _age(path: Path) -> str:
     days = int((time.time() - path.stat().st_mtime) // SECONDS_A_DAY)
-    return "of today" if days < 1 else f"{_count(days, 'day')} old"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return "of today" if days < 1 else f"{counted(days, 'day')} old"
 
 
 def _size(path: Path) -> str:

@@ -8,6 +8,7 @@ from orchestr8_sqlite import __version__
 from orchestr8_sqlite.checkup.conversation import Conversation, Reply
 from orchestr8_sqlite.checkup.report import Check, ok, omitted, problem
 from orchestr8_sqlite.tokens import estimate_tokens
+from orchestr8_sqlite.wording import counted
 
 HANDSHAKE_REVISION = "2025-11-25"
 MODERN_REVISION = "2026-07-28"
@@ -101,9 +102,8 @@ def _check_search(reply: Reply, query: str, look: str) -> Check:
 def _check_strays(strays: Sequence[bytes]) -> Check:
     if not strays:
         return ok("stdout", "nothing but messages")
-    count = f"{len(strays)} line{'' if len(strays) == 1 else 's'}"
     advice = "find what prints: a wrapper script or a shell profile around the command, or a package that it loads"
-    return problem("stdout", f"{count} that are no messages, first {strays[0][:60]!r}", advice)
+    return problem("stdout", f"{counted(len(strays), 'line')} beside the messages, first {strays[0][:60]!r}", advice)
 
 
 def _check_end(reply: Reply, patience: float, look: str) -> Check:

@@ -11,6 +11,7 @@ import typer
 
 from orchestr8_sqlite.cli.options import Category, Json, Roots, print_json
 from orchestr8_sqlite.parameters import parse_category
+from orchestr8_sqlite.wording import counted
 
 if TYPE_CHECKING:
     from orchestr8_sqlite.content import Diagnostic
@@ -124,9 +125,7 @@ def line_of(diagnostic: "Diagnostic") -> str:
 
 def _counts(diagnostics: "Sequence[Diagnostic]") -> str:
     counts = Counter(diagnostic.severity.value for diagnostic in diagnostics)
-    return ", ".join(
-        f"{counts[severity]:,} {severity}{'' if counts[severity] == 1 else 's'}" for severity in ("error", "warning")
-    )
+    return ", ".join(counted(counts[severity], severity) for severity in ("error", "warning"))
 
 
 def as_dict(diagnostic: "Diagnostic") -> dict[str, object]:

@@ -88,6 +88,15 @@ def _record(required: Mapping[str, Check], optional: Mapping[str, Check]) -> Che
     return fits
 
 
+def _both(*checks: Check) -> Check:
+    return lambda value: all(check(value) for check in checks)
+
+
+def _token_is_not_null(value: Any) -> bool:  # noqa: ANN401 - JSON
+    """Tell whether `_meta` names a token for progress, or none at all; the SDK refuses null here."""
+    return "progressToken" not in value or value["progressToken"] is not None
+
+
 TEXT = _is(str)
 OBJECT = _is(dict)
 IDENTIFIER = _is(str, int)
@@ -122,22 +131,25 @@ CLIENT_CAPABILITIES = _record(
 )
 INITIALIZE = _record(
     {"protocolVersion": TEXT, "capabilities": CLIENT_CAPABILITIES, "clientInfo": IMPLEMENTATION},
-    {"_meta": _record({}, {"progressToken": IDENTIFIER})},
+    {"_meta": _both(_record({}, {"progressToken": IDENTIFIER}), _token_is_not_null)},
 )
 ENVELOPE = "io.modelcontextprotocol/"
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 DISCOVER = _record(
     {
-        "_meta": _record(
-            {
-                f"{ENVELOPE}protocolVersion": _equals(*MODERN_REVISIONS),
-                f"{ENVELOPE}clientCapabilities": CLIENT_CAPABILITIES,
-            },
-            {
-                f"{ENVELOPE}clientInfo": IMPLEMENTATION,
-                f"{ENVELOPE}logLevel": _equals(*LOG_LEVELS),
-                "progressToken": IDENTIFIER,
-            },
+        "_meta": _both(
+            _record(
+                {
+                    f"{ENVELOPE}protocolVersion": _equals(*MODERN_REVISIONS),
+                    f"{ENVELOPE}clientCapabilities": CLIENT_CAPABILITIES,
+                },
+                {
+                    f"{ENVELOPE}clientInfo": IMPLEMENTATION,
+                    f"{ENVELOPE}logLevel": _equals(*LOG_LEVELS),
+                    "progressToken": IDENTIFIER,
+                },
+            ),
+            _token_is_not_null,
         )
     },
     {},

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from orchestr8_sqlite.errors import Orchestr8Error, RequestError, UnknownResource
 from orchestr8_sqlite.service import Answer
+from orchestr8_sqlite.wording import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +25,9 @@ RESOURCE_NOT_FOUND = -32002
 
 BUG = "internal error in %s"
 ABOUT_A_BUG = "Internal error; see the server's log."
+
+MOST_FAULTS = 3
+"""Faults of one request's parameters that its answer names."""
 
 R = TypeVar("R")
 Context = Any
@@ -116,9 +120,9 @@ async def log_request(context: Context, call_next: CallNext) -> HandlerResult:
     except MCPError as problem:
         note(error=problem.error.code)
         raise
-    except ValidationError:  # of the client's parameters; handlers translate their own
+    except ValidationError as problem:  # of the client's parameters; handlers translate their own
         note(error=types.INVALID_PARAMS)
-        raise
+        raise MCPError(types.INVALID_PARAMS, _faults(problem)) from None
     except Exception:
         note(error=types.INTERNAL_ERROR)
         logger.exception(BUG, context.method)
@@ -127,3 +131,10 @@ async def log_request(context: Context, call_next: CallNext) -> HandlerResult:
         note(latency_ms=round((time.perf_counter() - started) * 1000, 2))
         logger.info("request", extra=details)
         _details.reset(reset)
+
+
+def _faults(problem: ValidationError) -> str:
+    """Return which parameters are wrong, and how."""
+    errors = problem.errors(include_url=False, include_context=False, include_input=False)
+    faults = (f"{one_line('.'.join(map(str, one['loc'])))}: {one['msg']}" for one in errors[:MOST_FAULTS])
+    return f"Invalid parameters: {'; '.join(faults)}."

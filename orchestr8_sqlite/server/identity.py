@@ -8,6 +8,7 @@ from orchestr8_sqlite import __version__
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.model import CATEGORY_FOLDERS
+from orchestr8_sqlite.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ def read_instructions(database: Path, *, is_built: bool = False) -> str:
             logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
             return "The library's index cannot be read at the moment."
         counts = {}
-    here = ", ".join(f"{count} {CATEGORY_FOLDERS[category]}" for category, count in counts.items())
+    here = ", ".join(counted(count, one, CATEGORY_FOLDERS[one]) for one, count in counts.items())
     return (
         f"A library of {here or 'instructions, being indexed now'}. Before work in an area, call `search` with the "
         "task in a few words, then `load` the one or two URIs that fit. `search` says when nothing fits; then go on "

@@ -3,10 +3,11 @@
 import mcp_types as types
 
 from orchestr8_sqlite.catalog import PromptRow
-from orchestr8_sqlite.render import one_line
 from orchestr8_sqlite.server.guard import Context, Guard, note
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
 from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.tokens import estimate_tokens
+from orchestr8_sqlite.wording import one_line
 
 VERSION_KEY = "orchestr8/version"
 """Key of `_meta` under which a prompt tells its author's version."""
@@ -37,6 +38,7 @@ class Prompts:
         """Return a prompt with its arguments put in."""
         note(prompt=one_line(params.name))
         row, text = await self._guard.run(context, lambda: self._service.prompt(params.name, params.arguments or {}))
+        note(tokens=estimate_tokens(text))
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description=row.description or row.title, messages=[message])
 

@@ -3,6 +3,7 @@
 Every reply is a pure function of the index, the revision and the parameters, so these are the key.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ class Replies:
         if memory is None or generation is None:
             return await call_next(ctx)
         asked = {name: value for name, value in (ctx.params or {}).items() if name != "_meta"}
-        key = generation, ctx.protocol_version, ctx.method, json.dumps(asked, sort_keys=True)
+        key = generation, ctx.protocol_version, ctx.method, _digest(asked)
         kept = memory.recall(key)
         if kept is not None:
             note(**{**kept.details, "tier": "cache"})
@@ -80,6 +81,11 @@ class Replies:
             )
         except CatalogError:
             return None
+
+
+def _digest(asked: Mapping[str, object]) -> bytes:
+    """Return what stands for parameters of any length in a key."""
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
 
 
 def _is_search(context: Context) -> bool:

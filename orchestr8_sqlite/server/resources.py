@@ -7,10 +7,10 @@ import mcp_types as types
 
 from orchestr8_sqlite.catalog import Catalog, FragmentRow
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME
-from orchestr8_sqlite.render import one_line
 from orchestr8_sqlite.server.guard import Context, Guard, note, note_answer
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
 from orchestr8_sqlite.service import MARKDOWN, Answer, Service
+from orchestr8_sqlite.wording import counted, one_line
 
 TOKENS_KEY = "orchestr8/tokens"
 """Key of `_meta` under which a resource tells about how many tokens it has."""
@@ -91,7 +91,7 @@ def templates(catalog: Catalog) -> list[types.ResourceTemplate]:
                 f"Search {title}",
                 f"Search the {title}",
             ),
-            (f"{SCHEME}://{folder}/{{+name}}", category, title.capitalize(), f"One of the {count:,} {title}"),
+            (f"{SCHEME}://{folder}/{{+name}}", category, title.capitalize(), f"One of {count:,}, by name"),
         ]
     return [
         types.ResourceTemplate(uri_template=uri, name=name, title=title, description=text, mime_type=MARKDOWN)
@@ -103,7 +103,7 @@ def _lists(catalog: Catalog) -> list[types.Resource]:
     lists = [("registry", "Registry", "Categories, counts, and how to ask")]
     for category, count in catalog.category_counts().items():
         folder = CATEGORY_FOLDERS[category]
-        lists.append((folder, folder.replace("-", " ").capitalize(), f"The {count:,} fragments of this category"))
+        lists.append((folder, folder.replace("-", " ").capitalize(), f"{counted(count, 'fragment')} of this category"))
     return [
         types.Resource(uri=f"{SCHEME}://{name}", name=name, title=title, description=text, mime_type=MARKDOWN)
         for name, title, text in lists

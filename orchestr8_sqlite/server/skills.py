@@ -11,11 +11,11 @@ from mcp_types import PaginatedRequestParams, RequestParams
 
 from orchestr8_sqlite import skills
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.render import one_line
 from orchestr8_sqlite.server.guard import Context, Guard, note
 from orchestr8_sqlite.server.identity import CACHE_SCOPE, EXTENSIONS
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
 from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.wording import one_line
 
 Result = dict[str, Any]
 """A result as it goes over the wire; the SDK has no types for those of the extension."""

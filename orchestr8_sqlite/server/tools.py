@@ -8,11 +8,11 @@ from mcp.shared.exceptions import MCPError
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.parameters import check_names, make_request, read_number, read_texts, read_truth
-from orchestr8_sqlite.render import one_line
 from orchestr8_sqlite.server.definitions import LOAD, LOAD_SKILL, MAX_BUDGET, SEARCH, SEARCH_SKILL, SKILL_TOOLS, TOOLS
 from orchestr8_sqlite.server.guard import Context, Guard, note, note_answer
 from orchestr8_sqlite.server.paging import Pages
 from orchestr8_sqlite.service import Answer, Service
+from orchestr8_sqlite.wording import one_line
 
 STRUCTURED_SINCE = "2025-06-18"
 """The revision that brought structured content, resource links and titles of tools."""
@@ -79,25 +79,34 @@ class Tools:
 
     def _load(self, arguments: Arguments) -> Answer:
         check_names(arguments, list(LOAD.input_schema["properties"]))
+        if arguments.get("uris") is None:
+            raise RequestError("The parameter 'uris' is missing: send a list of URIs, as `search` gives them.")
         uris = read_texts("uris", arguments.get("uris"))
         related = read_truth("related", arguments.get("related"))
         return self._service.load(uris, max_tokens=_budget(arguments), related=related)
 
     def _search_skill(self, arguments: Arguments) -> Answer:
+        self._check_skills()
         check_names(arguments, list(SEARCH_SKILL.input_schema["properties"]))
         limit = arguments.get("maxResults", SKILLS_SHOWN)
         request = make_request({"query": arguments.get("query"), "maxResults": limit})
         return self._service.search_skills(replace(request, agent_skills=True))
 
     def _load_skill(self, arguments: Arguments) -> Answer:
+        self._check_skills()
         check_names(arguments, list(LOAD_SKILL.input_schema["properties"]))
         name = arguments.get("name")
         if name is not None and not isinstance(name, str):
-            raise RequestError(f"'name' must be text, not {type(name).__name__}.")
+            raise RequestError(f"'name' must be text, not {one_line(repr(name), 60)}.")
         if name is None or not name.strip():
             raise RequestError("The parameter 'name' is missing: send the name of a skill, as `search_skill` gives it.")
         files = read_texts("files", arguments.get("files"))
         return self._service.load_skill(name, files, max_tokens=_budget(arguments))
+
+    def _check_skills(self) -> None:
+        """Raise RequestError where the tools for skills are called though they are not offered."""
+        if not self._service.catalog.has_skills:
+            raise RequestError("The library has no Agent Skills; use `search` and `load`.")
 
 
 def _attempt(call: Callable[[Arguments], Answer], arguments: Arguments) -> Answer | RequestError:

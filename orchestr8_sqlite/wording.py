@@ -1,0 +1,32 @@
+"""Texts as sentences hold them: on one line, numbers with their noun, names with those like them."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+ITEM_LENGTH = 90
+
+SUGGESTIONS = 3
+LEAST_ALIKE = 0.3
+"""Share of letters that a suggestion has in common with what was sent."""
+
+LONGEST_NAME = 200
+"""Characters of a name that are compared; hardly any is longer, and preparing 4 MiB takes most of a second."""
+
+
+def one_line(text: str, length: int = ITEM_LENGTH) -> str:
+    """Return *text* on one line, cut at a word to at most *length* characters."""
+    line = " ".join(text.split())
+    if len(line) <= length:
+        return line
+    cut = line[: length - 1]
+    return (cut.rpartition(" ")[0] or cut) + "…"
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """Return *count* with its noun: `1 section`, `1,200 sections`; *many* is *one* with an s where it is not given."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def nearest(name: str, known: Sequence[str]) -> list[str]:
+    """Return at most three of *known* that *name* may have been meant for, the most alike first."""
+    return get_close_matches(name[:LONGEST_NAME], known, n=SUGGESTIONS, cutoff=LEAST_ALIKE)
