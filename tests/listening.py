@@ -19,9 +19,6 @@ EVERYTHING = {"toolsListChanged": True, "promptsListChanged": True, "resourcesLi
 PATIENCE = 30.0
 """Seconds after which what was waited for is taken as never coming."""
 
-SETTLED = 8
-"""Requests after which the server has certainly looked at the index as it was when the client came."""
-
 needs_proc = pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc")
 
 Message = dict[str, Any]
@@ -110,8 +107,6 @@ class Listener:
         else:
             self.send(INITIALIZE, INITIALIZED)
             self.reply(INITIALIZE)
-            for _ in range(SETTLED):
-                self.ask("tools/list")
             for uri in uris:
                 assert self.ask("resources/subscribe", uri=uri) == {}
 

@@ -138,6 +138,17 @@ async def test_unusable_index_is_no_change_and_the_next_good_one_is_compared_wit
         assert await told(server, wire) == [PROMPTS]
 
 
+@every_revision
+async def test_first_index_that_comes_after_the_client_is_announced(
+    server: LibraryServer, index: Index, revision: str
+) -> None:
+    index.path.unlink()
+    async with waiting(server, revision) as wire:
+        index.become("base")
+        await server.changes.check()
+        assert await told(server, wire) == [PROMPTS, RESOURCES, TOOLS]
+
+
 async def test_index_without_a_table_is_no_change(server: LibraryServer, index: Index, tmp_path: Path) -> None:
     damaged = Path(shutil.copy(index.path, tmp_path / "damaged.db"))
     connection = sqlite3.connect(damaged, isolation_level=None)

@@ -1,8 +1,10 @@
 """Who is told of changes: subscriptions of both eras, their ends, and requests that are refused."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import anyio
 import pytest
 from replacing import (
     ACKNOWLEDGED,
@@ -17,7 +19,7 @@ from replacing import (
     told,
     waiting,
 )
-from serving import HANDSHAKES, MODERN, Message, serving, wired
+from serving import HANDSHAKES, MODERN, PATIENCE, Message, serving, wired
 
 from orchestr8_sqlite.server.app import LibraryServer
 
@@ -88,6 +90,35 @@ async def test_cancelled_listener_hears_nothing_more_and_the_other_goes_on(serve
         index.become("text")
         await server.changes.check()
         assert await told(server, wire) == [RESOURCES]
+
+
+@every_revision
+async def test_resource_that_is_subscribed_to_during_a_check_is_announced_when_it_changes(
+    server: LibraryServer, index: Index, revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, begun, go_on = "orchestr8://skills/retry", threading.Event(), threading.Event()
+    digests_of = server.changes._digests_of
+
+    def digests_in_time(uris: Sequence[str]) -> dict[str, str]:
+        if not uris:
+            begun.set()
+            assert go_on.wait(PATIENCE)
+        return digests_of(uris)
+
+    async with waiting(server, revision) as wire, anyio.create_task_group() as tasks:
+        monkeypatch.setattr(server.changes, "_digests_of", digests_in_time)
+        tasks.start_soon(server.changes.check)
+        await anyio.to_thread.run_sync(begun.wait)
+        if revision == MODERN:
+            await wire.start("subscriptions/listen", notifications={"resourceSubscriptions": [uri]})
+        else:
+            request_id = await wire.start("resources/subscribe", uri=uri)
+        await wire.result("prompts/list")
+        go_on.set()
+        await wire.hear(1) if revision == MODERN else await wire.reply(request_id)
+        index.become("text")
+        await server.changes.check()
+        assert f"{UPDATED} {uri}" in await told(server, wire)
 
 
 async def test_listens_end_with_their_result_when_the_server_ends(server: LibraryServer) -> None:

@@ -123,6 +123,7 @@ class Changes:
                 digests = await self._guard.in_thread(lambda: self._digests_of(self._wanted()))
             except CatalogError as problem:
                 logger.warning("%s", problem)
+                self._lists = before or NOTHING
                 return
             self._lists, self._digests = lists, digests
             if before is not None and before.generation != lists.generation:
@@ -147,7 +148,8 @@ class Changes:
                 raise RequestError(f"At most {MOST_SUBSCRIPTIONS:,} resources can be subscribed to.")
             for uri in uris:
                 _ = is_skill_uri(uri) or parse_uri(uri)
-            self._digests |= await self._guard.in_thread(lambda: self._digests_of(uris))
+            async with self._checking:  # a check that is under way knows nothing of them, and sets all digests anew
+                self._digests |= await self._guard.in_thread(lambda: self._digests_of(uris))
 
     def _look(self) -> Lists:
         catalog = self._service.catalog

@@ -1,12 +1,13 @@
 """The tools: which a client sees, and arguments → answers, as text, as JSON and with links."""
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
-from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.errors import CatalogError, RequestError
 from orchestr8_sqlite.parameters import check_names, make_request, read_number, read_texts, read_truth
 from orchestr8_sqlite.server.definitions import LOAD, LOAD_SKILL, MAX_BUDGET, SEARCH, SEARCH_SKILL, SKILL_TOOLS, TOOLS
 from orchestr8_sqlite.server.guard import Context, Guard, note, note_answer
@@ -24,6 +25,8 @@ FOR_PEOPLE = types.Annotations(audience=["user"])
 """Links are for a client's user: the text already names every URI to the model."""
 
 SKILLS_SHOWN = 5
+
+logger = logging.getLogger(__name__)
 
 Arguments = Mapping[str, object]
 
@@ -44,11 +47,16 @@ class Tools:
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Return all tools on one page; those for skills where the library has any.
 
-        While there is no index yet a client need not wait: it is told of the others once there are any.
+        While there is no index, a client need not wait: it is told of the others once there are any.
         """
 
         def page() -> list[types.Tool]:
-            Pages("tools", self._service.catalog.generation).after(params)
+            try:
+                generation = self._service.catalog.generation
+            except CatalogError as problem:
+                logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
+                return GENERAL
+            Pages("tools", generation).after(params)
             return self._offered()
 
         tools = await self._guard.run(context, page) if self._guard.is_ready else GENERAL
