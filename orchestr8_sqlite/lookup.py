@@ -83,9 +83,9 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupR
     db, best = catalog.db, result.candidates[:JUDGED]
     held = held_forms(db, reading, [candidate.fragment_id for candidate in best])
     shares = {id_: coverage(reading, forms) for id_, forms in held.items()}
-    most = max(covered_share(reading, covered) for covered in shares.values())
+    most = round(max(covered_share(reading, covered) for covered in shares.values()), 3)  # judged as it is printed
     parts = explain(db, result.request, reading, result.candidates) if result.request.explain else {}
-    result = replace(result, coverage=round(most, 3), parts=parts)
+    result = replace(result, coverage=most, parts=parts)
     if most >= catalog.least_coverage:
         return result
     reached = {text for covered in shares.values() for text, share in covered.items() if share}
