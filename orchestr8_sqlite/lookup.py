@@ -83,7 +83,7 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupR
     db, best = catalog.db, result.candidates[:JUDGED]
     held = held_forms(db, reading, [candidate.fragment_id for candidate in best])
     shares = {id_: coverage(reading, forms) for id_, forms in held.items()}
-    most = round(max(covered_share(reading, covered) for covered in shares.values()), 3)
+    most = round(max(covered_share(reading, covered) for covered in shares.values()), 3)  # judged as it is printed
     parts = explain(db, result.request, reading, result.candidates) if result.request.explain else {}
     result = replace(result, coverage=most, parts=parts)
     if most >= catalog.least_coverage:

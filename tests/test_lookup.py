@@ -237,3 +237,14 @@ def test_judging_and_explaining_change_no_ranking(
     assert judged.coverage == plain.coverage
     assert judged.confident == (judged.coverage == 1.0 and judged.candidates != ())
     assert set(judged.parts) == {candidate.fragment_id for candidate in judged.candidates}
+
+
+@settings(max_examples=50, deadline=None)
+@given(library=libraries(), query=queries())
+def test_answer_that_covers_as_much_as_is_asked_for_stands(library: list[Fragment], query: str) -> None:
+    """The bound that a build measures is a coverage as it is printed."""
+    with open_in_memory(library) as catalog:
+        printed = find(catalog, MatchRequest(query)).coverage
+        catalog.meta = {**catalog.meta, "least_coverage": str(printed)}
+        found = find(catalog, MatchRequest(query))
+    assert found.confident == bool(found.candidates)
