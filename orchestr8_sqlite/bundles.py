@@ -67,14 +67,14 @@ def find_bundle(catalog: Catalog, name: str) -> Bundle:
         target = parse_uri(name)
         paths = [target.id] if isinstance(target, Read) else []
     else:
-        paths = [row[0] for row in _rows(catalog, SKILLS_NAMED, name=name.strip())]
+        paths = [row[0] for row in catalog.rows(SKILLS_NAMED, {"name": name.strip()})]
     if len(paths) > 1:
         uris = ", ".join(fragment_uri(path) for path in paths[:SUGGESTIONS])
         raise RequestError(f"{len(paths)} skills are named {one_line(name)!r}; give the URI of one: {uris}.")
     skill = catalog.fragment(paths[0]) if paths else None
-    files = _rows(catalog, FILES, id=skill.id) if skill else []
-    if skill is None or not _rows(catalog, CONTENT, id=skill.id, path=MAIN_FILE):
-        names = [row[0] for row in _rows(catalog, SKILL_NAMES)]
+    files = catalog.rows(FILES, {"id": skill.id}) if skill else []
+    if skill is None or not catalog.rows(CONTENT, {"id": skill.id, "path": MAIN_FILE}):
+        names = [row[0] for row in catalog.rows(SKILL_NAMES)]
         alike = nearest(name.strip().casefold(), names)
         hint = f"Nearest: {', '.join(alike)}." if alike else "Find one with `search_skill`."
         raise UnknownResource(f"There is no skill {one_line(name)!r}. {hint}")
@@ -97,7 +97,7 @@ def documents_of(catalog: Catalog, bundle: Bundle, wanted: Sequence[str]) -> tup
             hint = f"Nearest: {', '.join(alike)}." if alike else "It has none but SKILL.md."
             raise RequestError(f"The skill {bundle.skill.name!r} has no file {one_line(path)!r}. {hint}")
     chosen = known if ALL_FILES in wanted else sorted(set(wanted))
-    texts = {path: as_text(_rows(catalog, CONTENT, id=bundle.skill.id, path=path)[0][0]) for path in chosen}
+    texts = {path: as_text(catalog.rows(CONTENT, {"id": bundle.skill.id, "path": path})[0][0]) for path in chosen}
     documents = [Document(bundle.skill.uri, catalog.body(bundle.skill.id), _list_of(bundle, texts))]
     documents += [Document(bundle.uri(path), text) for path, text in texts.items() if text is not None]
     return documents, [bundle.uri(path) for path, text in texts.items() if text is None]
@@ -107,7 +107,7 @@ def file_below(catalog: Catalog, path: str) -> bytes | None:
     """Return the bundled file at *path*, a skill's id and the file's path in it; None where there is none."""
     parts = path.split("/")
     splits = [("/".join(parts[:cut]), "/".join(parts[cut:])) for cut in range(2, len(parts))]
-    rows = _rows(catalog, FILE_BELOW, splits=json.dumps(splits, ensure_ascii=False))
+    rows = catalog.rows(FILE_BELOW, {"splits": json.dumps(splits, ensure_ascii=False)})
     return bytes(rows[0][0]) if rows else None
 
 
@@ -117,7 +117,7 @@ def list_skills(catalog: Catalog, result: LookupResult) -> tuple[str, dict[str, 
         note = render(result, catalog.body).text
         return note, {"skills": [], "note": note}
     ids = json.dumps([candidate.fragment_id for candidate in result.candidates])
-    descriptions: Mapping[int, str] = dict(_rows(catalog, DESCRIPTIONS, ids=ids))
+    descriptions: Mapping[int, str] = dict(catalog.rows(DESCRIPTIONS, {"ids": ids}))
     entries = [
         {"uri": c.uri, "name": c.name, "does": one_line(descriptions[c.fragment_id], DESCRIPTION_LENGTH)}
         for c in result.candidates
@@ -141,8 +141,3 @@ def _list_of(bundle: Bundle, shown: Mapping[str, str | None]) -> str:
     more = f"; and {len(others) - LISTED_FILES:,} more" if len(others) > LISTED_FILES else ""
     lines = binary + ([f"Files of this skill, for `files`: {listed}{more}"] if others else [])
     return "\n\n".join(lines)
-
-
-def _rows(catalog: Catalog, sql: str, **parameters: object) -> list[Any]:
-    with catalog.reading():
-        return catalog.db.execute(sql, parameters).fetchall()

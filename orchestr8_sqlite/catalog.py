@@ -135,7 +135,7 @@ class Catalog:
     @cached_property
     def has_skills(self) -> bool:
         """Tell whether there is any Agent Skill, a fragment with a SKILL.md."""
-        return bool(self._rows(ANY_SKILL))
+        return bool(self.rows(ANY_SKILL))
 
     def is_current(self) -> bool:
         """Tell whether the file at the path is still the one that is open."""
@@ -165,60 +165,64 @@ class Catalog:
         """Turn what SQLite says of a damaged file, while the context lasts, into a `CatalogError`."""
         return _translated(self.path)
 
-    def _rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
+    def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
+        """Return the rows of a statement.
+
+        Raises:
+            CatalogError: The index is damaged.
+        """
         with self.reading():
             return self.db.execute(sql, parameters or {}).fetchall()
 
     def fragment(self, path: str) -> FragmentRow | None:
         """Return the fragment with the id *path* (`skills/retry`)."""
-        rows = self._rows(FRAGMENT_BY_PATH, {"path": path})
+        rows = self.rows(FRAGMENT_BY_PATH, {"path": path})
         return FragmentRow(*rows[0]) if rows else None
 
     def fragments(self, category: str | None = None, *, after: str = "", limit: int = 100) -> list[FragmentRow]:
         """Return the fragments (of *category*) whose URI sorts after *after*, in that order."""
         sql = FRAGMENTS_AFTER if category is None else FRAGMENTS_OF_CATEGORY
-        rows = self._rows(sql, {"category": category, "after": after, "limit": limit})
+        rows = self.rows(sql, {"category": category, "after": after, "limit": limit})
         return [FragmentRow(*row) for row in rows]
 
     def body(self, fragment_id: int) -> str:
         """Return the Markdown text of a fragment."""
-        return str(self._rows(BODY, {"id": fragment_id})[0][0])
+        return str(self.rows(BODY, {"id": fragment_id})[0][0])
 
     def lists(self, fragment_ids: Sequence[int]) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
         """Return (tags, capabilities) of each fragment, in the author's order."""
         found: dict[int, tuple[list[str], list[str]]] = {id_: ([], []) for id_ in fragment_ids}
-        for kind, id_, text, _ in self._rows(LISTS, {"ids": json.dumps(list(fragment_ids))}):
+        for kind, id_, text, _ in self.rows(LISTS, {"ids": json.dumps(list(fragment_ids))}):
             found[id_][kind == "capability"].append(text)
         return {id_: (tuple(tags), tuple(capabilities)) for id_, (tags, capabilities) in found.items()}
 
     def neighbours(self, fragment_id: int) -> list[str]:
         """Return the URIs of the fragments that this one points to or that point to it, in URI order."""
-        return [row[0] for row in self._rows(NEIGHBOURS, {"id": fragment_id})]
+        return [row[0] for row in self.rows(NEIGHBOURS, {"id": fragment_id})]
 
     def category_counts(self) -> dict[str, int]:
         """Return how many fragments each category has, for those that have any."""
-        return dict(self._rows(CATEGORY_COUNTS))
+        return dict(self.rows(CATEGORY_COUNTS))
 
     def similar_paths(self, path: str, limit: int = 2000) -> list[str]:
         """Return ids to suggest instead of the unknown *path*: same name first, else up to *limit* of all."""
         name = path.rpartition("/")[2]
-        escaped = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        parameters = {"name": name, "pattern": f"%{escaped}%", "limit": limit}
-        rows = self._rows(PATHS_LIKE, parameters)
-        return [row[0] for row in rows or self._rows(ALL_PATHS, {"limit": limit})]
+        parameters = {"name": name, "pattern": f"%{escape_like(name)}%", "limit": limit}
+        rows = self.rows(PATHS_LIKE, parameters)
+        return [row[0] for row in rows or self.rows(ALL_PATHS, {"limit": limit})]
 
     def prompts(self, *, after: str = "", limit: int = 100) -> list[PromptRow]:
         """Return the prompts whose name sorts after *after*, in that order."""
-        return self._prompts(self._rows(PROMPTS, {"after": after, "limit": limit}))
+        return self._prompts(self.rows(PROMPTS, {"after": after, "limit": limit}))
 
     def prompt(self, name: str) -> PromptRow | None:
         """Return the prompt *name*."""
-        found = self._prompts(self._rows(PROMPT, {"name": name}))
+        found = self._prompts(self.rows(PROMPT, {"name": name}))
         return found[0] if found else None
 
     def frequent_tags(self, limit: int = 2000) -> list[str]:
         """Return the tags, the most used first."""
-        return [row[0] for row in self._rows(TAGS_BY_USE, {"limit": limit})]
+        return [row[0] for row in self.rows(TAGS_BY_USE, {"limit": limit})]
 
     def _prompts(self, rows: Iterable[Sequence[Any]]) -> list[PromptRow]:
         return [
@@ -227,8 +231,13 @@ class Catalog:
         ]
 
     def _arguments(self, prompt_id: int) -> tuple[PromptArgument, ...]:
-        rows = self._rows(PROMPT_ARGUMENTS, {"id": prompt_id})
+        rows = self.rows(PROMPT_ARGUMENTS, {"id": prompt_id})
         return tuple(PromptArgument(name, description, bool(required)) for name, description, required in rows)
+
+
+def escape_like(text: str) -> str:
+    """Return *text* for a pattern of LIKE that escapes by back slash, its wildcards taken as letters."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def check_sqlite() -> None:

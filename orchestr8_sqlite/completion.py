@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.catalog import Catalog, escape_like
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME, Mode, Ranker
 from orchestr8_sqlite.parameters import fold_tag, parse_category
@@ -99,8 +99,7 @@ def complete_argument(catalog: Catalog, prompt: str, name: str, value: str) -> C
 
 def _offered(catalog: Catalog, prompt: str, name: str) -> list[str]:
     """Return the values that the front matter of *prompt* lists for its argument *name*."""
-    with catalog.reading():
-        rows = catalog.db.execute(DECLARED_VALUES, {"prompt": prompt, "name": name}).fetchall()
+    rows = catalog.rows(DECLARED_VALUES, {"prompt": prompt, "name": name})
     return [str(atom) for (atom,) in rows]
 
 
@@ -123,8 +122,7 @@ def _names(catalog: Catalog, begun: str, category: str) -> Completion:
 
 def _select(catalog: Catalog, sql: str, begun: str, *, start: str = "", **parameters: str | None) -> Completion:
     """Return the rows of *sql* that hold what was begun, those that start with it first."""
-    escaped = begun.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    escaped = escape_like(begun)
     like = {"part": f"{start}%{escaped}%", "start": f"{start}{escaped}%", "limit": MOST_VALUES}
-    with catalog.reading():
-        rows = catalog.db.execute(sql, {**like, **parameters}).fetchall()
+    rows = catalog.rows(sql, {**like, **parameters})
     return Completion(tuple(row[0] for row in rows), rows[0][1] if rows else 0)

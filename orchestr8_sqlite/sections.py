@@ -20,6 +20,11 @@ class Section:
     title: str
     text: str
 
+    @property
+    def is_bare(self) -> bool:
+        """Tell whether there is nothing between the heading and the next one."""
+        return bool(self.title) and not self.text.partition("\n")[2].strip()
+
 
 def split_sections(body: str) -> list[Section]:
     """Return *body* in sections; joined by newlines they are the body again. Code is never cut."""
@@ -40,7 +45,8 @@ def cut_to_budget(
     """Return as many whole sections of *body* as fit into *max_tokens*, in their order, and the line *note*.
 
     Sections are chosen by how many of *keywords* they hold, then by their order; the first one (title
-    and introduction) goes before others of the same rank. The text is returned whole where it fits.
+    and introduction) goes before others of the same rank. A heading with nothing below it stands only above a section
+    that is kept. The text is returned whole where it fits.
 
     Args:
         note: Makes the line that says what was left out from (sections left out, their tokens).
@@ -55,9 +61,10 @@ def cut_to_budget(
         order.sort(key=lambda i: -len(wanted & set(extract_keywords(sections[i].text))))
     sizes = [measure(section.text) + 1 for section in sections]
     room = max_tokens - measure(note(len(sections), sum(sizes))) - 1
+    bare = [index for index, section in enumerate(sections) if index and section.is_bare]
     kept: set[int] = set()
-    for index in order:
-        if sizes[index] <= room:
+    for index in [*(index for index in order if index not in bare), *reversed(bare)]:
+        if sizes[index] <= room and (index not in bare or index + 1 in kept):
             kept.add(index)
             room -= sizes[index]
     left_out = [size for index, size in enumerate(sizes) if index not in kept]

@@ -215,8 +215,7 @@ def _rows(catalog: Catalog, sql: str, parameters: Mapping[str, object]) -> list[
     version = catalog.meta.get("schema_version", "0.0").split(".")
     if (int(version[0]), int(version[1])) < FIRST_SCHEMA:
         return []
-    with catalog.reading():
-        return catalog.db.execute(sql, parameters).fetchall()
+    return catalog.rows(sql, parameters)
 
 
 def _entries(catalog: Catalog, rows: Sequence[tuple[int, str, str]]) -> list[SkillEntry]:

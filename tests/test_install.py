@@ -73,6 +73,18 @@ def test_second_write_says_that_it_is_already_there_and_changes_nothing(invoke: 
     assert {file: file.read_bytes() for file in home.iterdir() if file.is_file()} == before
 
 
+def test_what_a_user_has_added_to_the_entry_stays(invoke: Invoke, home: Path, index: Path) -> None:
+    path = home / ".cursor" / "mcp.json"
+    invoke("install", "cursor", "--write")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["mcpServers"]["orchestr8"]["env"] = {"LOG_LEVEL": "debug"}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert invoke("install", "cursor", "--write")[1] == f"Cursor: orchestr8 is already there in {path}.\n"
+    assert invoke("install", "cursor", "--write", "--db", index, "--force")[0] == 0
+    assert servers(path)["orchestr8"]["env"] == {"LOG_LEVEL": "debug"}
+    assert servers(path)["orchestr8"]["args"][-2:] == ["--db", str(index)]
+
+
 def test_a_client_that_seems_absent_gets_its_file_and_a_note(invoke: Invoke, home: Path) -> None:
     path = home / ".codex" / "config.toml"
     code, out, err = invoke("install", "codex", "--write")

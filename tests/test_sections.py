@@ -122,3 +122,11 @@ def test_title_goes_first_where_nothing_matches() -> None:
     text = cut_to_budget("\n".join(sections), ["retry"], estimate_tokens(sections[0]) + 40, note)
     assert sections[0].rstrip() in text
     assert sections[1].rstrip() not in text
+
+
+def test_heading_with_nothing_below_stands_only_above_a_section_that_is_kept() -> None:
+    long = "Long text of no use here. " * 40
+    body = f"# Title\n\nIntro.\n## Empty\n### Long\n\n{long}\n## Holder\n### Short\n\nAbout retry."
+    text = cut_to_budget(body, ["retry"], 60, note)
+    assert text.split("\n")[:-1] == ["# Title", "", "Intro.", "## Holder", "### Short", "", "About retry."]
+    assert text.endswith("tokens left out]")

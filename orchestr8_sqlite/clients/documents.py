@@ -48,7 +48,10 @@ def with_server(client: Client, text: str, name: str, entry: Entry, *, path: Pat
         ClientFileError: The text cannot be parsed, has another server of that name, or cannot be edited safely.
     """
     present = servers_of(client, text, path)
-    if present.get(name) == entry:
+    own = present.get(name)
+    if isinstance(own, dict) and own.get("command") == entry["command"]:
+        entry = {**own, **entry}  # what a user has added, such as an environment, stays
+    if own == entry:
         return text
     if name in present and not force:
         raise ClientFileError(
