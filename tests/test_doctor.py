@@ -299,6 +299,8 @@ def test_doctor_fails_where_the_index_is_missing(invoke: Invoke, home: Path) -> 
     assert lines[0] == ["check", "verdict", "finding", "what to do"]
     verdicts = {line[0]: line[1] for line in lines[1:]}
     assert (verdicts["index"], verdicts["search"], verdicts["exit"]) == ("problem", "problem", "ok")
+    search = next(line[2] for line in lines if line[0] == "search")
+    assert f"There is no index at {home / 'none.db'}; build it with: orchestr8-sqlite build" in search
 
 
 def test_doctor_refuses_a_root_that_is_missing(invoke: Invoke, home: Path) -> None:

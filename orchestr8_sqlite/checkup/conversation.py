@@ -102,6 +102,12 @@ class Conversation:
         lines = self._errors.read().decode("utf-8", "replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
+    def first_error(self) -> str:
+        """Return the first line of its log that tells of an error, without the time; empty where there is none."""
+        self._errors.seek(0)
+        errors = (line.partition(" error ")[2] for line in self._errors.read().decode("utf-8", "replace").split("\n"))
+        return next(filter(None, errors), "").strip()
+
     def _send(self, message: Mapping[str, object]) -> bool:
         assert self._process.stdin is not None
         try:

@@ -44,7 +44,7 @@ def _check_handshake_era(server: Conversation, query: str, patience: float, look
     if greeting.result is not None:
         server.tell("notifications/initialized")
         yield _check_tools(server.ask("tools/list", {}), look)
-        yield _check_search(server.ask("tools/call", {"name": "search", "arguments": {"query": query}}), query, look)
+        yield _check_search(server, query, look)
     else:
         yield omitted("tools", "not asked: there was no handshake")
         yield omitted("search", "not asked: there was no handshake")
@@ -93,9 +93,11 @@ def _check_tools(reply: Reply, look: str) -> Check:
     return ok("tools", finding)
 
 
-def _check_search(reply: Reply, query: str, look: str) -> Check:
+def _check_search(server: Conversation, query: str, look: str) -> Check:
+    reply = server.ask("tools/call", {"name": "search", "arguments": {"query": query}})
     if reply.result is None or reply.result.get("isError"):
-        return problem("search", _error(reply) or _text(reply.result or {}), look)
+        finding = _error(reply) or _text(reply.result or {})
+        return problem("search", " ".join(filter(None, (finding, server.first_error()))), look)
     return ok("search", f"{query!r} answered in {reply.milliseconds:,.0f} ms")
 
 
