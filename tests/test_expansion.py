@@ -23,6 +23,11 @@ def read(catalog: Catalog, query: str) -> Reading:
     return read_request(catalog.db, extract_keywords(query))
 
 
+def repaired(catalog: Catalog, words: list[str]) -> dict[str, str]:
+    """Return what each word is taken for, where it is taken for a typo."""
+    return {word: text for word, text, *_ in repair_typos(catalog.db, words)}
+
+
 def stand_ins(reading: Reading) -> set[tuple[str, str, str]]:
     """Return (word, form, how) of every form that is not the word itself."""
     return {(form.word.text, form.text, form.how) for form in reading.forms if form.how != "exact"}
@@ -104,7 +109,7 @@ def test_every_edit_of_a_long_word_is_repaired(make_catalog: MakeCatalog, typo: 
 
 def test_two_edits_are_not_repaired(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(make_fragment("a", "Kubernetes rollout"), *others())
-    assert repair_typos(catalog.db, ["kubrntes", "kubbernettes"]) == {}
+    assert repaired(catalog, ["kubrntes", "kubbernettes"]) == {}
 
 
 @pytest.mark.parametrize(
@@ -112,7 +117,7 @@ def test_two_edits_are_not_repaired(make_catalog: MakeCatalog) -> None:
 )
 def test_no_letter_is_taken_for_another_in_a_short_word(make_catalog: MakeCatalog, word: str, form: str | None) -> None:
     catalog = make_catalog(make_fragment("a", "A break of the circuit"), *others())
-    assert repair_typos(catalog.db, [word]).get(word) == form
+    assert repaired(catalog, [word]).get(word) == form
 
 
 @pytest.mark.parametrize(("word", "form"), [("kernal", "kernel"), ("gti", None), ("gitt", "git"), ("sqll", "sql")])
@@ -120,7 +125,7 @@ def test_words_from_six_letters_take_another_letter_and_words_below_four_no_repa
     make_catalog: MakeCatalog, word: str, form: str | None
 ) -> None:
     catalog = make_catalog(make_fragment("a", "The kernel in git and sql"), *others())
-    assert repair_typos(catalog.db, [word]).get(word) == form
+    assert repaired(catalog, [word]).get(word) == form
 
 
 def test_repair_keeps_the_first_letter_before_it_asks_for_the_most_used(make_catalog: MakeCatalog) -> None:
@@ -129,8 +134,8 @@ def test_repair_keeps_the_first_letter_before_it_asks_for_the_most_used(make_cat
         *(make_fragment(f"b{n}", "Patches") for n in range(3)),
         make_fragment("c", "Batch"),
     )
-    assert repair_typos(catalog.db, ["lpatches"]) == {"lpatches": "latches"}
-    assert repair_typos(catalog.db, ["zatches"]) == {"zatches": "patches"}
+    assert repaired(catalog, ["lpatches"]) == {"lpatches": "latches"}
+    assert repaired(catalog, ["zatches"]) == {"zatches": "patches"}
 
 
 @pytest.mark.parametrize(
@@ -158,7 +163,7 @@ def test_known_word_is_never_repaired(make_catalog: MakeCatalog) -> None:
 
 def test_everyday_word_is_never_repaired(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(make_fragment("a", "A moth and a retry"), *others())
-    assert repair_typos(catalog.db, ["month"]) == {"month": "moth"}
+    assert repaired(catalog, ["month"]) == {"month": "moth"}
     assert read(catalog, "retry month").read_as == {}
 
 

@@ -183,7 +183,7 @@ def test_repair_finds_the_likeliest_word_one_edit_away(vocabulary: list[list[str
         if len(word) >= 4 and (near := [known for known in used if is_slip(word, known)])
     }
     with open_in_memory([make_fragment(str(n), " ".join(words)) for n, words in enumerate(vocabulary)]) as catalog:
-        assert repair_typos(catalog.db, unknown) == expected
+        assert {word: text for word, text, *_ in repair_typos(catalog.db, unknown)} == expected
 
 
 @pytest.mark.parametrize("typo", ["kuberntes", "kuberneetes", "kubernites", "kubenretes"])

@@ -162,28 +162,27 @@ def read_words(db: sqlite3.Connection, keywords: Sequence[str]) -> list[Word]:
     ]
 
 
-def repair_typos(db: sqlite3.Connection, words: Sequence[str]) -> dict[str, str]:
-    """Return for each of *words* the most used keyword of the index that is one edit away, where there is one.
+def repair_typos(db: sqlite3.Connection, words: Iterable[str]) -> Iterator[tuple[str, str, int, float]]:
+    """Yield for each of *words* the most used keyword of the index that is one edit away, where there is one.
 
     An edit is a letter more, less, other, or two neighbours swapped; one that keeps the first letter is likelier.
     Words below four letters are left alone; in words below six the first letter stays and none is taken for another.
+
+    Yields:
+        (word, keyword, its term, the term's rarity).
     """
-    return {word: text for word, (text, _, _) in _repairs(db, words)}
-
-
-def _repairs(db: sqlite3.Connection, words: Iterable[str]) -> Iterator[tuple[str, tuple[str, int, float]]]:
     for word in words:
         if len(word) < MIN_TYPO_LENGTH:
             continue
         known = db.execute(KNOWN_WORDS, {"words": _json(sorted(set(_edits(word))))}).fetchall()
         if known:
             text, _, term_id, rarity = min(known, key=lambda row: (row[0][0] != word[0], -row[1], row[0]))
-            yield word, (text, term_id, rarity)
+            yield word, text, term_id, rarity
 
 
 def _repaired(db: sqlite3.Connection, words: Sequence[Word]) -> Iterator[Form]:
     by_text = {word.text: word for word in words}
-    for word, (text, term_id, rarity) in _repairs(db, by_text):
+    for word, text, term_id, rarity in repair_typos(db, by_text):
         yield Form(by_text[word], text, "typo", term_id, rarity, FACTORS["typo"])
 
 
