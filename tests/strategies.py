@@ -11,6 +11,7 @@ from support import make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment, Library
+from orchestr8_sqlite.tiers.expansion import repair_typos
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.writer import create_schema, write_library
 
@@ -138,3 +139,8 @@ def full_scans(db: sqlite3.Connection, sql: str, parameters: dict[str, object]) 
             names.add(alias)
     steps = [str(row[3]) for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]
     return [step for step in steps if step.startswith("SCAN ") and step.split()[1] in names]
+
+
+def repaired(catalog: Catalog, words: list[str]) -> dict[str, str]:
+    """Return what each word is taken for, where it is taken for a typo."""
+    return {word: text for word, text, *_ in repair_typos(catalog.db, words)}

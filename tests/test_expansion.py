@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from strategies import repaired
 from support import MakeCatalog, MakeIndex, make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
@@ -11,7 +12,7 @@ from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest, Mode, Tier
 from orchestr8_sqlite.render import render
-from orchestr8_sqlite.tiers.expansion import Form, Reading, read_parts, read_request, repair_typos
+from orchestr8_sqlite.tiers.expansion import Form, Reading, read_parts, read_request
 from orchestr8_sqlite.wordlists import Synonym
 
 
@@ -21,11 +22,6 @@ def others(count: int = 6) -> list[Fragment]:
 
 def read(catalog: Catalog, query: str) -> Reading:
     return read_request(catalog.db, extract_keywords(query))
-
-
-def repaired(catalog: Catalog, words: list[str]) -> dict[str, str]:
-    """Return what each word is taken for, where it is taken for a typo."""
-    return {word: text for word, text, *_ in repair_typos(catalog.db, words)}
 
 
 def stand_ins(reading: Reading) -> set[tuple[str, str, str]]:

@@ -5,14 +5,14 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import filters, full_scans, libraries, open_in_memory, queries
+from strategies import filters, full_scans, libraries, open_in_memory, queries, repaired
 from support import MakeCatalog, make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import MatchRequest
-from orchestr8_sqlite.tiers.expansion import KNOWN_WORDS, repair_typos
+from orchestr8_sqlite.tiers.expansion import KNOWN_WORDS
 from orchestr8_sqlite.tiers.fuzzy import BEST_SCENARIOS, EVIDENCE, match_fuzzy
 from orchestr8_sqlite.uris import fragment_uri
 
@@ -183,15 +183,15 @@ def test_repair_finds_the_likeliest_word_one_edit_away(vocabulary: list[list[str
         if len(word) >= 4 and (near := [known for known in used if is_slip(word, known)])
     }
     with open_in_memory([make_fragment(str(n), " ".join(words)) for n, words in enumerate(vocabulary)]) as catalog:
-        assert {word: text for word, text, *_ in repair_typos(catalog.db, unknown)} == expected
+        assert repaired(catalog, unknown) == expected
 
 
 @pytest.mark.parametrize("typo", ["kuberntes", "kuberneetes", "kubernites", "kubenretes"])
 def test_repair_knows_a_letter_less_more_other_or_swapped(make_catalog: MakeCatalog, typo: str) -> None:
     catalog = make_catalog(make_fragment("a", "Deploying to Kubernetes"))
-    assert repair_typos(catalog.db, [typo]) == {typo: "kubernetes"}
+    assert repaired(catalog, [typo]) == {typo: "kubernetes"}
 
 
 def test_repair_leaves_words_below_four_letters_and_two_edits_alone(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(make_fragment("a", "Calling an API over gRPC"))
-    assert repair_typos(catalog.db, ["apa", "ap", "ggrrpc"]) == {}
+    assert repaired(catalog, ["apa", "ap", "ggrrpc"]) == {}
