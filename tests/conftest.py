@@ -5,6 +5,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from environments import make_environment, pip
@@ -17,6 +18,11 @@ from orchestr8_sqlite.content import Fragment, Library
 from orchestr8_sqlite.evidence import write_synonyms
 from orchestr8_sqlite.wordlists import Synonym
 from orchestr8_sqlite.writer import create_schema, write_library
+
+if TYPE_CHECKING:
+    from replacing import Index
+
+    from orchestr8_sqlite.server.app import LibraryServer
 
 
 @pytest.fixture
@@ -95,6 +101,23 @@ def variants(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     from replacing import make_variants  # imports the SDK
 
     return make_variants(tmp_path_factory.mktemp("variants"))
+
+
+@pytest.fixture
+def index(variants: dict[str, Path], tmp_path: Path) -> "Index":
+    """Return an index that a test may replace by another of the *variants*."""
+    from replacing import Index
+
+    return Index(tmp_path / "index.db", variants)
+
+
+@pytest.fixture
+def server(index: "Index") -> Iterator["LibraryServer"]:
+    """Return a server over *index*."""
+    from serving import serving
+
+    with serving(index.path) as (_, server):
+        yield server
 
 
 @pytest.fixture

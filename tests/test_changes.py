@@ -2,28 +2,16 @@
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
 import pytest
 from replacing import PROMPTS, RESOURCES, TOOLS, UPDATED, Index, every_revision, name_of, told, waiting
-from serving import HANDSHAKES, serving
+from serving import HANDSHAKES
 
 from orchestr8_sqlite.server.app import LibraryServer
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def index(variants: dict[str, Path], tmp_path: Path) -> Index:
-    return Index(tmp_path / "index.db", variants)
-
-
-@pytest.fixture
-def server(index: Index) -> Iterator[LibraryServer]:
-    with serving(index.path) as (_, server):
-        yield server
 
 
 @every_revision

@@ -2,27 +2,15 @@
 
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from replacing import Index
-from serving import HANDSHAKES, MODERN, REVISIONS, Ask, Message, asking, serving, wired
+from serving import HANDSHAKES, MODERN, REVISIONS, Ask, Message, asking, wired
 
 from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.service import Service
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def index(variants: dict[str, Path], tmp_path: Path) -> Index:
-    return Index(tmp_path / "index.db", variants)
-
-
-@pytest.fixture
-def server(index: Index) -> Iterator[LibraryServer]:
-    with serving(index.path) as (_, server):
-        yield server
 
 
 @pytest.fixture(params=[HANDSHAKES[3], MODERN])

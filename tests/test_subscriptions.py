@@ -1,8 +1,7 @@
 """Who is told of changes: subscriptions of both eras, their ends, and requests that are refused."""
 
 import threading
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import anyio
 import pytest
@@ -19,22 +18,11 @@ from replacing import (
     told,
     waiting,
 )
-from serving import HANDSHAKES, MODERN, PATIENCE, Message, serving, wired
+from serving import HANDSHAKES, MODERN, PATIENCE, Message, wired
 
 from orchestr8_sqlite.server.app import LibraryServer
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def index(variants: dict[str, Path], tmp_path: Path) -> Index:
-    return Index(tmp_path / "index.db", variants)
-
-
-@pytest.fixture
-def server(index: Index) -> Iterator[LibraryServer]:
-    with serving(index.path) as (_, server):
-        yield server
 
 
 async def test_unsubscribed_resource_is_not_announced(server: LibraryServer, index: Index) -> None:

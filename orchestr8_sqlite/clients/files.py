@@ -40,9 +40,8 @@ def replace_text(path: Path, text: str) -> Path | None:
         if backup is not None:
             shutil.copymode(target, temporary)
         Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    finally:
+        Path(temporary).unlink(missing_ok=True)  # it is there only where something failed
     return backup
 
 

@@ -72,15 +72,8 @@ def read_library(
         LibraryError: A root is missing, is no folder, or holds no Markdown at all.
     """
     labels = _labels(roots)
-    found = []
     reading = _Reading(memory or Memory(), category, latest_file_time())
-    for root, label in zip(roots, labels, strict=True):
-        notes = Notes(label, "")
-        files = find_files(root, notes)
-        if not any(file.kind is not Kind.SKILL_FILE for file in files):
-            raise LibraryError(f"{root} holds no Markdown files; give the folder of a library.")
-        found.append((root, label, files))
-        reading.diagnostics += notes.diagnostics
+    found = [(root, label, _find(root, label, reading)) for root, label in zip(roots, labels, strict=True)]
     total = sum(len(files) for _, _, files in found)
     done = 0
     for root, label, files in found:
@@ -107,6 +100,16 @@ def read_library(
         ignored=tuple(reading.ignored),
         queries=tuple(queries),
     )
+
+
+def _find(root: Path, label: str, reading: _Reading) -> list[Found]:
+    """Return the files of a root, what is wrong with their places noted."""
+    notes = Notes(label, "")
+    files = find_files(root, notes)
+    if not any(file.kind is not Kind.SKILL_FILE for file in files):
+        raise LibraryError(f"{root} holds no Markdown files; give the folder of a library.")
+    reading.diagnostics += notes.diagnostics
+    return files
 
 
 def _remember_lists(roots: Sequence[Path], labels: Sequence[str], memory: Memory) -> set[tuple[str, str]]:
