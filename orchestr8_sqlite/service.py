@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 from orchestr8_sqlite.bundles import documents_of, file_below, find_bundle, list_skills
-from orchestr8_sqlite.catalog import Catalog, FragmentRow, PromptRow
+from orchestr8_sqlite.catalog import Catalog, FragmentRow, Identity, PromptRow
 from orchestr8_sqlite.documents import Document, hand_out
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.listings import category_list, registry
@@ -118,11 +118,11 @@ class Service:
         for catalog in self._catalogs:
             catalog.close()
 
-    def unchanged_generation(self) -> str | None:
-        """Return the generation of the index where its file is still the one last read, else None; opens nothing."""
+    def unchanged_identity(self) -> Identity | None:
+        """Return the identity of the index where its file is still the one last read, else None; opens nothing."""
         with self._lock:
             current = self._current
-        return current.generation if current is not None and current.is_current() else None
+        return current.identity if current is not None and current.is_current() else None
 
     def search(self, request: MatchRequest) -> Answer:
         """Return the answer to *request* in its mode, from memory where the same was asked before."""
@@ -241,9 +241,12 @@ class Service:
         return catalog.neighbours(fragment.id) if fragment else []
 
     def _kept(self, key: Hashable, make: Callable[[Catalog], Answer]) -> Answer:
-        """Return the answer kept for *key* in this generation of the index, made now where none is."""
+        """Return the answer kept for *key* of this very file, made now where none is.
+
+        Files of one generation may differ in what is measured: in what an answer must cover.
+        """
         catalog = self.catalog
-        whole = catalog.generation, key
+        whole = catalog.identity, key
         kept = self._answers.recall(whole)
         return self._answers.remember(whole, make(catalog)) if kept is None else kept
 

@@ -308,7 +308,20 @@ def test_thread_that_opens_slowly_does_not_bring_back_the_index_before(
     replaced.set()
     slow.join()
     service.read("orchestr8://registry")
-    assert service.generation == service.catalog.generation == service.unchanged_generation()
+    assert service.generation == service.catalog.generation
+    assert service.unchanged_identity() == service.catalog.identity
+
+
+def test_answer_is_judged_anew_where_only_what_it_must_cover_was_measured_anew(service: Service, index: Path) -> None:
+    request = MatchRequest("retry cobol fortran")
+    assert not service.search(request).text.startswith("Nothing fits")
+    settled = Path(shutil.copy(index, index.with_suffix(".settled")))
+    connection = sqlite3.connect(settled)
+    connection.execute("UPDATE meta SET value = '1.0' WHERE key = 'least_coverage'")
+    connection.commit()
+    connection.close()
+    settled.replace(index)
+    assert service.search(request).text.startswith("Nothing fits 'retry cobol fortran'")
 
 
 def test_missing_index_is_said_and_a_later_one_is_used(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult
 
+from orchestr8_sqlite.catalog import Identity
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.memory import Memory
 from orchestr8_sqlite.server.guard import Context, Guard, note, noted
@@ -54,30 +55,26 @@ class Replies:
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Return the reply that is kept for the request, or the one made now."""
         memory = self._answers if _is_search(ctx) else self._memories.get(ctx.method)
-        generation = await self._generation() if memory is not None else None
-        if memory is None or generation is None:
+        identity = await self._identity() if memory is not None else None
+        if memory is None or identity is None:
             return await call_next(ctx)
         asked = {name: value for name, value in (ctx.params or {}).items() if name != "_meta"}
-        key = generation, ctx.protocol_version, ctx.method, _digest(asked)
+        key = identity, ctx.protocol_version, ctx.method, _digest(asked)
         kept = memory.recall(key)
         if kept is not None:
             note(**{**kept.details, "tier": "cache"})
             return kept.result
         result = await call_next(ctx)
         details = noted()
-        if (
-            isinstance(result, dict)
-            and self._service.unchanged_generation() == generation
-            and _is_worth(result, details)
-        ):
+        if isinstance(result, dict) and self._service.unchanged_identity() == identity and _is_worth(result, details):
             memory.remember(key, Reply(result, details))
         return result
 
-    async def _generation(self) -> str | None:
-        """Return the generation of the index, which is opened for that where it is new; None where it cannot be."""
+    async def _identity(self) -> Identity | None:
+        """Return the identity of the index, which is opened for that where it is new; None where it cannot be."""
         try:
-            return self._service.unchanged_generation() or await self._guard.in_thread(
-                lambda: self._service.catalog.generation
+            return self._service.unchanged_identity() or await self._guard.in_thread(
+                lambda: self._service.catalog.identity
             )
         except CatalogError:
             return None
