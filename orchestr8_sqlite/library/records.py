@@ -60,10 +60,6 @@ def read_fragment(
         notes.warn("empty-body", "there is no text below the front matter", "write the text or remove the file", line=1)
     title = read_text(document, "title", notes) or first_heading(document.body) or _words(name)
     description = described or first_paragraph(document.body) or ""
-    tags = read_list(document, "tags", notes) or heading_tags(first_heading(document.body) or title, document.body)
-    use_when = _reachable(read_list(document, "useWhen", notes), document, notes) or section_bullets(
-        document.body, "when to use", "use when"
-    )
     related = [(item, document.line_of(key) or 1) for key in RELATED_FIELDS for item in read_list(document, key, notes)]
     author_tokens = read_number(document, "estimatedTokens", notes)
     token_estimate = estimate_tokens(document.body.text)
@@ -75,10 +71,10 @@ def read_fragment(
         title=title,
         description=description,
         version=read_text(document, "version", notes),
-        tags=tuple(dict.fromkeys(fold_tag(tag) for tag in tags if fold_tag(tag))),
+        tags=_tags(document, title, notes),
         capabilities=read_list(document, "capabilities", notes)
         or section_bullets(document.body, "capabilities", "core capabilities"),
-        use_when=use_when or sentences(description),
+        use_when=_scenarios(document, description, notes),
         author_tokens=author_tokens,
         token_estimate=token_estimate,
         metadata=json_values(document, SHOWN_KEYS),
@@ -88,6 +84,18 @@ def read_fragment(
         skill_files=tuple(skill_files if skill is None else [*skill_files, *nested_files]),
         skill=skill,
     )
+
+
+def _tags(document: Document, title: str, notes: Notes) -> tuple[str, ...]:
+    """Return the tags of the front matter, else those that the first heading suggests."""
+    tags = read_list(document, "tags", notes) or heading_tags(first_heading(document.body) or title, document.body)
+    return tuple(dict.fromkeys(fold_tag(tag) for tag in tags if fold_tag(tag)))
+
+
+def _scenarios(document: Document, description: str, notes: Notes) -> tuple[str, ...]:
+    """Return the scenarios of the front matter, else those of a section for them, else the description's sentences."""
+    written = _reachable(read_list(document, "useWhen", notes), document, notes)
+    return written or section_bullets(document.body, "when to use", "use when") or sentences(description)
 
 
 def read_prompt(found: Found, document: Document, source: SourceFile, notes: Notes) -> Prompt:
