@@ -180,26 +180,55 @@ def false_refusals(queries: Iterable[JudgedQuery], report: RunReport) -> float:
 
 
 def unmet_bounds(bounds: Iterable[str], scores: Sequence[StratumScore]) -> list[str]:
-    """Return a sentence for each bound such as `recall@5=0.9` that the scores of all queries stay below.
+    """Return a sentence for each bound that the scores stay below.
+
+    Args:
+        bounds: `recall@5=0.9` for all queries, `queries.jsonl:recall@5=0.9` for those of a stratum.
 
     Raises:
-        RequestError: A bound names no measure, or no number.
+        RequestError: A bound names no measure, no stratum or no number.
     """
-    means = scores[0].means
+    by_name = {score.stratum.casefold(): score for score in scores}
     known = {alias: name for name in MEASURES for alias in (name.casefold(), *ALIASES.get(name, ()))}
     problems = []
     for bound in bounds:
-        name, _, number = bound.partition("=")
-        measure = known.get(name.strip().casefold())
-        try:
-            least = float(number)
-        except ValueError:
-            measure = None
-        if measure is None:
-            raise RequestError(f"--fail-under wants MEASURE=NUMBER such as recall@5=0.9, one of {', '.join(known)}.")
-        if means[measure] < least:
-            problems.append(f"{measure} is {means[measure]:.3f}, below {least:g}")
+        place, least = _read_bound("--fail-under", bound, "recall@5=0.9")
+        stratum, _, alias = place.rpartition(":")
+        if alias not in known:
+            raise RequestError(f"--fail-under knows no measure {alias!r}; it is one of {', '.join(known)}.")
+        if (stratum or ALL.casefold()) not in by_name:
+            raise RequestError(f"There are no queries {stratum!r}; there are {', '.join(by_name)}.")
+        mean_value = by_name[stratum or ALL.casefold()].means[known[alias]]
+        if mean_value < least:
+            where = f" of {stratum}" if stratum else ""
+            problems.append(f"{known[alias]}{where} is {mean_value:.3f}, below {least:g}")
     return problems
+
+
+def exceeded_bounds(bounds: Iterable[str], shares: Mapping[str, float | None]) -> list[str]:
+    """Return a sentence for each bound such as `false-answers=0.1` that one of *shares* lies above.
+
+    Raises:
+        RequestError: A bound names no share that was measured, or no number.
+    """
+    problems = []
+    for bound in bounds:
+        name, most = _read_bound("--fail-over", bound, "false-answers=0.1")
+        share = shares.get(name)
+        if share is None:
+            measured = ", ".join(name for name, value in shares.items() if value is not None)
+            raise RequestError(f"--fail-over has no {name!r} to judge; it has {measured}.")
+        if share > most:
+            problems.append(f"{name} is {share:.3f}, above {most:g}")
+    return problems
+
+
+def _read_bound(option: str, bound: str, example: str) -> tuple[str, float]:
+    name, _, number = bound.partition("=")
+    try:
+        return name.strip().casefold(), float(number)
+    except ValueError:
+        raise RequestError(f"{option} wants a name, = and a number, such as {example}; not {bound!r}.") from None
 
 
 def bootstrap_interval(values: Sequence[float], resamples: int = RESAMPLES) -> tuple[float, float]:

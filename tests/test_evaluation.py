@@ -19,6 +19,7 @@ from orchestr8_sqlite.evaluation import (
     RunReport,
     StratumScore,
     bootstrap_interval,
+    exceeded_bounds,
     false_answers,
     false_refusals,
     format_run,
@@ -86,10 +87,42 @@ def test_bounds_are_compared_with_the_means_of_all_queries() -> None:
     assert unmet_bounds(["success@1=0.6", "R@15=0.2"], found) == ["S@1 is 0.500, below 0.6"]
 
 
-@pytest.mark.parametrize("bound", ["recall@7=0.5", "recall@5", "recall@5=high", "=0.5"])
-def test_bound_of_another_form_is_answered_with_the_measures_there_are(bound: str) -> None:
-    with pytest.raises(RequestError, match=r"--fail-under wants MEASURE=NUMBER .* ndcg@10"):
+def test_a_bound_may_be_for_the_queries_of_one_stratum() -> None:
+    found = score_run(QUERIES, QRELS, {"q1": [("a", 9.0)], "q2": [("x", 1.0)]})
+    assert unmet_bounds(["kw:success@1=1", "KW:MRR@10=1"], found) == []
+    assert unmet_bounds(["nl:success@1=0.5", "success@1=0.6"], found) == [
+        "S@1 of nl is 0.000, below 0.5",
+        "S@1 is 0.500, below 0.6",
+    ]
+
+
+@pytest.mark.parametrize("bound", ["recall@5", "recall@5=high"])
+def test_bound_without_a_number_is_answered_with_an_example(bound: str) -> None:
+    with pytest.raises(RequestError, match=r"--fail-under wants a name, = and a number, such as recall@5=0\.9"):
         unmet_bounds([bound], score_run(QUERIES, QRELS, {}))
+
+
+@pytest.mark.parametrize("bound", ["recall@7=0.5", "=0.5", "kw:=1"])
+def test_bound_of_an_unknown_measure_is_answered_with_the_measures_there_are(bound: str) -> None:
+    with pytest.raises(RequestError, match=r"knows no measure .* ndcg@10"):
+        unmet_bounds([bound], score_run(QUERIES, QRELS, {}))
+
+
+def test_bound_of_an_unknown_stratum_is_answered_with_the_strata_there_are() -> None:
+    with pytest.raises(RequestError, match=r"no queries 'prob'; there are all, kw, nl"):
+        unmet_bounds(["prob:recall@5=0.5"], score_run(QUERIES, QRELS, {}))
+
+
+def test_shares_of_wrong_answers_have_upper_bounds() -> None:
+    shares = {"false-answers": 0.25, "false-refusals": 0.0}
+    assert exceeded_bounds(["false-answers=0.25", "false-refusals=0"], shares) == []
+    assert exceeded_bounds(["False-Answers=0.1"], shares) == ["false-answers is 0.250, above 0.1"]
+
+
+@pytest.mark.parametrize("bound", ["false-answers=0.1", "recall@5=1"])
+def test_upper_bound_of_what_was_not_measured_is_answered_with_what_was(bound: str) -> None:
+    with pytest.raises(RequestError, match=r"--fail-over has no .*; it has false-refusals\."):
+        exceeded_bounds([bound], {"false-answers": None, "false-refusals": 0.0})
 
 
 def test_judgements_of_documents_that_the_index_lacks_can_be_left_out(make_catalog: MakeCatalog) -> None:

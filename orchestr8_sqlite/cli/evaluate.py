@@ -26,7 +26,14 @@ def evaluate(
         bool, typer.Option("--self", help="Ask the library's own scenarios, each hidden meanwhile, and its queries.")
     ] = False,
     fail_under: Annotated[
-        list[str] | None, typer.Option(metavar="MEASURE=N", help="Exit with 1 below, e.g. recall@5=0.9; repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="[STRATUM:]MEASURE=N", help="Exit with 1 below, e.g. queries.jsonl:recall@5=0.9; repeatable."
+        ),
+    ] = None,
+    fail_over: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SHARE=N", help="Exit with 1 above: false-answers or false-refusals; repeatable."),
     ] = None,
     present_only: Annotated[
         bool, typer.Option("--present-only", help="Leave out judgements of documents that the index lacks.")
@@ -60,10 +67,14 @@ def evaluate(
     scores = evaluation.score_run(asked, judged, report.run)
     if run is not None:
         run.write_text(evaluation.format_run(report, chosen.value), encoding="utf-8")
-    unmet = evaluation.unmet_bounds(fail_under or (), scores)
+    shares = {
+        "false-answers": evaluation.false_answers(asked, report),
+        "false-refusals": evaluation.false_refusals(asked, report),
+    }
+    unmet = evaluation.unmet_bounds(fail_under or (), scores) + evaluation.exceeded_bounds(fail_over or (), shares)
     judged_whole = {
-        "falseAnswers": evaluation.false_answers(asked, report),
-        "falseRefusals": evaluation.false_refusals(asked, report),
+        "falseAnswers": shares["false-answers"],
+        "falseRefusals": shares["false-refusals"],
         "missingDocuments": missing,
     }
     if as_json:
