@@ -4,7 +4,7 @@
     ${name} · {{name}}  the argument *name*
 
 All placeholders are replaced in one pass: a value is never searched for placeholders again. Inside an
-`orchestr8://…` URI a value is percent-encoded. An argument that was not given leaves nothing behind;
+`orchestr8://…` URI a value is percent-encoded, and cut after SEARCHED characters where it is long. An argument that was not given leaves nothing behind;
 a name that the prompt does not declare is no placeholder and stays as it is (`${HOME}` in a script).
 """
 
@@ -19,6 +19,10 @@ from orchestr8_sqlite.wording import one_line
 
 PLACEHOLDER = re.compile(r"\$ARGUMENTS\b|\$\{(?P<dollar>[\w.-]+)\}|\{\{\s*(?P<braces>[\w.-]+)\s*\}\}")
 URI = re.compile(rf"{SCHEME}://(?:\{{\{{[^}}]*\}}\}}|[^\s\"'`<>)\]])*")
+
+SEARCHED = 300
+"""Characters of a value that a URI carries, up to the end of a word: a request weighs its rarest words only, a longer
+one costs tokens in each URI, and one of 1,000 could not be read."""
 
 
 def fill_prompt(prompt: PromptRow, values: Mapping[str, str]) -> str:
@@ -50,7 +54,15 @@ def fill_prompt(prompt: PromptRow, values: Mapping[str, str]) -> str:
         for start, end in uris:
             if start <= match.start() < end:
                 in_query = "?" in prompt.body[start : match.start()]
-                return quote_plus(value) if in_query else quote(value)
+                return quote_plus(_searched(value)) if in_query else quote(value)
         return value
 
     return PLACEHOLDER.sub(value_of, prompt.body)
+
+
+def _searched(value: str) -> str:
+    """Return *value*, of a long one the words that fit SEARCHED characters, or what fits of a single long word."""
+    if len(value) <= SEARCHED:
+        return value
+    words = " ".join(value.split())
+    return words[: words.rfind(" ", 0, SEARCHED + 1)] if " " in words[: SEARCHED + 1] else words[:SEARCHED]

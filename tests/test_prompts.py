@@ -11,7 +11,7 @@ from orchestr8_sqlite.catalog import PromptRow
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.model import PromptArgument
 from orchestr8_sqlite.prompts import fill_prompt
-from orchestr8_sqlite.uris import Read, parse_uri
+from orchestr8_sqlite.uris import Match, Read, parse_uri
 
 
 def make_prompt(body: str, required: Sequence[str] = (), optional: Sequence[str] = ()) -> PromptRow:
@@ -87,6 +87,19 @@ def test_all_missing_arguments_are_named_at_once() -> None:
     prompt = make_prompt("Do ${task} in ${style}", ["task", "style"])
     with pytest.raises(RequestError, match=r"needs the arguments 'task' \(The task\), 'style' \(The style\)"):
         fill_prompt(prompt, {})
+
+
+def test_long_value_is_whole_in_the_text_and_cut_after_a_word_in_a_uri() -> None:
+    value = "one two " * 250
+    uri, _, text = fill_prompt(
+        make_prompt("orchestr8://match?query=${task} ${task}", ["task"]), {"task": value}
+    ).partition(" ")
+    assert text == value
+    assert parse_qs(urlsplit(uri).query)["query"] == [("one two " * 38)[:299]]
+    assert isinstance(parse_uri(uri), Match)
+    assert fill_prompt(make_prompt("orchestr8://match?query=${task}", ["task"]), {"task": "x" * 900}).endswith(
+        "=" + "x" * 300
+    )
 
 
 def test_long_name_of_no_argument_is_cut() -> None:
