@@ -4,8 +4,9 @@
     ${name} · {{name}}  the argument *name*
 
 All placeholders are replaced in one pass: a value is never searched for placeholders again. Inside an
-`orchestr8://…` URI a value is percent-encoded, and cut after SEARCHED characters where it is long. An argument that was not given leaves nothing behind;
-a name that the prompt does not declare is no placeholder and stays as it is (`${HOME}` in a script).
+`orchestr8://…` URI a value is percent-encoded, and cut after SEARCHED characters where it is long. An argument that
+was not given leaves nothing behind; a name that the prompt does not declare is no placeholder and stays as it is
+(`${HOME}` in a script).
 """
 
 import re
