@@ -21,7 +21,7 @@ from orchestr8_sqlite.holdout import measure_least_coverage
 from orchestr8_sqlite.integrity import check_index
 from orchestr8_sqlite.library import Progress, read_library
 from orchestr8_sqlite.lookup import QUICK_MIN_SCORE, find
-from orchestr8_sqlite.model import Candidate, MatchRequest, Ranker
+from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker
 from orchestr8_sqlite.tiers.shortcut import DEPTH
 from orchestr8_sqlite.wordlists import Synonym, read_synonyms
 from orchestr8_sqlite.writer import create_schema, write_library, write_quick_lookups
@@ -209,13 +209,13 @@ def write_answers(db: sqlite3.Connection) -> None:
         write_quick_lookups(db, ranker, _quick_answers(catalog, ranker))
 
 
-def _quick_answers(catalog: Catalog, ranker: Ranker) -> dict[str, tuple[Sequence[Candidate], int]]:
-    answers: dict[str, tuple[Sequence[Candidate], int]] = {}
+def _quick_answers(catalog: Catalog, ranker: Ranker) -> dict[str, LookupResult]:
+    answers: dict[str, LookupResult] = {}
     parameters = {"fields": SEARCHED_FIELDS[ranker], "limit": QUICK_LOOKUPS}
     for (keyword,) in catalog.db.execute(MOST_USED_KEYWORDS, parameters).fetchall():
         request = MatchRequest(keyword, max_results=DEPTH, min_score=QUICK_MIN_SCORE, ranker=ranker)
         result = find(catalog, request, quick=False)
-        answers[" ".join(result.keywords)] = result.candidates, result.total
+        answers[" ".join(result.keywords)] = result
     return answers
 
 

@@ -4,8 +4,10 @@ All of this happens in a copy in memory. Hiding a line takes its words out of th
 same line stands in its other texts too; how many fragments hold a word stays as it was counted.
 """
 
+import math
 import re
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,12 +25,19 @@ from orchestr8_sqlite.wordlists import foreign_requests
 SAMPLE = 100
 """Scenarios that calibration asks for, spread evenly over the library."""
 
-WRONGLY_ANSWERED = 0.025
-"""Share of the foreign requests that may pass for answered: some library does know about piano tuning."""
+WRONG_ANSWER = 2.0
+"""What a foreign request that is answered counts beside one of the library's own that is refused: a refusal still names
+the closest fragments. docs/ranking.md has what comes of it (`make eval`)."""
 
-WRONGLY_REFUSED = 0.03
-"""Share of the held-out scenarios that may be called weak."""
+REFUSED = 0.05
+"""Share of the held-out scenarios that may be refused at most, however many foreign requests that lets pass: fragments
+of one sentence cover too little of long requests to be told from foreign ones."""
 
+NEAR_BEST = 0.01
+"""How far the two shares of mistakes may add up to more than at the best threshold: the middle of all such thresholds
+hangs less on which requests happen to be asked."""
+
+ROUNDING = 1e-9
 FEWEST, MOST = 0.1, 0.6
 """Bounds of the threshold, whatever is measured."""
 
@@ -120,12 +129,11 @@ class HeldOut:
 def measure_least_coverage(db: sqlite3.Connection) -> float:
     """Return the share of a request that an answer must cover to stand, by what the index makes of its own library.
 
-    It lies between what all but WRONGLY_ANSWERED of the foreign requests stay below and what all but WRONGLY_REFUSED
-    of the held-out scenarios reach, nearer to the former; where these overlap, refusing counts as the worse mistake.
+    It tells what the foreign requests reach from what the held-out scenarios reach, and refuses few of the latter.
     """
     held_out = HeldOut(db)
     try:
-        foreign = sorted(_coverage(held_out.catalog, text) for text in foreign_requests())
+        foreign = [_coverage(held_out.catalog, text) for text in foreign_requests()]
         scenarios = held_out.scenarios()
         step = max(1, len(scenarios) // SAMPLE)
         own = []
@@ -134,20 +142,31 @@ def measure_least_coverage(db: sqlite3.Connection) -> float:
                 own.append(_coverage(catalog, scenario.text))
     finally:
         held_out.close()
-    threshold = _quantile(foreign, 1 - WRONGLY_ANSWERED)
-    if own:
-        reached = _quantile(sorted(own), WRONGLY_REFUSED)
-        threshold = min(reached, threshold + (reached - threshold) / 3)
-    return round(min(max(threshold, FEWEST), MOST), 3)
+    bearable = sorted(own)[int(REFUSED * len(own))] if own else MOST
+    return round(min(max(min(threshold_between(foreign, own), bearable), FEWEST), MOST), 3)
+
+
+def threshold_between(below: Sequence[float], above: Sequence[float]) -> float:
+    """Return the value that best has *below* under it and *above* not: the middle of those within NEAR_BEST of best.
+
+    What is best is judged by the sum of both shares of mistakes, that of *below* times WRONG_ANSWER, so the size of
+    neither sample counts; without *above* the value is the highest of *below*.
+
+    Source: W. J. Youden, Index for rating diagnostic tests (1950), here with unequal costs.
+    """
+    lower, upper = sorted(below), sorted(above)
+    ends = sorted({*lower, *upper, math.nextafter(lower[-1], math.inf)})
+    answered = [1 - bisect_left(lower, end) / len(lower) for end in ends]
+    refused = [bisect_left(upper, end) / len(upper) if upper else 0.0 for end in ends]
+    mistakes = [WRONG_ANSWER * one + other for one, other in zip(answered, refused, strict=True)]
+    bound = min(mistakes) + NEAR_BEST + ROUNDING
+    near = [number for number, sum_ in enumerate(mistakes) if sum_ <= bound]
+    return (ends[max(near[0] - 1, 0)] + ends[near[-1]]) / 2  # as good as an end is all that lies above the one before
 
 
 def _coverage(catalog: Catalog, text: str) -> float:
     result = find(catalog, MatchRequest(" ".join(text.split())[:MAX_QUERY_LENGTH]), quick=False)
     return result.coverage
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def _without(texts: Mapping[int, str], line: str) -> Texts:

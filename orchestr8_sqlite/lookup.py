@@ -20,7 +20,7 @@ from orchestr8_sqlite.tiers.explanation import coverage, covered_share, explain,
 from orchestr8_sqlite.tiers.found import Found
 from orchestr8_sqlite.tiers.fuzzy import match_fuzzy
 from orchestr8_sqlite.tiers.postings import match_keywords
-from orchestr8_sqlite.tiers.shortcut import match_quick
+from orchestr8_sqlite.tiers.shortcut import FIRST_SCHEMA, match_quick
 from orchestr8_sqlite.tiers.weighted import match_weighted
 from orchestr8_sqlite.tiers.weights import ENOUGH
 
@@ -60,10 +60,10 @@ def find(catalog: Catalog, request: MatchRequest, *, quick: bool = True) -> Look
 def _find(catalog: Catalog, request: MatchRequest, *, quick: bool) -> LookupResult:
     keywords = tuple(extract_keywords(request.query))
     plain = not request.is_filtered and not request.explain
-    if quick and plain and request.min_score == QUICK_MIN_SCORE:
+    if quick and plain and request.min_score == QUICK_MIN_SCORE and catalog.schema_version >= FIRST_SCHEMA:
         found = match_quick(catalog.db, request, keywords)
-        if found.candidates:
-            return _result(catalog, request, keywords, Tier.QUICK, found)
+        if found.candidates and found.coverage >= catalog.least_coverage:
+            return replace(_result(catalog, request, keywords, Tier.QUICK, found), coverage=found.coverage)
     if request.ranker is Ranker.CLASSIC:
         unknown = tuple(word.text for word in read_words(catalog.db, keywords) if word.term_id is None)
         return _result(catalog, request, keywords, *_classic(catalog, request, keywords), unknown)

@@ -1,4 +1,4 @@
--- The index database of orchestr8-sqlite, schema version 2.1.
+-- The index database of orchestr8-sqlite, schema version 2.2.
 --
 -- Made for people too: `sqlite3 index.db .schema` shows these comments, and the views at the end
 -- answer the common questions. Works on SQLite >= 3.37 with FTS5. The file is written once and
@@ -8,9 +8,10 @@
 --   1.0  first schema
 --   2.0  term, evidence, body_evidence, topic; synonyms with several words on the left
 --   2.1  skill; skill_file holds the files of nested skills too
+--   2.2  coverage of quick_lookup
 
 PRAGMA application_id = 1865970545;  -- "o8sq" in ASCII
-PRAGMA user_version = 20100;          -- major * 10000 + minor * 100 + patch
+PRAGMA user_version = 20200;          -- major * 10000 + minor * 100 + patch
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,  -- schema_version, built_by, generation, totals, build settings
@@ -175,6 +176,7 @@ CREATE TABLE quick_lookup (
     score       REAL NOT NULL,  -- as a search prints it
     scenario_id INTEGER REFERENCES scenario (id),  -- the best scenario
     total       INTEGER NOT NULL,  -- fragments that match, listed here or not
+    coverage    REAL NOT NULL,     -- how much of the query the answer covers, 0 to 1
     PRIMARY KEY (ranker, query, rank)
 ) STRICT, WITHOUT ROWID;
 

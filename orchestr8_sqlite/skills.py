@@ -212,8 +212,7 @@ def read_skill_file(catalog: Catalog, uri: str) -> SkillContent:
 
 
 def _rows(catalog: Catalog, sql: str, parameters: Mapping[str, object]) -> list[Any]:
-    version = catalog.meta.get("schema_version", "0.0").split(".")
-    if (int(version[0]), int(version[1])) < FIRST_SCHEMA:
+    if catalog.schema_version < FIRST_SCHEMA:
         return []
     return catalog.rows(sql, parameters)
 

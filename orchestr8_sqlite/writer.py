@@ -2,7 +2,7 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.resources import files
 
 import sqlite_utils
@@ -11,13 +11,13 @@ from orchestr8_sqlite import __version__
 from orchestr8_sqlite.content import Library, SourceFile
 from orchestr8_sqlite.evidence import Evidence, write_evidence
 from orchestr8_sqlite.fragment_rows import fragment_scenarios, json_text, write_fragments
-from orchestr8_sqlite.model import Candidate, Ranker
+from orchestr8_sqlite.model import LookupResult, Ranker
 from orchestr8_sqlite.vocabulary import write_vocabulary
 
-SCHEMA_VERSION = "2.1.0"
+SCHEMA_VERSION = "2.2.0"
 INSERT_QUICK = """
 INSERT INTO quick_lookup
-VALUES (?, ?, ?, ?, ?, (SELECT id FROM scenario WHERE fragment_id = ? AND text = ?), ?)
+VALUES (?, ?, ?, ?, ?, (SELECT id FROM scenario WHERE fragment_id = ? AND text = ?), ?, ?)
 """
 
 
@@ -53,14 +53,12 @@ def write_library(
     return evidence
 
 
-def write_quick_lookups(
-    connection: sqlite3.Connection, ranker: Ranker, answers: Mapping[str, tuple[Sequence[Candidate], int]]
-) -> None:
-    """Write finished answers: for each query its candidates, best first, and how many fragments match in all."""
+def write_quick_lookups(connection: sqlite3.Connection, ranker: Ranker, answers: Mapping[str, LookupResult]) -> None:
+    """Write finished answers by their queries."""
     rows = [
-        (ranker.value, query, rank, c.fragment_id, c.score, c.fragment_id, c.scenario, total)
-        for query, (candidates, total) in sorted(answers.items())
-        for rank, c in enumerate(candidates, start=1)
+        (ranker.value, query, rank, c.fragment_id, c.score, c.fragment_id, c.scenario, answer.total, answer.coverage)
+        for query, answer in sorted(answers.items())
+        for rank, c in enumerate(answer.candidates, start=1)
     ]
     connection.executemany(INSERT_QUICK, rows)
 

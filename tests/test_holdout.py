@@ -1,17 +1,28 @@
 """Hiding a scenario from its own index, and the share of a request that an answer must cover to stand."""
 
+import math
 import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from statistics import mean
 from types import MappingProxyType
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from strategies import open_in_memory
 from support import MakeCatalog, make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.holdout import HeldOut, Scenario, measure_least_coverage
+from orchestr8_sqlite.holdout import (
+    NEAR_BEST,
+    WRONG_ANSWER,
+    HeldOut,
+    Scenario,
+    measure_least_coverage,
+    threshold_between,
+)
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.wordlists import foreign_requests
@@ -230,6 +241,30 @@ def test_least_coverage_lies_below_most_scenarios_that_the_index_was_not_told(
             reached.append(find(hidden, MatchRequest(one.text)).coverage)
     assert len(reached) == 60
     assert sum(coverage < least for coverage in reached) <= len(reached) * 0.05
+
+
+def test_threshold_lies_in_the_middle_between_samples_that_do_not_meet() -> None:
+    assert threshold_between([0.1, 0.2], [0.6, 0.9]) == pytest.approx(0.4)
+    assert threshold_between([0.1] * 90 + [0.5] * 10, [0.6] * 100) == pytest.approx(0.55)
+    assert threshold_between([0.1] * 300 + [0.5, 0.7], [0.6] * 9) == pytest.approx(0.35)  # two of 302 are let pass
+    assert threshold_between([0.1, 0.2], []) == pytest.approx(0.2)
+
+
+SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
+
+
+@given(below=SHARES, above=SHARES)
+def test_no_threshold_makes_far_fewer_mistakes_than_the_middle_of_the_best(
+    below: list[float], above: list[float]
+) -> None:
+    def mistakes(value: float) -> float:
+        return WRONG_ANSWER * mean(one >= value for one in below) + mean(one < value for one in above)
+
+    ends = sorted({*below, *above, math.nextafter(max(below), 2)})
+    least = min(map(mistakes, ends))
+    good = [end for end in ends if mistakes(end) <= least + NEAR_BEST + 1e-9]
+    start = max((end for end in ends if end < good[0]), default=ends[0])
+    assert threshold_between(below, above) == pytest.approx((start + good[-1]) / 2)
 
 
 def test_least_coverage_is_the_same_every_time_and_measuring_changes_nothing(

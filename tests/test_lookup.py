@@ -172,7 +172,7 @@ def test_answer_stands_from_the_least_coverage_on(make_catalog: MakeCatalog, lea
 
     The first is .3205 of both.
     """
-    library = (make_fragment("a", "Adding retry"), make_fragment("b"), make_fragment("c"))
+    library = (make_fragment("a", tags=("retry",)), make_fragment("b"), make_fragment("c"))
     found = find(make_catalog(*library, least_coverage=least), MatchRequest("retry cobol"))
     assert found.coverage == pytest.approx(0.3205, abs=0.001)
     assert found.confident == stands
@@ -185,7 +185,7 @@ def test_word_in_the_body_alone_is_half_covered(make_catalog: MakeCatalog) -> No
 
 def test_request_with_more_words_than_matter_is_covered_by_six_rare_ones(make_catalog: MakeCatalog) -> None:
     words = "retry backoff jitter timeout cache circuit".split()
-    catalog = make_catalog(*(make_fragment(name, " ".join(words)) for name in "ab"), *map(make_fragment, "cdefghij"))
+    catalog = make_catalog(*(make_fragment(name, tags=tuple(words)) for name in "ab"), *map(make_fragment, "cdefghij"))
     whole = find(catalog, MatchRequest(" ".join(words)))
     longer = find(catalog, MatchRequest(" ".join([*words, "cobol"])))
     assert whole.coverage == 1.0
@@ -195,7 +195,7 @@ def test_request_with_more_words_than_matter_is_covered_by_six_rare_ones(make_ca
 
 def test_everyday_words_are_neither_missed_nor_named(make_catalog: MakeCatalog) -> None:
     others = (make_fragment(f"other{n}", "Something else") for n in range(4))
-    catalog = make_catalog(make_fragment("a", "Adding retry"), *others, least_coverage=0.7)
+    catalog = make_catalog(make_fragment("a", tags=("retry",)), *others, least_coverage=0.7)
     found = find(catalog, MatchRequest("please help me find a good retry"))
     assert (found.confident, ids(found)) == (True, ["skills/a"])
     weak = find(catalog, MatchRequest("please help me find a good retry in cobol"))

@@ -298,7 +298,7 @@ def test_json_of_a_weak_answer_has_no_matches_but_the_closest(make_catalog: Make
 
 
 def test_json_of_an_answer_that_stands_has_matches_and_no_closest(make_catalog: MakeCatalog) -> None:
-    catalog = make_catalog(make_fragment("a", "Adding retry"), make_fragment("b"), least_coverage=0.5)
+    catalog = make_catalog(make_fragment("a", tags=("retry",)), make_fragment("b"), least_coverage=0.5)
     value = to_json(find(catalog, MatchRequest("retry")))
     assert (value["confident"], value["coverage"], value["closest"]) == (True, 1.0, [])
     assert isinstance(value["matches"], list)

@@ -148,18 +148,19 @@ def read_parts(db: sqlite3.Connection, reading: Reading) -> Reading:
 
 
 def read_words(db: sqlite3.Connection, keywords: Sequence[str]) -> list[Word]:
-    """Return the words of a request; a joined word that the index does not know is left to its parts."""
+    """Return the words of a request; a joined word that the index does not know is left to its parts.
+
+    A number that the index does not know (`300k`, `3.7`) tells of the case, not of the subject: it counts as everyday.
+    """
     stems = dict.fromkeys(stem(keyword) for keyword in keywords)
     texts = {stem(keyword): keyword for keyword in reversed(keywords)}
     terms = {one: (id_, rarity) for one, id_, rarity in db.execute(TERMS, {"stems": _json(list(stems))})}
     rarest = _rarest(db)
     everyday = everyday_words()
     known = [one for one in stems if one in terms or len(extract_keywords(texts[one])) == 1]
-    topical = any(texts[one] not in everyday for one in known)
-    return [
-        Word(texts[one], one, *terms.get(one, (None, rarest)), everyday=topical and texts[one] in everyday)
-        for one in known
-    ]
+    plain = {one for one in known if texts[one] in everyday or (one not in terms and texts[one][0].isdigit())}
+    topical = len(plain) < len(known)
+    return [Word(texts[one], one, *terms.get(one, (None, rarest)), everyday=topical and one in plain) for one in known]
 
 
 def repair_typos(db: sqlite3.Connection, words: Iterable[str]) -> Iterator[tuple[str, str, int, float]]:

@@ -14,6 +14,7 @@ from orchestr8_sqlite.tiers.weights import (
     CAPABILITY,
     COVERS,
     DESCRIPTION,
+    DETAIL_COVERS,
     EVERYDAY_COVERS,
     IDEAL_WORDS,
     NAME,
@@ -21,6 +22,7 @@ from orchestr8_sqlite.tiers.weights import (
     SCENARIO,
     TAG,
     TITLE,
+    TOPIC,
 )
 
 FIELD_NAMES = {
@@ -95,9 +97,14 @@ def coverage(reading: Reading, held: Sequence[Held]) -> dict[str, float]:
     """Return for each word of the request how much of it *held* covers, 0 to 1."""
     covered = dict.fromkeys((word.text for word in reading.words), 0.0)
     for one in held:
-        share = one.form.factor * COVERS.get(one.form.how, 1.0) * (1.0 if one.fields else BODY_COVERS)
+        share = one.form.factor * COVERS.get(one.form.how, 1.0) * _place_covers(one.fields)
         covered[one.form.word.text] = max(covered[one.form.word.text], share)
     return covered
+
+
+def _place_covers(fields: int) -> float:
+    """Return how much of a word is covered that stands in these fields; none means in the body alone."""
+    return 1.0 if fields & TOPIC else DETAIL_COVERS if fields else BODY_COVERS
 
 
 def covered_share(reading: Reading, covered: Mapping[str, float]) -> float:

@@ -20,11 +20,15 @@ What is not asked for costs nothing."""
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The candidates of one tier, best first; `total` counts the fragments that match, listed or not."""
+    """The candidates of one tier, best first; `total` counts the fragments that match, listed or not.
+
+    `coverage` is how much of the request they cover, where that was computed before.
+    """
 
     candidates: tuple[Candidate, ...]
     total: int
     statement: Statement
+    coverage: float = 1.0
 
 
 def filter_parameters(request: MatchRequest) -> dict[str, object]:
