@@ -6,13 +6,14 @@ companions, even read-only: work on a copy, or use --immutable on an idle copy.
 
     python3 inspect_db.py FILE [--check quick|full] [--no-counts] [--immutable] [--json]
 
-Exit codes: 0 ok, 1 the integrity check found damage, 2 the file cannot be read.
+Exit codes: 0 ok, 1 damage found, 2 the file cannot be read.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sqlite3
 import struct
 import sys
@@ -38,6 +39,7 @@ def read_header(path: Path) -> dict:
         "file_bytes": size,
         "page_size": page_size,
         "partial_page": size % page_size != 0,
+        "missing_bytes": max(0, struct.unpack(">I", head[28:32])[0] * page_size - size),
         "encoding": ENCODINGS.get(struct.unpack(">I", head[56:60])[0], "unset"),
         "user_version": struct.unpack(">i", head[60:64])[0],
         "application_id": struct.unpack(">I", head[68:72])[0],
@@ -148,7 +150,21 @@ def inspect(path: Path, check: str, counts: bool, immutable: bool) -> dict:
     return report
 
 
-def show(report: dict) -> None:
+def largest(rows: list[dict], most: int) -> list[dict]:
+    """Return all rows in their order, or the largest ones first where there are more than *most*."""
+    return rows if len(rows) <= most else sorted(rows, key=lambda row: -(row["bytes"] or 0))[:most]
+
+
+def plain(text: str) -> str:
+    return text.encode("unicode_escape").decode() if not text.isprintable() else text
+
+
+def damaged(report: dict) -> bool:
+    failed = any("malformed" in table.get("rows_error", "") for table in report["tables"])
+    return failed or report.get("check", ["ok"]) != ["ok"]
+
+
+def show(report: dict, most: int) -> None:
     head = report["header"]
     print(f"file        {report['path']}  {head['file_bytes']} bytes")
     if head.get("empty"):
@@ -165,28 +181,41 @@ def show(report: dict) -> None:
     for suffix in ("-wal", "-shm", "-journal"):
         if suffix in head:
             print(f"companion   {suffix} {head[suffix]} bytes")
-    if head["partial_page"]:
-        print("note        size is not a whole number of pages: the file is truncated")
+    if head["missing_bytes"] or head["partial_page"]:
+        print(f"note        truncated, or pages are still in -wal: {head['missing_bytes']} bytes missing")
     if not report["dbstat"]:
         print("note        dbstat not compiled in: no sizes per table")
     print(f"\n{'table':<32} {'type':<8} {'rows':>10} {'bytes':>12}  notes")
-    for t in report["tables"]:
+    tables, indexes = (largest(report[kind], most) for kind in ("tables", "indexes"))
+    for t in tables:
         notes = [t["using"]] if "using" in t else []
         notes += [key for key in ("strict", "without_rowid") if t[key]]
         if "rows_error" in t:
             notes.append(t["rows_error"])
         rows = "-" if t.get("rows") is None else t["rows"]
         size = "-" if t["bytes"] is None else t["bytes"]
-        print(f"{t['name']:<32} {t['type']:<8} {rows:>10} {size:>12}  {', '.join(notes)}")
+        print(f"{plain(t['name']):<32} {t['type']:<8} {rows:>10} {size:>12}  {', '.join(notes)}")
+    hidden = len(report["tables"]) + len(report["indexes"]) - len(tables) - len(indexes)
     print(f"\n{'index':<40} {'bytes':>12}  on")
-    for i in report["indexes"]:
+    for i in indexes:
         flags = " unique" * i["unique"] + " partial" * i["partial"]
         size = "-" if i["bytes"] is None else i["bytes"]
-        print(f"{i['name']:<40} {size:>12}  {i['table']}({', '.join(i['columns'])}){flags}")
+        print(f"{plain(i['name']):<40} {size:>12}  {plain(i['table'])}({', '.join(i['columns'])}){flags}")
+    if hidden:
+        print(f"\n... the {hidden} smallest tables and indexes are left out: --max {len(report['tables'])} or --json")
     if "check" in report:
         print(f"\ncheck       {'; '.join(report['check'])}")
         if report["foreign_key_violations"] is not None:
             print(f"foreign keys {report['foreign_key_violations']} violations (stops at 1000)")
+
+
+def lacking(path: Path) -> str:
+    """Say of a file that cannot be read how much of it is missing."""
+    try:
+        missing = read_header(path).get("missing_bytes")
+    except (OSError, ValueError):
+        return ""
+    return f" (truncated: {missing} bytes missing, get a whole copy)" if missing else ""
 
 
 def main() -> int:
@@ -204,19 +233,22 @@ def main() -> int:
     parser.add_argument(
         "--immutable", action="store_true", help="ignore -wal and locks; only for a copy that nobody writes"
     )
+    parser.add_argument("--max", type=int, default=60, help="tables and indexes shown, the largest (default 60 each)")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     try:
         report = inspect(args.file, args.check, not args.no_counts, args.immutable)
     except (OSError, ValueError, sqlite3.Error) as error:
-        print(f"cannot inspect {args.file}: {error}", file=sys.stderr)
+        print(f"cannot inspect {args.file}: {error}{lacking(args.file)}", file=sys.stderr)
         return 2
     if args.json:
         print(json.dumps(report, indent=2))
     else:
-        show(report)
-    return 1 if report.get("check", ["ok"]) != ["ok"] else 0
+        show(report, args.max)
+    return int(damaged(report))
 
 
 if __name__ == "__main__":
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly under `| head`
     sys.exit(main())

@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+"""Compare the environment variables that code reads with those documented and those set; values are never printed.
+
+Standard library only, Python 3.11+. Reads Python, JavaScript, TypeScript, Go, Rust, Java, Kotlin, C#, Ruby, PHP,
+Elixir, C, shell, Compose and Spring files; documented is what stands in .env.example and its kin or in *.md.
+
+    python3 audit_env.py [FOLDER] [--env prod.env] [--current] [--all] [--max 25] [--json]
+
+Exit codes: 0 nothing found, 1 problems (missing, undocumented, secrets at risk), 2 the folder cannot be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+CODE = frozenset(
+    ".py .js .mjs .cjs .ts .tsx .jsx .vue .svelte .go .rs .java .kt .cs .rb .php .ex .exs .c .cc .cpp".split()
+)
+CALL = re.compile(
+    r"(?P<how>os\.environ(?:\.(?:get|pop|setdefault))?|\benviron(?:\.get)?|\b(?:os\.)?[gG]etenv|\bLookupEnv|\benv::var(?:_os)?"
+    r"|\b(?:option_)?env!|GetEnvironmentVariable|\bENV(?:\.fetch)?|\$_ENV|(?:Deno|Bun|process|import\.meta)\.env(?:\.get)?"
+    r"|System\.(?:get|fetch)_env!?|\benv(?:\.\w+)?|\bconfig)\s*(?P<open>[(\[])\s*"
+    r"(?:[\"'`](?P<name>[A-Za-z_]\w*)[\"'`]\s*(?P<end>[\])]|,|=>)|(?P<dynamic>[a-z_]\w*)\s*[\])])"
+)
+DOT = re.compile(r"\b(?P<how>process\.env|import\.meta\.env|Bun\.env)\??\.(?P<name>[A-Za-z_]\w*)")
+UNPACK = re.compile(r"\{(?P<names>[^{}]*)\}\s*=\s*(?:process|import\.meta|Bun)\.env\b")
+TAG = re.compile(r"\benv:\"(?P<name>[A-Z_]\w*)(?P<more>[^\"`]*)\"")
+EXPAND = re.compile(r"\$\{(?P<name>[A-Z][A-Z0-9_]+)(?P<more>:?[-?=+:][^}]*)?\}|\$(?P<plain>[A-Z][A-Z0-9_]+)\b")
+OWN = re.compile(
+    r"(?:^|[\s;(])(?:export |local |readonly |declare |read (?:-\w+ )*|for )?([A-Z][A-Z0-9_]+)(?:\+?=|\b(?= in ))"
+    r"|read .*?\b([A-Z][A-Z0-9_]+)$",
+    re.MULTILINE,
+)
+DEFAULT = re.compile(
+    r"\s*(?:,|\|\||\?\?|or\b|=>|\.unwrap_or\w*\()\s*(?:[\"'](?P<text>[^\"'\n]*)[\"']|(?P<word>[\w.]+))?"
+)
+FORCED = re.compile(r"\s*(?:!(?!=)|\.(?:expect|unwrap)\(|\?;|\?$)", re.MULTILINE)
+SETTING = re.compile(
+    r"^\s*(?:-\s+)?(?:export |Environment=\"?|ENV |ARG |name:\s*[\"']?)?([A-Z][A-Z0-9_]{2,})(?:\s*[:=]|[\"']?\s*$)",
+    re.MULTILINE,
+)
+LINE = re.compile(r"^\s*(#\s?)?(?:export\s+)?([A-Za-z_]\w*)(\s*)=(.*)$")
+SECRET = re.compile(
+    r"SECRET|PASS(W|PHRASE|_|$)|TOKEN|PRIVATE|API_?KEY|CREDENTIAL|_PWD\b|_SALT\b"
+    r"|(ACCESS|SIGNING|ENCRYPTION|AUTH|MASTER|STORAGE|ACCOUNT)_KEY"
+)
+ASKED = re.compile(r"[\"'](?P<name>[A-Za-z_]\w*)[\"']\s+(?:not\s+)?in\s+(?:os\.)?environ\b")
+MINIFIED = 2000  # characters a line on average
+PUBLIC = re.compile(r"^(NEXT_PUBLIC|VITE|REACT_APP|PUBLIC|NUXT_PUBLIC|EXPO_PUBLIC|GATSBY)_")
+EXAMPLE = re.compile(r"(^|[._-])(example|sample|template|dist|defaults?)([._-]|$)")
+TESTS = re.compile(r"(^|/)(tests?|__tests__|spec|e2e)/|(^|/)(test_[^/]*|conftest\.py)$|[._](test|spec)\.\w+$")
+SKIP = frozenset("node_modules .git .venv venv vendor dist build target .next __pycache__ .tox coverage".split())
+SYSTEM = frozenset(
+    "PATH HOME USER SHELL PWD OLDPWD TMPDIR TEMP TMP LANG TERM CI EDITOR PAGER HOSTNAME LOGNAME DISPLAY IFS RANDOM"
+    " LINENO SECONDS UID EUID PPID COLUMNS LINES NO_COLOR PYTHONPATH VIRTUAL_ENV APPDATA LOCALAPPDATA USERPROFILE"
+    " COMSPEC DEV XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_RUNTIME_DIR NODE_ENV PROD MODE SSR BASE_URL"
+    " BASH_SOURCE FUNCNAME".split()
+)
+
+
+@dataclass
+class Variable:
+    """Where a variable is read, documented and set."""
+
+    reads: list[tuple[str, int]] = field(default_factory=list)
+    strict: set[str] = field(default_factory=set)  # files that fail without it
+    asked: set[str] = field(default_factory=set)  # files that also ask whether it is there
+    defaults: dict[str, str] = field(default_factory=dict)
+    documented: list[str] = field(default_factory=list)
+    set_in: list[str] = field(default_factory=list)
+
+    @property
+    def required(self) -> bool:
+        return bool(self.strict - self.asked)
+
+
+class Audit:
+    """All that is known of a folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.variables, self.files = root, defaultdict[str, Variable](Variable), 0
+        self.dynamic: list[str] = []
+        self.problems: list[str] = []
+        self.prose: list[tuple[str, str]] = []
+
+    def run(self, given: list[Path], current: bool) -> None:
+        paths, tracked = list_files(self.root)
+        for path in paths:
+            name = path.relative_to(self.root).as_posix()
+            if path.is_file() and path.stat().st_size < 1 << 20:
+                self.read(path, name, tracked)
+        for path in given:
+            self.read_env(path.read_bytes().decode("utf-8-sig", errors="replace"), str(path), example=False)
+        for name in os.environ if current else ():
+            if name in self.variables:
+                self.variables[name].set_in.append("this environment")
+        for place, text in self.prose:
+            words = set(re.findall(r"[A-Za-z_]\w+", text))
+            for name, one in self.variables.items():
+                if name in words:
+                    one.documented.append(place)
+
+    def read(self, path: Path, name: str, tracked: bool) -> None:
+        """Read one file as what its name says it is."""
+        base, suffix = path.name.lower(), path.suffix.lower()
+        shell = suffix in (".sh", ".bash", ".zsh")
+        data = suffix in (".yml", ".yaml", ".properties", ".service", ".toml") or "dockerfile" in base
+        env = base.startswith((".env", "env.")) or suffix == ".env"
+        if not (suffix in CODE or shell or data or env or suffix in (".md", ".rst")):
+            return
+        self.files += 1
+        text = path.read_bytes().decode("utf-8-sig", errors="replace")
+        if len(text) > 10 * MINIFIED and text.count("\n") < len(text) / MINIFIED:
+            return  # a bundle that a build made
+        if env and suffix not in CODE:
+            example = bool(EXAMPLE.search(base))
+            filled = self.read_env(text, name, example)
+            if tracked and filled and not example:
+                self.problems.append(f"{name} is committed with {filled} values: take it out, change the secrets in it")
+        elif suffix in CODE:
+            self.read_code(text, name)
+        elif shell or data:
+            self.read_expansions(text, name, shell)
+        else:
+            self.prose.append((name, text))
+
+    def read_env(self, text: str, name: str, example: bool) -> int:
+        """Read names out of an env file; return how many have a value."""
+        seen: dict[str, int] = {}
+        quote = ""  # a value over many lines, such as a key, holds no names
+        for number, line in enumerate(text.split("\n"), 1):
+            if quote:
+                quote = "" if line.rstrip().endswith(quote) else quote
+                continue
+            if not (found := LINE.match(line)) or (found[1] and not (example and found[2].isupper())):
+                continue
+            value = found[4].strip()
+            if value[:1] in ("'", '"') and value[:1] not in value[1:] and value[0] in text.partition(line)[2]:
+                quote = value[0]
+            (self.variables[found[2]].documented if example else self.variables[found[2]].set_in).append(name)
+            if found[2] in seen and not found[1]:
+                self.problems.append(f"{name}:{number} sets {found[2]} again after line {seen[found[2]]}")
+            if found[3] or line.endswith("\r"):
+                what = (
+                    "has a space before =: a shell refuses it"
+                    if found[3]
+                    else "ends in CR: it becomes part of the value"
+                )
+                self.problems.append(f"{name}:{number} {found[2]} {what}")
+            elif value and value[0] not in "\"'" and re.search(r"\s#|[^\s]#", value):
+                self.problems.append(
+                    f"{name}:{number} {found[2]} has # outside quotes: parsers differ, quote the value"
+                )
+            if not found[1]:
+                seen[found[2]] = number if value else 0
+        return sum(1 for line in seen.values() if line)
+
+    def use(self, name: str, place: str, number: int, after: str, forced: bool = False) -> None:
+        one = self.variables[name]
+        one.reads.append((place, number))
+        if found := DEFAULT.match(after):
+            one.defaults.setdefault(
+                found["text"] if found["text"] is not None else found["word"] or "...", f"{place}:{number}"
+            )
+        elif forced or FORCED.match(after):
+            one.strict.add(place)
+        else:
+            one.asked.add(place)
+
+    def read_code(self, text: str, place: str) -> None:
+        for found in [*CALL.finditer(text), *DOT.finditer(text), *TAG.finditer(text)]:
+            before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+            if not before.lstrip().startswith(("#", "//", "* ")):
+                self.read_call(text, place, found, before)
+        for found in ASKED.finditer(text):
+            self.use(found["name"], place, text.count("\n", 0, found.start()) + 1, "|| ''")
+        for found in UNPACK.finditer(text):
+            number = text.count("\n", 0, found.start()) + 1
+            for part in found["names"].split(","):
+                if name := re.match(r"\s*([A-Z_]\w*)", part):
+                    self.use(name[1], place, number, "|| " + part.partition("=")[2].strip() if "=" in part else "")
+
+    def read_call(self, text: str, place: str, found: re.Match[str], before: str) -> None:
+        """Take one access: a read, a read by a computed name, or code that sets the variable."""
+        parts = found.groupdict()
+        how, end, name = parts.get("how") or "", parts.get("end") or "", parts.get("name") or ""
+        generic, number = re.fullmatch(r"env(\.\w+)?|config", how), text.count("\n", 0, found.start()) + 1
+        if not name or (generic and not (name.isupper() and parts["open"] == "(")):
+            if not name and not generic:
+                self.dynamic.append(f"{place}:{number}")
+            return
+        tagged = parts.get("more") or ""
+        after = (end if end in (",", "=>") else "") + text[found.end() : found.end() + 80]
+        if re.match(r"\s*=[^=>]", after):
+            self.variables[name].set_in.append(place)
+            return
+        strict = how in ("os.environ", "environ", "env!", "ENV.fetch", "System.fetch_env!") or ",required" in tagged
+        strict = strict and not re.search(r"\bdel\s+$", before)
+        self.use(name, place, number, "" if tagged else after, strict)
+        if re.search(r"\b(bool|Boolean)\(\s*$", before):
+            self.problems.append(f"{place}:{number} {name}: any text is true there, also 'false' and '0'")
+
+    def read_expansions(self, text: str, place: str, shell: bool) -> None:
+        """Read `${NAME:-default}` of shell, Compose and Spring, and the names that such files set."""
+        own = {name for pair in OWN.findall(text) for name in pair if name} if shell else set()
+        for name in set() if shell else set(SETTING.findall(text)):
+            self.variables[name].set_in.append(place)
+        for found in EXPAND.finditer(text):
+            name, more = found["name"] or found["plain"], found["more"] or ""
+            line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+            if (
+                name in own
+                or line.lstrip().startswith("#")
+                or (found["plain"] and not shell)
+                or "dockerfile" in place.lower()
+            ):
+                continue
+            value = more.lstrip(":-=")
+            after = f"|| '{value}'" if more[:1] in (":", "-", "=") and not more.startswith(":?") else ""
+            self.use(name, place, text.count("\n", 0, found.start()) + 1, after, more.lstrip(":")[:1] == "?")
+
+    def report(self, everything: bool, targets: list[str]) -> dict[str, Any]:
+        used = {name: one for name, one in self.variables.items() if one.reads and name not in SYSTEM}
+        live = {name: one for name, one in used.items() if not all(TESTS.search(place) for place, _ in one.reads)}
+        missing: list[dict[str, Any]] = []
+        undocumented: list[dict[str, Any]] = []
+        for name, one in sorted(live.items()):
+            place = f"{one.reads[0][0]}:{one.reads[0][1]}"
+            set_there = set(one.set_in) & set(targets) if targets else one.set_in
+            if not one.defaults and not set_there and (targets or one.required):
+                missing.append({"name": name, "place": place, "required": one.required})
+            if not one.documented:
+                undocumented.append({"name": name, "place": place, "default": bool(one.defaults)})
+            self.problems += secret_problems(name, one)
+        known = {name for name, one in self.variables.items() if one.documented or one.set_in}
+        files = (name for name in known if name not in used and name not in SYSTEM)
+        unused = [
+            {"name": name, "place": (self.variables[name].documented + self.variables[name].set_in)[0]}
+            for name in files
+        ]
+        unused = [one for one in unused if re.search(r"(^|/)\.?env\b|\.env", one["place"]) or one["place"] in targets]
+        near = [
+            f"{one['name']} is read, {other[0]} is set or documented and unused: spelled differently?"
+            for one in {one["name"]: one for one in missing + undocumented}.values()
+            if (other := difflib.get_close_matches(one["name"], [two["name"] for two in unused], 1, 0.85))
+        ]
+        report: dict[str, Any] = {"files": self.files, "variables": len(live), "only_tests": len(used) - len(live)}
+        report |= {"missing": missing, "undocumented": undocumented, "problems": near + self.problems}
+        report |= {"unused": sorted(unused, key=lambda one: one["name"]), "dynamic": self.dynamic}
+        if everything:
+            report["all"] = {name: described(one) for name, one in sorted(live.items())}
+        return report
+
+
+def secret_problems(name: str, one: Variable) -> Iterator[str]:
+    secret = SECRET.search(name) and not re.search(r"_(FILE|PATH|NAME|TTL|URL|HEADER|EXPIR\w*)$", name)
+    values = {
+        value: place for value, place in one.defaults.items() if value not in ("", "None", "null", "undefined", "nil")
+    }
+    if values and (secret or any(re.search(r"://[^/@\s]*:[^/@\s]+@", value) for value in values)):
+        yield f"{name} is a secret with a default in code, {next(iter(values.values()))}: production may run with it"
+    elif len(values) > 1:
+        shown = ", ".join(list(values.values())[:3])
+        yield f"{name} has several defaults: {shown}"
+    if secret and PUBLIC.match(name):
+        yield f"{name} is named like a secret, but its prefix puts it into the browser bundle"
+
+
+def described(one: Variable) -> dict[str, Any]:
+    places = {"reads": one.reads, "documented": one.documented, "set_in": one.set_in}
+    return {"required": one.required, "default": bool(one.defaults), **places}
+
+
+def list_files(root: Path) -> tuple[list[Path], bool]:
+    """Return the files to read, and whether git keeps them: what it ignores is left out."""
+    if not root.is_dir():
+        raise ValueError("not a folder")
+    try:
+        done = subprocess.run(["git", "-C", str(root), "ls-files", "-z"], capture_output=True, check=False)
+    except FileNotFoundError:
+        done = subprocess.CompletedProcess([], 1, b"", b"")
+    if names := [name for name in done.stdout.decode(errors="surrogateescape").split("\0") if name]:
+        return [root / name for name in names if not SKIP & set(Path(name).parts)], True
+    found: list[Path] = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(set(folders) - SKIP)
+        found += [Path(folder, name) for name in sorted(files)]
+    return found, False
+
+
+def show(report: dict[str, Any], most: int) -> None:
+    print(f"{report['files']} files read: {report['variables']} variables, {report['only_tests']} more in tests only")
+    rows = [(f"missing  {one['name']}  {one['place']}" + ", required" * one["required"]) for one in report["missing"]]
+    parts = [("missing", rows), ("problem", [f"problem  {one}" for one in report["problems"]])]
+    for kind in ("undocumented", "unused"):
+        rows = [
+            f"{kind}  {one['name']}  {one['place']}" + ", has a default" * one.get("default", 0) for one in report[kind]
+        ]
+        parts.append((kind, rows))
+    for kind, rows in parts:
+        for row in rows[:most]:
+            print(row)
+        if len(rows) > most:
+            print(f"... {len(rows) - most} more {kind}: --max {len(rows)} or --json")
+    if report["dynamic"]:
+        print(f"dynamic  {len(report['dynamic'])} reads by a computed name: {', '.join(report['dynamic'][:5])}")
+    for name, one in report.get("all", {}).items():
+        state = "required" if one["required"] else "default" if one["default"] else "may be absent"
+        places = f"reads {len(one['reads'])}, documented {len(one['documented'])}, set {len(one['set_in'])}"
+        print(f"{name:<32} {state:<14} {places}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Compare environment variables in code, documents and settings.")
+    parser.add_argument("folder", type=Path, nargs="?", default=Path())
+    parser.add_argument("--env", type=Path, action="append", default=[], help="file the target runs with; may repeat")
+    parser.add_argument("--current", action="store_true", help="count what is set in this process as set")
+    parser.add_argument("--all", action="store_true", help="list every variable that code reads")
+    parser.add_argument("--max", type=int, default=15, help="rows shown of each kind (default 15)")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    audit = Audit(args.folder)
+    try:
+        audit.run(args.env, args.current)
+    except (OSError, ValueError) as error:
+        print(f"cannot audit {args.folder}: {error}", file=sys.stderr)
+        return 2
+    targets = [str(path) for path in args.env] + ["this environment"] * args.current
+    report = audit.report(args.all, targets)
+    if args.json:
+        print(json.dumps(report, indent=1, ensure_ascii=False).encode(errors="replace").decode())
+    else:
+        show(report, args.max)
+    return int(bool(report["missing"] or report["undocumented"] or report["problems"]))
+
+
+if __name__ == "__main__":
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly under `| head`
+    sys.exit(main())

@@ -1,0 +1,325 @@
+#!/usr/bin/env python3
+"""Find statements in PostgreSQL migrations that block traffic, fail, break running code or lose data.
+
+Standard library only, Python 3.11+. Reads SQL files with a tokenizer of its own (nested comments, strings,
+dollar quotes, DO blocks); connects to nothing.
+
+    python3 review_sql.py FILE|FOLDER... [--wrapped] [--small t1,t2] [--json]     (- is standard input)
+
+A comment `-- reviewed: RULE why` in or above a statement silences that rule for it.
+Exit codes: 0 nothing dangerous, 1 at least one finding of level danger, 2 a file cannot be read as SQL.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TOKEN = re.compile(
+    r"(?P<space>\s+)|(?P<comment>--[^\n]*)|(?P<block>/\*)|(?P<meta>(?<![^\n])\\[^\n]*)|(?P<estring>[eE]'(?:[^'\\]|\\.|'')*')"
+    r"|(?P<string>'(?:[^']|'')*')|(?P<name>\"(?:[^\"]|\"\")*\")|(?P<dollar>\$(?:[A-Za-z_]\w*)?\$)|(?P<end>;)"
+    r"|(?P<word>[^\W\d][\w$]*)|(?P<open>['\"])|(?P<other>\d+|.)",
+    re.DOTALL,
+)
+NAME = r'(?:IF (?:NOT )?EXISTS )?(?:ONLY )?((?:[\w$]+|"[^"]+")(?: \. (?:[\w$]+|"[^"]+"))?)'
+TABLE = re.compile(
+    rf"^CREATE (?:UNIQUE )?INDEX (?:CONCURRENTLY )?.*?\bON {NAME}|^(?:UPDATE|DELETE FROM|INSERT INTO) {NAME}|"
+    rf"^(?:ALTER|DROP|TRUNCATE|LOCK|VACUUM|CREATE)(?: UNLOGGED| FOREIGN| TEMP| TEMPORARY| FULL)* "
+    rf"(?:TABLE |(?:MATERIALIZED )?VIEW |SCHEMA |TYPE |INDEX |TRIGGER .*? ON )?{NAME}"
+)
+VOLATILE = r"(?:RANDOM|GEN_RANDOM_UUID|UUID_GENERATE_V\w+|UUIDV[47]|CLOCK_TIMESTAMP|TIMEOFDAY|NEXTVAL) \("
+
+
+@dataclass
+class Statement:
+    """One statement: its first line, its words in upper case with literals left out, the comments with it.
+
+    Inside parentheses a comma is written ; and WHERE small: what parts and filters the statement itself stands out.
+    """
+
+    line: int
+    text: str
+    comments: str
+    body: str = ""
+    body_line: int = 0
+
+    @property
+    def table(self) -> str:
+        match = TABLE.search(self.text)
+        return next((name for name in match.groups() if name), "").split(" . ")[-1].strip('"') if match else ""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A pattern over the words of a statement; what it does; what to do instead."""
+
+    name: str
+    level: str
+    pattern: re.Pattern[str]
+    effect: str
+    instead: str
+    old_table: bool = True
+
+
+def rule(name: str, level: str, pattern: str, effect: str, instead: str, *, old_table: bool = True) -> Rule:
+    return Rule(name, level, re.compile(pattern), effect, instead, old_table)
+
+
+# fmt: off
+RULES = (
+    rule("index-blocks-writes", "danger", r"^CREATE (UNIQUE )?INDEX (?!CONCURRENTLY)",
+        "no INSERT, UPDATE, DELETE while it builds", "CREATE INDEX CONCURRENTLY, outside a transaction"),
+    rule("drop-index-blocks", "caution", r"^DROP INDEX (?!CONCURRENTLY)",
+        "waits for every query on the table and blocks the next", "DROP INDEX CONCURRENTLY", old_table=False),
+    rule("reindex-blocks", "danger", r"^REINDEX (?!.*CONCURRENTLY)", "no writes while it builds",
+        "REINDEX ... CONCURRENTLY", old_table=False),
+    rule("set-not-null-scans", "danger", r"\bALTER (COLUMN )?\S+ SET NOT NULL",
+        "scans the table, nobody reads or writes meanwhile",
+        "CHECK (c IS NOT NULL) NOT VALID, VALIDATE, then SET NOT NULL; 18+: ADD NOT NULL c NOT VALID, VALIDATE"),
+    rule("foreign-key-scans", "danger", r"^ALTER TABLE .*\bFOREIGN KEY\b(?![^,]*NOT VALID)",
+        "scans the table, no writes on both tables", "ADD CONSTRAINT ... NOT VALID, later VALIDATE CONSTRAINT"),
+    rule("check-scans", "danger", r"^ALTER TABLE .*\bADD (CONSTRAINT \S+ )?CHECK \((?![^,]*NOT VALID)",
+        "scans the table, nobody reads or writes", "ADD CONSTRAINT ... NOT VALID, later VALIDATE CONSTRAINT"),
+    rule("unique-builds-index", "danger", r"\bADD (CONSTRAINT \S+ )?(UNIQUE|PRIMARY KEY) (?!USING INDEX)",
+        "builds an index, nobody reads or writes",
+        "CREATE UNIQUE INDEX CONCURRENTLY, then ADD CONSTRAINT ... USING INDEX"),
+    rule("exclude-builds-index", "danger", r"\bADD (CONSTRAINT \S+ )?EXCLUDE\b",
+        "builds an index, nobody reads or writes", "maintenance window: there is no concurrent way"),
+    rule("type-rewrites", "danger", r"\bALTER (COLUMN )?\S+ (SET DATA )?TYPE\b",
+        "rewrites table and indexes, nobody reads or writes; free only for varchar to text or a longer varchar",
+        "new column, trigger or double write, backfill, switch"),
+    rule("column-rewrites", "danger",
+        rf"\bADD (COLUMN )?(?!CONSTRAINT)[^,]*?(DEFAULT [^,]*{VOLATILE}|\b(BIG|SMALL)?SERIAL\b|"
+        r"GENERATED \w+( \w+)? AS (IDENTITY|\(.*\) STORED))", "every row is written anew, nobody reads or writes",
+        "add it nullable, set the default, backfill in batches"),
+    rule("not-null-without-default", "danger",
+        r"\bADD (COLUMN )?(?!CONSTRAINT)(?=[^,]*NOT NULL)(?![^,]*(DEFAULT|GENERATED|SERIAL|NOT VALID))",
+        "fails if the table has rows: column contains null values", "a constant DEFAULT (no rewrite since 11)"),
+    rule("table-rewrites", "danger",
+        r"^(VACUUM (\( )?FULL|CLUSTER\b)|^ALTER TABLE .* SET (UNLOGGED|LOGGED|TABLESPACE)",
+        "rewrites the table, nobody reads or writes", "pg_repack, or a maintenance window", old_table=False),
+    rule("refresh-blocks-reads", "caution", r"^REFRESH MATERIALIZED VIEW (?!CONCURRENTLY)",
+        "nobody reads the view meanwhile", "CONCURRENTLY (needs a unique index)", old_table=False),
+    rule("lock-table", "danger", r"^LOCK (?!.*(ACCESS SHARE|ROW SHARE))", "blocks others until commit", "row locks"),
+    rule("attach-scans", "caution", r"\bATTACH PARTITION\b",
+        "scans the new partition unless a CHECK proves its range", "add that CHECK NOT VALID and VALIDATE it before",
+        old_table=False),
+    rule("drops-data", "danger", r"^(DROP (TABLE|SCHEMA|DATABASE|MATERIALIZED VIEW|TYPE)|TRUNCATE)\b",
+        "data is gone at once; running code that uses it fails",
+        "release without use first, rename or dump, drop a release later"),
+    rule("drops-column", "danger",
+        r"^ALTER TABLE .*\bDROP (COLUMN )?(?!CONSTRAINT|DEFAULT|NOT NULL|EXPRESSION|IDENTITY)"
+        r"(IF EXISTS )?(?!CONSTRAINT)\S+(?<!\bDEFAULT)(?<!\bNOT)(?<!\bEXPRESSION)(?<!\bIDENTITY)",
+        "data is gone; running code that selects it fails", "stop reading and writing it one release earlier"),
+    rule("cascade", "danger", r"^(DROP|TRUNCATE|ALTER).*\bCASCADE$", "removes dependants that are not named here",
+        "name them: drop views, keys and tables one by one", old_table=False),
+    rule("all-rows", "danger", r"^(DELETE FROM|UPDATE) (?!.*\bWHERE\b)",
+        "touches every row in one transaction: long locks, bloat, or all data lost",
+        "batches of 1,000-10,000 rows by key, each committed"),
+    rule("rename-breaks-code", "danger", r"^ALTER (TABLE|VIEW) .*\bRENAME (?!CONSTRAINT)",
+        "code of the release still running fails", "add the new name, write both, move readers, drop the old"),
+    rule("enum-value-too-early", "note", r"^ALTER TYPE .* ADD VALUE", "cannot be used before the transaction commits",
+        "its own migration", old_table=False),
+)
+# fmt: on
+OUTSIDE = re.compile(
+    r"^(CREATE (UNIQUE )?INDEX|DROP INDEX|REINDEX\b.*) CONCURRENTLY|^VACUUM|^ALTER SYSTEM|^(CREATE|DROP) DATABASE"
+)
+LOCKS_TABLE = re.compile(r"^(ALTER TABLE|DROP TABLE|TRUNCATE|CREATE TRIGGER|CREATE (UNIQUE )?INDEX (?!CONC)|LOCK)\b")
+
+
+def skip_block(sql: str, start: int) -> int:
+    """Return where the comment that begins at *start* ends; comments nest."""
+    depth = 0
+    for mark in re.finditer(r"/\*|\*/", sql[start:]):
+        depth += 1 if mark[0] == "/*" else -1
+        if depth == 0:
+            return start + mark.end()
+    raise ValueError(f"line {sql.count(chr(10), 0, start) + 1}: comment is not closed")
+
+
+def statements(sql: str, line: int = 1) -> Iterator[Statement]:
+    """Yield the statements of *sql*, whose first line has number *line*."""
+    words: list[str] = []
+    comments, body, body_line, first, place, depth = "", "", 0, 0, 0, 0
+    while place < len(sql):
+        match = TOKEN.match(sql, place)
+        assert match
+        kind, text, here = match.lastgroup, match[0], line
+        end = match.end()
+        if kind == "block":
+            end = skip_block(sql, place)
+        elif kind == "dollar":
+            closing = sql.find(text, end)
+            if closing < 0:
+                raise ValueError(f"line {here}: {text} is not closed")
+            body, body_line, end = sql[match.end() : closing], here, closing + len(text)
+        elif kind == "open":
+            raise ValueError(f"line {here}: {text} is not closed")
+        if kind == "end" and "ATOMIC" not in words[-40:] and words:
+            yield Statement(first, " ".join(words), comments, body, body_line)
+            if words[0] == "COPY" and words[-1] == "STDIN":
+                end = max(end, sql.find("\n\\.", end) + 3)
+            words, comments, body, depth = [], "", "", 0
+        elif kind in ("comment", "block"):
+            comments += sql[place:end] + "\n"
+        elif kind not in ("space", "meta", "end"):
+            first = first if words else here
+            literal = {"string": "''", "estring": "''", "dollar": "$$"}.get(str(kind), text)
+            literal = literal.upper() if kind == "word" else literal
+            depth += {"(": 1, ")": -1}.get(literal, 0)
+            words.append({",": ";", "WHERE": "where"}.get(literal, literal) if depth > 0 else literal)
+        line += sql.count("\n", place, end)
+        place = end
+    if words:
+        yield Statement(first, " ".join(words), comments, body, body_line)
+
+
+class Review:
+    """Findings of one file, statement after statement."""
+
+    def __init__(self, path: str, *, wrapped: bool, small: set[str], promised: set[str]) -> None:
+        self.path, self.wrapped, self.inside, self.timeout = path, wrapped, wrapped, False
+        self.new, self.validated, self.promised = set(small), set[str](), promised
+        self.ddl: dict[str, str] = {}
+        self.findings: list[dict[str, Any]] = []
+        self.count = 0
+
+    def add(self, one: Statement, name: str, level: str, effect: str, instead: str) -> None:
+        if not re.search(rf"reviewed:\s*{name}\b", one.comments):
+            place = {"file": self.path, "line": one.line, "level": level, "rule": name, "table": one.table.lower()}
+            self.findings.append(
+                place | {"effect": effect, "instead": instead, "statement": one.text[:90].replace(";", ",")}
+            )
+
+    def read(self, sql: str, line: int = 1) -> None:
+        for one in statements(sql, line):
+            self._context(one)
+            self.count += 1
+            if one.text.startswith("DO "):
+                self.read(re.sub(r"(?i)\b(begin|then|else|loop)\b", r"\1;", one.body), one.body_line)
+            for each in RULES:
+                if each.pattern.search(one.text) and not (each.old_table and one.table in self.new):
+                    proven = each.name == "set-not-null-scans" and one.table in self.validated
+                    if not proven:
+                        self.add(one, each.name, each.level, each.effect, each.instead)
+            self._transaction(one)
+
+    def _context(self, one: Statement) -> None:
+        if one.text.startswith(("CREATE TABLE", "CREATE UNLOGGED TABLE")):
+            self.new.add(one.table)
+        if re.search(r"IS NOT NULL \) NOT VALID", one.text):
+            self.promised.add(one.table)
+        if "VALIDATE CONSTRAINT" in one.text and one.table in self.promised:
+            self.validated.add(one.table)
+        if re.match(r"SET (LOCAL |SESSION )?LOCK_TIMEOUT|SELECT .*SET_CONFIG", one.text):
+            self.timeout = True
+        if re.match(r"(BEGIN|START) ?(TRANSACTION|WORK)?$|BEGIN TRANSACTION|START TRANSACTION", one.text):
+            self.inside = True
+        elif re.match(r"(COMMIT|ROLLBACK|END)( TRANSACTION| WORK)?$", one.text):
+            self.inside, self.ddl = self.wrapped, {}
+
+    def _transaction(self, one: Statement) -> None:
+        """Judge what matters only together with the statements before, in one transaction."""
+        if self.inside and OUTSIDE.search(one.text):
+            self.add(
+                one,
+                "not-in-transaction",
+                "danger",
+                "fails: cannot run inside a transaction block",
+                "its own migration without transaction",
+            )
+        if self.inside and one.table in self.ddl:
+            if "VALIDATE CONSTRAINT" in one.text:
+                self.add(
+                    one,
+                    "validates-under-lock",
+                    "danger",
+                    "the lock of the statements before is held while it scans",
+                    "VALIDATE in its own transaction",
+                )
+            elif re.match(r"UPDATE|DELETE|INSERT INTO .* SELECT", one.text):
+                self.add(
+                    one,
+                    "backfill-under-lock",
+                    "danger",
+                    "the table stays locked until the data are changed",
+                    "backfill in its own transactions, in batches",
+                )
+        if LOCKS_TABLE.search(one.text) and one.table not in self.new:
+            self.ddl[one.table] = one.text
+            if not self.timeout:
+                self.timeout = True
+                self.add(
+                    one,
+                    "no-lock-timeout",
+                    "caution",
+                    "waits behind a long query, and all later queries wait behind it",
+                    "SET lock_timeout = '2s' first, and retry",
+                )
+
+
+def sql_files(names: list[str]) -> Iterator[str]:
+    for name in names:
+        yield from map(str, sorted(Path(name).rglob("*.sql"))) if Path(name).is_dir() else [name]
+
+
+def read_sql(name: str) -> str:
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8: convert it first (iconv -f UTF-16 or CP1252 -t UTF-8)") from None
+
+
+def show(findings: list[dict[str, Any]], read: str, most: int) -> None:
+    for one in findings[:most]:
+        print(f"{one['file']}:{one['line']}: {one['level']} {one['rule']} {one['table']}\n    {one['statement']}")
+        print(f"    {one['effect']} -> {one['instead']}")
+    if len(findings) > most:
+        print(f"... {len(findings) - most} more findings: --most {len(findings)} or --json")
+    levels = [one["level"] for one in findings]
+    print(f"{read}: " + ", ".join(f"{levels.count(level)} {level}" for level in ("danger", "caution", "note")))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Find dangerous statements in PostgreSQL migrations.")
+    parser.add_argument("paths", nargs="+", help="SQL files, folders of *.sql, or - for standard input")
+    parser.add_argument("--wrapped", action="store_true", help="the migration tool runs each file in a transaction")
+    parser.add_argument("--small", default="", help="comma-separated tables so small that locks do not matter")
+    parser.add_argument("--most", type=int, default=20, help="findings shown (default 20)")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    findings: list[dict[str, Any]] = []
+    files, count, promised = 0, 0, set[str]()
+    small = {table.strip().upper() for table in args.small.split(",")} - {""}
+    for name in sql_files(args.paths):
+        review = Review(name, wrapped=args.wrapped, small=small, promised=promised)
+        try:
+            review.read(read_sql(name))
+        except (OSError, ValueError) as error:
+            print(f"cannot read {name}: {error}", file=sys.stderr)
+            return 2
+        files, count = files + 1, count + review.count
+        findings += review.findings
+    if not files:
+        print("cannot read: no *.sql files in that folder", file=sys.stderr)
+        return 2
+    findings.sort(key=lambda one: ("danger", "caution", "note").index(one["level"]))
+    if args.json:
+        print(json.dumps({"files": files, "statements": count, "findings": findings}, indent=1))
+    else:
+        show(findings, f"{files} files, {count} statements", args.most)
+    return int(any(one["level"] == "danger" for one in findings))
+
+
+if __name__ == "__main__":
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly under `| head`
+    sys.exit(main())

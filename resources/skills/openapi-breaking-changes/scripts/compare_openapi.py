@@ -1,0 +1,396 @@
+#!/usr/bin/env python3
+"""Compare two OpenAPI (3.x) or Swagger 2.0 descriptions and list what breaks existing clients.
+
+Standard library only, Python 3.11+; YAML needs PyYAML. Follows $ref inside the document and allOf.
+
+    python3 compare_openapi.py OLD NEW [--all] [--json]
+
+Levels: break = a correct client fails; risk = some clients fail; add = compatible (only with --all).
+Exit codes: 0 nothing breaks, 1 at least one break, 2 a description cannot be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
+LIMITS = {"maximum": -1, "exclusiveMaximum": -1, "maxLength": -1, "maxItems": -1, "maxProperties": -1}
+LIMITS |= {"minimum": 1, "exclusiveMinimum": 1, "minLength": 1, "minItems": 1, "minProperties": 1}
+DEPTH = 12
+Change = tuple[str, str, str]
+Json = dict[str, Any]
+Pair = tuple[str, str, bool]  # references of the same schema in both documents, and whether clients send it
+
+
+class Unreadable(Exception):
+    """Why a description cannot be compared."""
+
+
+def load(name: str) -> Json:
+    """Return the description in a file (- is standard input)."""
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text("utf-8-sig")
+        document = json.loads(text) if text.lstrip().startswith("{") else load_yaml(text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise Unreadable(f"{name}: {error}") from error
+    if not isinstance(document, dict) or not ({"openapi", "swagger"} & document.keys()):
+        raise Unreadable(f"{name}: neither 'openapi' nor 'swagger' at the top")
+    if not isinstance(document.get("paths", {}), dict):
+        raise Unreadable(f"{name}: 'paths' is no object")
+    return document
+
+
+def load_yaml(text: str) -> Any:
+    try:
+        import yaml
+    except ImportError:
+        raise ValueError("not JSON, and YAML needs PyYAML: pip install pyyaml, or convert to JSON") from None
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from None
+
+
+class Description:
+    """A description whose references and inherited schemas can be followed."""
+
+    def __init__(self, document: Json) -> None:
+        self.document = document
+        self.swagger = "swagger" in document
+
+    def follow(self, node: Any) -> Json:
+        """Return *node*, or what its $ref points to in this document."""
+        for _ in range(DEPTH):
+            if not isinstance(node, dict):
+                return {}
+            reference = node.get("$ref")
+            if not isinstance(reference, str):
+                return node
+            if not reference.startswith("#/"):
+                return {"$external": reference}
+            node = self.document
+            for part in reference[2:].split("/"):
+                part = part.replace("~1", "/").replace("~0", "~")
+                node = node.get(part, {}) if isinstance(node, dict) else {}
+        return {}
+
+    def schema(self, node: Any, depth: int = 0) -> Json:
+        """Return a schema with allOf merged into it."""
+        found = dict(self.follow(node))
+        for part in found.pop("allOf", []) if depth < DEPTH else ():
+            inherited = self.schema(part, depth + 1)
+            merged = {**inherited, **found}
+            merged["properties"] = {**inherited.get("properties", {}), **found.get("properties", {})}
+            merged["required"] = [*inherited.get("required", []), *found.get("required", [])]
+            found = merged
+        return found
+
+    def operations(self) -> dict[str, tuple[str, Json]]:
+        """Return operations by method and path, with the names of path parameters left out."""
+        found = {}
+        for path, raw in self.document.get("paths", {}).items():
+            item = self.follow(raw)
+            shared = item.get("parameters", [])
+            for method in METHODS:
+                if isinstance(item.get(method), dict):
+                    operation = dict(item[method])
+                    operation["parameters"] = [*shared, *operation.get("parameters", [])]
+                    found[f"{method} {re.sub(r'{[^}]*}', '{}', path)}"] = (f"{method.upper()} {path}", operation)
+        return found
+
+    def parameters(self, operation: Json) -> dict[tuple[str, str], Json]:
+        """Return parameters by place and name; those in a path by their position."""
+        found, position = {}, 0
+        for raw in operation["parameters"]:
+            one = self.follow(raw)
+            place, name = str(one.get("in")), str(one.get("name"))
+            if place in ("body", "formData", "None"):
+                continue
+            position += place == "path"
+            key = (place, str(position) if place == "path" else name.lower() if place == "header" else name)
+            inline = {word: value for word, value in one.items() if word not in ("required", "in", "name")}
+            found[key] = {**one, "schema": one.get("schema", inline)}
+        return found
+
+    def body(self, operation: Json) -> tuple[dict[str, Any], bool]:
+        """Return the schemas of the request by media type, and whether a body is required."""
+        if not self.swagger:
+            body = self.follow(operation.get("requestBody"))
+            return self._content(body), bool(body.get("required"))
+        for raw in operation["parameters"]:
+            one = self.follow(raw)
+            if one.get("in") == "body":
+                return {"body": one.get("schema", {})}, bool(one.get("required"))
+        return {}, False
+
+    def responses(self, operation: Json) -> dict[str, dict[str, Any]]:
+        """Return the schemas of the responses by status and media type."""
+        found = {}
+        for status, raw in operation.get("responses", {}).items():
+            one = self.follow(raw)
+            found[str(status)] = {"body": one["schema"]} if "schema" in one else self._content(one)
+        return found
+
+    @staticmethod
+    def _content(node: Json) -> dict[str, Any]:
+        return {media.split(";")[0]: (one or {}).get("schema", {}) for media, one in node.get("content", {}).items()}
+
+    def headers(self, operation: Json, status: str) -> set[str]:
+        return {name.lower() for name in self.follow(operation.get("responses", {}).get(status)).get("headers", {})}
+
+    def security(self, operation: Json) -> list[set[str]]:
+        """Return what satisfies the operation, each way with all schemes and scopes it takes."""
+        needs = operation.get("security", self.document.get("security")) or [{}]
+        return [
+            {*need, *(f"{scheme}:{scope}" for scheme, scopes in need.items() for scope in scopes)}
+            for need in needs
+            if isinstance(need, dict)
+        ]
+
+
+def types(schema: Json) -> set[str]:
+    """Return the types that a schema allows; null is one of them, an empty set means any."""
+    kind = schema.get("type", [])
+    found = {kind} if isinstance(kind, str) else set(kind)
+    if not found and "properties" in schema:
+        found = {"object"}
+    return found | ({"null"} if found and (schema.get("nullable") or schema.get("x-nullable")) else set())
+
+
+def reference_of(node: Any) -> str:
+    return str(node.get("$ref", "")) if isinstance(node, dict) else ""
+
+
+class Comparison:
+    """Two descriptions side by side; each method yields (level, place, what)."""
+
+    def __init__(self, old: Json, new: Json) -> None:
+        self.old, self.new = Description(old), Description(new)
+        self.pairs: dict[Pair, list[Change | Pair]] = {}
+
+    def run(self) -> dict[Change, list[str]]:
+        """Return each change with the operations it touches."""
+        found: dict[Change, list[str]] = {}
+        for operation, change in self._walk():
+            users = found.setdefault(change, [])
+            users += [operation] if operation not in users else []
+        return found
+
+    def _walk(self) -> Iterator[tuple[str, Change]]:
+        old, new = self.old.operations(), self.new.operations()
+        for key, (place, operation) in old.items():
+            if key in new:
+                yield from ((place, one) for one in self._expand(list(self._operation(place, operation, new[key][1]))))
+            else:
+                level = "risk" if operation.get("deprecated") else "break"
+                yield place, (level, place, "operation removed" + (" (was deprecated)" if level == "risk" else ""))
+        for key in new.keys() - old.keys():
+            yield new[key][0], ("add", new[key][0], "operation added")
+
+    def _expand(self, found: list[Change | Pair]) -> Iterator[Change]:
+        """Yield the changes, and those of all schemas reached from there; each pair of schemas is compared once."""
+        seen: set[Pair] = set()
+        while found:
+            one = found.pop()
+            if isinstance(one[2], str):
+                yield one
+            elif one not in seen:
+                seen.add(one)
+                if one not in self.pairs:
+                    place = f"{'request' if one[2] else 'response'} schema {one[1].rpartition('/')[2]}"
+                    self.pairs[one] = []
+                    self.pairs[one] += self._contents(place, {"$ref": one[0]}, {"$ref": one[1]}, one[2])
+                found += self.pairs[one]
+
+    def _operation(self, place: str, old: Json, new: Json) -> Iterator[Change | Pair]:
+        yield from self._parameters(place, old, new)
+        yield from self._request(place, old, new)
+        yield from self._responses(place, old, new)
+        before, after = self.old.security(old), self.new.security(new)
+        lost, ways = (
+            " or ".join("+".join(sorted(way)) or "none" for way in some)
+            for some in ([way for way in before if not any(other <= way for other in after)], after)
+        )
+        if lost:
+            yield "break", place, f"security no longer accepts {lost}, only {ways}"
+        if old.get("operationId") and new.get("operationId") != old["operationId"]:
+            yield "risk", place, f"operationId {old['operationId']} -> {new.get('operationId')} renames SDK methods"
+        if new.get("deprecated") and not old.get("deprecated"):
+            yield "add", place, "deprecated"
+
+    def _parameters(self, place: str, old: Json, new: Json) -> Iterator[Change | Pair]:
+        before, after = self.old.parameters(old), self.new.parameters(new)
+        for key, one in before.items():
+            where = f"{place} {key[0]} parameter {one.get('name')}"
+            if key not in after:
+                yield "risk", where, "removed: strict servers answer 400, others ignore it"
+                continue
+            other = after[key]
+            if other.get("required") and not one.get("required"):
+                yield "break", where, "became required"
+            styles = [(s.get("style"), s.get("explode"), s.get("collectionFormat")) for s in (one, other)]
+            if styles[0] != styles[1]:
+                yield "break", where, f"lists are written otherwise: {styles[0]} -> {styles[1]}"
+            yield from self._schema(where, one["schema"], other["schema"], sent=True)
+        for key in after.keys() - before.keys():
+            where = f"{place} {key[0]} parameter {after[key].get('name')}"
+            yield ("break", where, "required and new") if after[key].get("required") else ("add", where, "added")
+
+    def _request(self, place: str, old: Json, new: Json) -> Iterator[Change | Pair]:
+        (before, needed_before), (after, needed) = self.old.body(old), self.new.body(new)
+        if needed and not needed_before:
+            yield "break", f"{place} request", "body became required"
+        for media, schema in before.items():
+            if media in after:
+                yield from self._schema(f"{place} request", schema, after[media], sent=True)
+            elif after or not self.new.swagger:
+                yield "break", f"{place} request", f"{media} is no longer accepted"
+
+    def _responses(self, place: str, old: Json, new: Json) -> Iterator[Change | Pair]:
+        before, after = self.old.responses(old), self.new.responses(new)
+        for status, contents in before.items():
+            where = f"{place} {status}"
+            if status not in after:
+                yield ("break" if status.startswith("2") else "risk"), where, "status removed"
+                continue
+            for name in sorted(self.old.headers(old, status) - self.new.headers(new, status)):
+                yield "risk", where, f"header {name} removed"
+            for media, schema in contents.items():
+                if media in after[status]:
+                    yield from self._schema(where, schema, after[status][media], sent=False)
+                else:
+                    yield "break", where, f"{media} is no longer sent"
+        for status in after.keys() - before.keys():
+            yield ("risk" if status.startswith("2") else "add"), f"{place} {status}", "status added"
+
+    def _schema(self, place: str, old: Any, new: Any, *, sent: bool) -> Iterator[Change | Pair]:
+        """Compare what clients send (it may only widen) or receive (it may only narrow)."""
+        if (before := reference_of(old)) and (after := reference_of(new)):
+            yield before, after, sent
+        else:
+            yield from self._contents(place, old, new, sent)
+
+    def _contents(self, place: str, old: Any, new: Any, sent: bool) -> Iterator[Change | Pair]:
+        before, after = self.old.schema(old), self.new.schema(new)
+        yield from self._values(place, before, after, sent)
+        yield from self._properties(place, before, after, sent)
+        for word, mark in (("items", "[]"), ("additionalProperties", ".*")):
+            if isinstance(before.get(word), dict) and isinstance(after.get(word), dict):
+                yield from self._schema(place + mark, before[word], after[word], sent=sent)
+        for word in ("oneOf", "anyOf"):
+            counts = [len(schema.get(word, ())) for schema in (before, after)]
+            if counts[0] != counts[1]:
+                lost = counts[1] < counts[0]
+                yield ("break" if lost and sent else "risk"), place, f"{word}: {counts[0]} -> {counts[1]} alternatives"
+        if before.get("$external") != after.get("$external"):
+            yield "risk", place, "refers to another file: bundle both descriptions first"
+
+    def _values(self, place: str, old: Json, new: Json, sent: bool) -> Iterator[Change]:
+        before, after = types(old), types(new)
+        wider, narrower = (before, after) if sent else (after, before)
+        lost = wider - narrower - ({"integer"} if "number" in narrower else set())
+        if before != after and before and after and lost:
+            yield "break", place, f"type {'|'.join(sorted(before))} -> {'|'.join(sorted(after))}"
+        elif bool(before) != bool(after) and (after if sent else before):
+            yield "risk", place, f"type {'|'.join(before) or 'any'} -> {'|'.join(after) or 'any'}"
+        if old.get("format") != new.get("format"):
+            yield "risk", place, f"format {old.get('format')} -> {new.get('format')}"
+        yield from self._enum(place, old.get("enum"), new.get("enum"), sent)
+        for word, sign in LIMITS.items() if sent else ():
+            limit, bound = (None if isinstance(one, bool) else one for one in (old.get(word), new.get(word)))
+            if bound is not None and (limit is None or (bound - limit) * sign > 0) and (bound or limit is not None):
+                yield "break", place, f"{word} {limit} -> {bound}"
+        if sent and new.get("pattern") and new["pattern"] != old.get("pattern"):
+            yield "risk", place, f"pattern {old.get('pattern')} -> {new['pattern']}"
+        if old.get("default") != new.get("default") and sent:
+            yield "risk", place, f"default {old.get('default')} -> {new.get('default')} for who leaves it out"
+
+    @staticmethod
+    def _enum(place: str, old: Any, new: Any, sent: bool) -> Iterator[Change]:
+        gone = [str(value) for value in old or [] if new and value not in new]
+        come = [str(value) for value in new or [] if old and value not in old]
+        if sent and (gone or (new and not old)):
+            yield (
+                "break",
+                place,
+                f"values no longer accepted: {', '.join(gone) or 'all but ' + ', '.join(map(str, new))}",
+            )
+        if not sent and (come or (old and not new)):
+            yield "risk", place, f"new values may arrive: {', '.join(come) or 'any'}"
+
+    def _properties(self, place: str, old: Json, new: Json, sent: bool) -> Iterator[Change | Pair]:
+        away = "readOnly" if sent else "writeOnly"  # not part of this direction
+        before, after = (
+            {name: one for name, one in schema.get("properties", {}).items() if not side.schema(one).get(away)}
+            for side, schema in ((self.old, old), (self.new, new))
+        )
+        needed, needs = set(old.get("required", ())), set(new.get("required", ()))
+        for name, schema in before.items():
+            where = f"{place}.{name}"
+            if name not in after:
+                closed = sent and new.get("additionalProperties") is False
+                level = "break" if not sent or closed else "risk"
+                yield level, where, "property removed" + ("" if level == "break" else ": what clients send is ignored")
+                continue
+            if sent and name in needs - needed:
+                yield "break", where, "became required"
+            if not sent and name in needed - needs:
+                yield "break", where, "may be missing now"
+            yield from self._schema(where, schema, after[name], sent=sent)
+        for name in after.keys() - before.keys():
+            new_need = sent and name in needs and "default" not in self.new.schema(after[name])
+            yield ("break", f"{place}.{name}", "required and new") if new_need else ("add", f"{place}.{name}", "added")
+
+
+def show(changes: list[Json], most: int) -> None:
+    for one in changes[:most]:
+        users = one["operations"]
+        used = "" if one["place"].startswith(users[0]) else f"  [{users[0]}"
+        used += f" and {len(users) - 1} more]" if used and len(users) > 1 else "]" * bool(used)
+        print(f"{one['level']:<5}  {one['place']}: {one['what']}{used}")
+    if len(changes) > most:
+        print(f"... {len(changes) - most} more: --most {len(changes)} or --json")
+    counts = [sum(one["level"] == level for one in changes) for level in ("break", "risk")]
+    print(f"{counts[0]} break, {counts[1]} risk")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="List what breaks clients between two API descriptions.")
+    parser.add_argument("old", help="description that clients were built against; - is standard input")
+    parser.add_argument("new", help="description to be released")
+    parser.add_argument("--all", action="store_true", help="also compatible additions")
+    parser.add_argument("--most", type=int, default=50, help="changes shown (default 50)")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    try:
+        found = Comparison(load(args.old), load(args.new)).run()
+    except Unreadable as error:
+        print(f"cannot read {error}", file=sys.stderr)
+        return 2
+    except (AttributeError, TypeError, KeyError) as error:
+        print(f"cannot compare: a description is not valid OpenAPI ({error}); lint both first", file=sys.stderr)
+        return 2
+    order = ("break", "risk", "add")
+    changes = [
+        {"level": level, "place": place, "what": what, "operations": users}
+        for (level, place, what), users in sorted(found.items(), key=lambda one: (order.index(one[0][0]), one[0]))
+        if args.all or level != "add"
+    ]
+    if args.json:
+        print(json.dumps({"changes": changes}, indent=1))
+    else:
+        show(changes, args.most)
+    return int(any(one["level"] == "break" for one in changes))
+
+
+if __name__ == "__main__":
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly under `| head`
+    sys.exit(main())

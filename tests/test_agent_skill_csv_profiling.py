@@ -1,0 +1,136 @@
+"""The script of the skill csv-profiling says what a CSV file holds and what will go wrong when it is loaded."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("csv-profiling", "profile_csv.py")
+
+
+def profile(path: Path, content: str | bytes, *arguments: str) -> dict[str, Any]:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return run_json(*SCRIPT, path, *arguments)
+
+
+def columns(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {column["name"]: column for column in report["columns"]}
+
+
+def test_types_nulls_and_ranges_of_columns_are_counted(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "id,price,day\n1,2.5,2024-02-01\n2,NA,2024-01-31\n3,,2024-03-01\n")
+    found = columns(report)
+    assert (report["rows"], report["delimiter"], report["problems"]) == (3, ",", [])
+    assert [(c["type"], c["nulls"], c["distinct"]) for c in found.values()] == [
+        ("integer", 0, 3),
+        ("decimal", 2, 1),
+        ("date", 0, 3),
+    ]
+    assert (found["id"]["min"], found["id"]["max"], found["id"]["unique"]) == (1, 3, True)
+    assert (found["day"]["min"], found["day"]["max"]) == ("2024-01-31", "2024-03-01")
+    assert found["price"]["notes"] == ["constant '2.5'", "several nulls: na, empty"]
+
+
+def test_a_column_of_mixed_numbers_and_text_is_named_with_the_line(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "id,n\n1,4\n2,5\n3,soon\n4,6\n")
+    assert columns(report)["n"]["notes"] == ["mixed: 1 text, first 'soon' line 4"]
+
+
+def test_codes_with_leading_zeros_and_long_numbers_are_to_stay_text(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "zip,card\n01067,4000000000000000001\n10115,4000000000000000002\n")
+    assert columns(report)["zip"]["type"] == "code"
+    assert columns(report)["card"]["notes"] == ["2 above 2^53: read as text or int64, never float"]
+
+
+def test_the_order_of_day_and_month_is_proven_or_left_open(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "a,b,c\n03/04/2024,13/04/2024,13/04/2024\n05/06/2024,01/02/2024,04/13/2024\n")
+    assert [column["notes"][0] for column in report["columns"]] == [
+        "day or month first: cannot be told",
+        "day first",
+        "day/month and month/day mixed",
+    ]
+
+
+def test_encoding_delimiter_and_decimal_comma_of_a_german_export_are_found(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "name;preis\nMüller;1,5\nMeyer;2.000,75\n".encode("cp1252"))
+    assert (report["encoding"], report["delimiter"]) == ("cp1252", ";")
+    assert (columns(report)["preis"]["type"], columns(report)["preis"]["max"]) == ("comma", 2000.75)
+
+
+def test_rows_of_another_length_and_repeated_headers_are_counted(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "a,b\n1,2\n3\na,b\n4,5,6\n")
+    assert report["problems"] == [
+        "1 repeated header rows, first line 4",
+        "1 rows with too few fields, first line 3",
+        "1 rows with too many, first line 5",
+    ]
+
+
+def test_many_distinct_values_are_estimated_and_an_outlier_is_seen(tmp_path: Path) -> None:
+    lines = [f"{number},{10**9 if number == 7 else number % 9}" for number in range(60_000)]
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(("id,n\n" + "\n".join(lines)).encode()))
+    found = columns(run_json(*SCRIPT, path))
+    assert not found["id"]["exact"]
+    assert 57_000 < found["id"]["distinct"] < 63_000
+    assert found["id"]["unique"]
+    assert found["n"]["notes"] == ["outlier: p1..p99 is 0..8"]
+
+
+def test_a_key_is_proven_or_refuted_with_the_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,day\n1,mon\n1,tue\n2,mon\n1,mon\n")
+    refuted = run_script(*SCRIPT, path, "--key", "id,day")
+    assert refuted.returncode == 1
+    assert "1, mon (lines 2 and 5)" in refuted.stdout
+    path.write_text("id,day\n1,mon\n1,tue\n")
+    assert run_script(*SCRIPT, path, "--key", "id,day").returncode == 0
+    assert_refused(run_script(*SCRIPT, path, "--key", "ident"), "no column 'ident'", "id, day")
+
+
+def test_what_is_no_csv_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    for content, words in ((b"PK\x03\x04rest", "Excel"), (b"", "empty"), (bytes(range(256)) * 20, "binary")):
+        path.write_bytes(content)
+        assert_refused(run_script(*SCRIPT, path), words)
+    assert_refused(run_script(*SCRIPT, tmp_path / "none.csv"), "No such file")
+    assert_refused(run_script(*SCRIPT, tmp_path), "not a file")
+
+
+def test_a_quote_that_never_closes_is_named_with_its_line(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", 'a,b\n1,2\n3,"4\n5,6\n')
+    assert report["problems"] == ["1 quote that never closes: the rows from there on are lost, first line 3"]
+    assert profile(tmp_path / "a.csv", 'a,b\n1,"2\n3"\n')["problems"] == []
+
+
+def test_lines_above_the_header_are_noticed(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "Report\n\na;b\n1;2\n3;4\n", "--delimiter", ";")
+    assert "most rows have 2 fields, the first 1: cut off lines above the header" in report["problems"]
+    report = profile(tmp_path / "a.csv", "sep=;\na;b\n1;2\n")
+    assert list(columns(report)) == ["a", "b"]
+    assert "line sep=" in report["problems"][0]
+
+
+def test_phone_numbers_stay_text_and_values_stay_on_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    found = columns(profile(path, 'p\tn\n+4930123456\t"a\nb"\n+4930123457\t"a\nb"\n', "--delimiter", "\\t"))
+    assert found["p"]["type"] == "code"
+    assert "a b x2" in run_script(*SCRIPT, path).stdout
+
+
+def test_the_key_of_no_rows_is_not_proven(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n")
+    assert_refused(run_script(*SCRIPT, path, "--key", "a"), "no rows")
+    path.write_text("a,b\n1,2\n")
+    assert run_script(*SCRIPT, path, "--key", "a, b").returncode == 0
+
+
+def test_values_of_secret_columns_are_not_printed(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,password,api_key\n1,hunter1,abc\n2,hunter2,abc\n3,77,abc\n")
+    for output in (run_script(*SCRIPT, path).stdout, run_script(*SCRIPT, path, "--json").stdout):
+        assert "hidden" in output
+        assert "hunter" not in output
+        assert "abc" not in output

@@ -1,0 +1,144 @@
+"""The script of the skill env-config-audit compares the variables that code reads with those documented and set."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("env-config-audit", "audit_env.py")
+
+
+def audit(folder: Path, files: dict[str, str], *arguments: str | Path) -> dict[str, Any]:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return run_json(*SCRIPT, folder, "--all", *arguments)
+
+
+def names(rows: list[dict[str, Any]]) -> list[str]:
+    return [row["name"] for row in rows]
+
+
+def test_reads_of_many_languages_are_found_with_their_defaults(tmp_path: Path) -> None:
+    files = {
+        "a.py": 'os.environ["P_A"]\nos.getenv("P_B", "1")\nos.environ.get("P_C") or "x"\n# os.getenv("NO")\n',
+        "a.ts": 'const { T_A, T_B = "1" } = process.env;\nimport.meta.env.VITE_C ?? "x";\nprocess.env["T_D"]!;\n',
+        "a.go": 'os.Getenv("G_A")\ntype C struct { X string `env:"G_B,required"` }\n',
+        "a.rs": 'env::var("R_A").unwrap_or("x".into());\nenv::var("R_B").expect("set it");\n',
+        "a.rb": 'ENV.fetch("B_A")\nENV["B_B"] || "x"\n',
+        "a.sh": "OWN=1\necho $OWN ${S_A:?} ${S_B:-2} $S_C\n",
+        "compose.yml": "image: a:${C_A:-latest}\ncommand: ${C_B:?}\n",
+    }
+    found = audit(tmp_path, files)["all"]
+    assert {name for name, one in found.items() if one["required"]} == set("P_A T_D G_B R_B B_A S_A C_B".split())
+    assert {name for name, one in found.items() if one["default"]} == set("P_B P_C T_B VITE_C R_A B_B S_B C_A".split())
+    assert {name for name, one in found.items() if not one["required"] and not one["default"]} == {"T_A", "G_A", "S_C"}
+
+
+def test_what_no_document_names_is_listed_but_not_what_only_tests_read(tmp_path: Path) -> None:
+    files = {
+        "a.py": 'import os\nos.getenv("ONE")\nos.getenv("TWO")\nos.getenv("THREE")\nos.getenv("HOME")\n',
+        "tests/test_a.py": 'import os\nos.getenv("ONLY_TEST")\n',
+        ".env.example": "ONE=1\n",
+        "README.md": "Set `TWO` to the port.\n",
+    }
+    report = audit(tmp_path, files)
+    assert names(report["undocumented"]) == ["THREE"]
+    assert (report["variables"], report["only_tests"]) == (3, 1)
+
+
+def test_a_target_that_lacks_a_variable_without_default_is_told(tmp_path: Path) -> None:
+    code = 'import os\nos.environ["NEEDED"]\nos.getenv("SOFT")\nos.getenv("PORT", "1")\nos.environ["THERE"]\n'
+    target = tmp_path / "prod.txt"
+    target.write_text("THERE=1\n")
+    found = audit(tmp_path / "app", {"a.py": code}, "--env", target)["missing"]
+    assert found == [
+        {"name": "NEEDED", "place": "a.py:2", "required": True},
+        {"name": "SOFT", "place": "a.py:3", "required": False},
+    ]
+
+
+def test_a_read_that_the_same_file_guards_is_not_required(tmp_path: Path) -> None:
+    code = 'import os\nx = os.environ["DIR"] if os.environ.get("DIR") else None\n'
+    assert not audit(tmp_path, {"a.py": code})["all"]["DIR"]["required"]
+
+
+def test_a_misspelled_setting_is_paired_with_the_variable_it_meant(tmp_path: Path) -> None:
+    report = audit(tmp_path, {"a.py": 'import os\nos.environ["DATABASE_URL"]\n', ".env": "DATABSE_URL=x\n"})
+    assert report["problems"] == [
+        "DATABASE_URL is read, DATABSE_URL is set or documented and unused: spelled differently?"
+    ]
+    assert names(report["unused"]) == ["DATABSE_URL"]
+
+
+def test_secrets_at_risk_and_values_that_mislead_are_problems_without_their_values(tmp_path: Path) -> None:
+    files = {
+        "a.py": 'import os\nos.getenv("JWT_SECRET", "hunter2")\nbool(os.getenv("DEBUG"))\nos.getenv("PORT", "80")\n',
+        "a.ts": 'process.env.VITE_API_TOKEN;\nprocess.env.PORT ?? "3000";\n',
+        ".env": "DEBUG = 1\nDB_PASSWORD=swordfish#1\nDEBUG=0\n",
+    }
+    assert audit(tmp_path, files)["problems"] == [
+        ".env:1 DEBUG has a space before =: a shell refuses it",
+        ".env:2 DB_PASSWORD has # outside quotes: parsers differ, quote the value",
+        ".env:3 sets DEBUG again after line 1",
+        "a.py:3 DEBUG: any text is true there, also 'false' and '0'",
+        "JWT_SECRET is a secret with a default in code, a.py:2: production may run with it",
+        "PORT has several defaults: a.py:4, a.ts:2",
+        "VITE_API_TOKEN is named like a secret, but its prefix puts it into the browser bundle",
+    ]
+    done = run_script(*SCRIPT, tmp_path, "--all")
+    assert done.returncode == 1
+    assert "hunter2" not in done.stdout
+    assert "swordfish" not in done.stdout
+
+
+def test_a_committed_file_of_values_is_a_problem_and_an_ignored_one_is_not_read(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-C", tmp_path, *words], check=True, capture_output=True)
+
+    git("init", "-q")
+    (tmp_path / ".gitignore").write_text(".env.local\n")
+    (tmp_path / ".env.local").write_text("A=1\n")
+    (tmp_path / ".env").write_text("A=1\nB=\n")
+    (tmp_path / ".env.example").write_text("A=1\n")
+    git("add", ".")
+    report = audit(tmp_path, {})
+    assert report["problems"] == [".env is committed with 1 values: take it out, change the secrets in it"]
+
+
+def test_reads_by_a_computed_name_are_pointed_out(tmp_path: Path) -> None:
+    files = {"a.py": "import os\ndef get(name):\n    return os.environ[name]\n"}
+    assert audit(tmp_path, files)["dynamic"] == ["a.py:3"]
+
+
+def test_a_folder_without_findings_leaves_with_zero_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text('import os\nos.getenv("PORT", "80")\n')
+    (tmp_path / ".env.example").write_text("# PORT=80\n")
+    assert run_script(*SCRIPT, tmp_path).returncode == 0
+    assert_refused(run_script(*SCRIPT, tmp_path / "none"), "not a folder")
+    assert_refused(run_script(*SCRIPT, tmp_path, "--env", tmp_path / "no.env"), "No such file")
+
+
+def test_no_value_is_printed_whatever_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        'import os\nos.getenv("DATABASE_URL", "postgres://app:hunter2@db/x")\nos.getenv("DATABASE_URL", "hunter3")\n'
+        'os.getenv("DB_PASS", "hunter4")\nos.getenv("SIGNING_KEY", "hunter5")\n"FEATURE" in os.environ\n'
+    )
+    (tmp_path / "prod.env").write_bytes(
+        b'KEY="-----BEGIN PRIVATE KEY-----\nMIIhunter==\n-----END PRIVATE KEY-----"\nPORT=1\r\nZ=1\n'
+    )
+    report = run_json(*SCRIPT, tmp_path, "--env", tmp_path / "prod.env")
+    assert "hunter" not in json.dumps(report)
+    assert [one["name"] for one in report["unused"]] == ["KEY", "PORT", "Z"]
+    assert report["missing"] == []
+    assert f"{tmp_path / 'prod.env'}:4 PORT ends in CR: it becomes part of the value" in report["problems"]
+    risky = [problem.split()[0] for problem in report["problems"] if "secret with a default" in problem]
+    assert risky == ["DATABASE_URL", "DB_PASS", "SIGNING_KEY"]
+
+
+def test_a_bundle_that_a_build_made_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "app.js").write_text("".join(f"process.env.A{number};" for number in range(20_000)))
+    assert run_json(*SCRIPT, tmp_path)["variables"] == 0

@@ -1,0 +1,115 @@
+"""The script of the skill flaky-test-finder tells unstable tests from broken, new and mended ones."""
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("flaky-test-finder", "find_flaky.py")
+OUTCOMES = {".": "", "F": '<failure message="after 12 ms"/>', "S": "<skipped/>", "R": "<flakyFailure message='x'/>"}
+
+
+def report(outcomes: dict[str, str], stamp: str = "") -> str:
+    cases = "".join(
+        f'<testcase classname="pkg" name="{name}" time="0.5">{OUTCOMES[outcome]}</testcase>'
+        for name, outcome in outcomes.items()
+    )
+    return f'<testsuites><testsuite timestamp="{stamp}">{cases}</testsuite></testsuites>'
+
+
+def write_runs(root: Path, tests: dict[str, str], commits: str = "") -> Path:
+    """Write a report for each letter of the outcomes, in a folder named by number and commit."""
+    for number in range(len(next(iter(tests.values())))):
+        folder = root / f"run{number + 1}-{commits[number] * 7 if commits else ''}"
+        folder.mkdir()
+        found = {name: outcomes[number] for name, outcomes in tests.items()}
+        (folder / "junit.xml").write_text(report(found))
+    return root
+
+
+def by_name(root: Path, *arguments: str) -> dict[str, dict[str, Any]]:
+    return {row["test"].removeprefix("pkg::"): row for row in run_json(*SCRIPT, root, *arguments)["tests"]}
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "verdict"),
+    [
+        ("..F..F..", "flaky"),
+        (".....FFF", "new failure"),
+        ("FFF.....", "mended"),
+        ("FFFFFFFF", "broken"),
+        ("........", "stable"),
+        ("..SS..SS", "stable"),
+        ("...R....", "flaky"),
+    ],
+)
+def test_a_test_is_judged_by_its_outcomes_in_the_order_of_runs(tmp_path: Path, outcomes: str, verdict: str) -> None:
+    assert by_name(write_runs(tmp_path, {"a": outcomes}))["a"]["verdict"] == verdict
+
+
+def test_commits_tell_instability_from_honest_changes(tmp_path: Path) -> None:
+    root = write_runs(tmp_path, {"same": "F.....", "other": "..FF.."}, commits="aabbcc")
+    found = by_name(root, "--commit-pattern", "[abc]{7}")
+    assert (found["same"]["verdict"], found["other"]["verdict"]) == ("flaky", "changing")
+
+
+def test_rate_and_passes_that_prove_a_fix_are_computed(tmp_path: Path) -> None:
+    row = by_name(write_runs(tmp_path, {"a": "F.F......."}))["a"]
+    assert (row["failures"], row["runs"], row["rate"], row["pattern"]) == (2, 10, 0.2, "F.F.......")
+    assert row["runs_to_trust_a_fix"] == 14  # 0.8 ** 13 = 0.055, 0.8 ** 14 = 0.044
+    assert row["messages"] == [["after N ms", 2]]
+
+
+def test_tests_that_fail_in_the_same_runs_have_a_shared_cause(tmp_path: Path) -> None:
+    failing = "..F..F.."
+    root = write_runs(tmp_path, {"a": failing, "b": failing, "c": failing, "d": ".F.F...."})
+    (shared,) = run_json(*SCRIPT, root)["shared"]
+    assert shared["tests"] == ["pkg::a", "pkg::b", "pkg::c"]
+    assert [Path(run).name for run in shared["runs"]] == ["run3-", "run6-"]
+
+
+def test_files_of_one_folder_are_runs_in_the_order_of_their_time(tmp_path: Path) -> None:
+    (tmp_path / "z.xml").write_text(report({"a": "."}, "2026-01-01T00:00:00"))
+    (tmp_path / "a.xml").write_text(report({"a": "F"}, "2026-01-02T00:00:00"))
+    assert by_name(tmp_path)["a"]["verdict"] == "new failure"
+
+
+def test_attempts_within_a_run_and_archives_are_read(tmp_path: Path) -> None:
+    twice = report({"a": "F"}).replace("</testsuite>", '<testcase classname="pkg" name="a"/></testsuite>', 1)
+    with zipfile.ZipFile(tmp_path / "reports.zip", "w") as archive:
+        archive.writestr("1/junit.xml", twice)
+    done = run_script(*SCRIPT, tmp_path / "reports.zip")
+    assert done.returncode == 1
+    assert "1 runs, 1 tests: 1 flaky" in done.stdout
+    assert "of these 1 only by unstable tests" in done.stdout
+
+
+def test_broken_reports_are_named_and_none_at_all_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "bad.xml").write_text("<testsuite><testcase")
+    assert_refused(run_script(*SCRIPT, tmp_path), "bad.xml")
+    (tmp_path / "good.xml").write_text(report({"a": "."}))
+    done = run_script(*SCRIPT, tmp_path)
+    assert done.returncode == 0
+    assert "unreadable" in done.stdout
+    assert_refused(run_script(*SCRIPT, tmp_path / "none"), "No such file")
+
+
+def test_a_damaged_archive_does_not_hide_the_other_reports(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text('<testsuite><testcase name="x"/></testsuite>')
+    (tmp_path / "b.zip").write_text("no archive")
+    report = run_json(*SCRIPT, tmp_path)
+    assert len(report["tests"]) == 1
+    assert report["unreadable"] == [f"{tmp_path / 'b.zip'}: File is not a zip file"]
+    assert_refused(run_script(*SCRIPT, tmp_path / "b.zip"), "b.zip: File is not a zip file")
+
+
+def test_the_folder_of_all_runs_names_no_commit(tmp_path: Path) -> None:
+    for number, commit in enumerate(("aaaaaaa", "bbbbbbb", "ccccccc")):
+        run = tmp_path / "deadbeef" / f"{number}-{commit}"
+        run.mkdir(parents=True)
+        failure = "<failure/>" * (number == 1)
+        (run / "a.xml").write_text(f'<testsuite><testcase name="x">{failure}</testcase></testsuite>')
+    report = run_json(*SCRIPT, tmp_path, "--commit-pattern", "[0-9a-f]{7,40}")
+    assert report["tests"][0]["verdict"] == "changing"

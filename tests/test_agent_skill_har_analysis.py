@@ -1,0 +1,147 @@
+"""The script of the skill har-analysis finds what a page waited for, and prints no secrets."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("har-analysis", "analyze_har.py")
+BEGIN = datetime(2026, 11, 22, 10, tzinfo=UTC)
+
+
+def entry(at: int, url: str, **facts: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return a request that began *at* milliseconds; facts are phases, size, kind, status, protocol, headers, page."""
+    phases = {name: facts.get(name, 0) for name in ("blocked", "dns", "connect", "ssl", "send", "wait", "receive")}
+    sent = [{"name": "Cookie", "value": facts["cookie"]}] if "cookie" in facts else []
+    return {
+        "pageref": facts.get("page", "p1"),
+        "startedDateTime": (BEGIN + timedelta(milliseconds=at)).isoformat(),
+        "time": sum(phases.values()),
+        "request": {"method": "GET", "url": url, "headers": sent},
+        "response": {
+            "status": facts.get("status", 200),
+            "httpVersion": facts.get("protocol", "h2"),
+            "headers": [{"name": name, "value": value} for name, value in facts.get("headers", {}).items()],
+            "content": {"size": facts.get("size", 0), "mimeType": facts.get("kind", "text/html"), "text": "]}"},
+            "_transferSize": facts.get("size", 0),
+        },
+        "timings": phases,
+    }
+
+
+def record(path: Path, *entries: dict[str, Any], load: float = -1, pages: tuple[str, ...] = ("p1",)) -> Path:
+    timings = {"onContentLoad": -1, "onLoad": load}
+    listed = [{"id": page, "title": f"https://a.example.com/{page}", "pageTimings": timings} for page in pages]
+    path.write_text(json.dumps({"log": {"version": "1.2", "entries": list(entries), "pages": listed}}))
+    return path
+
+
+def test_a_slow_first_byte_is_blamed_on_the_server(tmp_path: Path) -> None:
+    report = run_json(*SCRIPT, record(tmp_path / "a.har", entry(0, "https://a.example.com/", wait=900), load=1000))
+    assert report["findings"] == ["server: first byte of the document after 900 ms of waiting (good: below 600)"]
+    assert (report["load_ms"], report["phases"]["wait"]) == (1000, 900)
+
+
+def test_the_chain_holds_only_what_the_load_waited_for(tmp_path: Path) -> None:
+    har = record(
+        tmp_path / "a.har",
+        entry(0, "https://a.example.com/", wait=100),
+        entry(110, "https://a.example.com/app.js", wait=200, kind="text/javascript"),
+        entry(120, "https://a.example.com/small.css", wait=20, kind="text/css"),
+        entry(320, "https://a.example.com/data", wait=300, kind="application/json"),
+        entry(330, "https://a.example.com/beacon", wait=5000, kind="text/plain"),
+        load=700,
+    )
+    chain = run_json(*SCRIPT, har)["chain"]
+    assert [one["name"] for one in chain] == ["a.example.com/", "a.example.com/app.js", "a.example.com/data"]
+    assert chain[-1]["main_phase"] == "wait 300"
+
+
+def test_waste_in_transfer_is_found(tmp_path: Path) -> None:
+    har = record(
+        tmp_path / "a.har",
+        entry(0, "https://a.example.com/", status=301, wait=50, kind=""),
+        entry(60, "https://a.example.com/new", wait=50, headers={"Content-Encoding": "br"}),
+        entry(200, "https://a.example.com/app.js", size=100_000, kind="text/javascript"),
+        *[entry(210, f"https://a.example.com/{n}.png", kind="image/png", protocol="http/1.1") for n in range(7)],
+        entry(300, "https://a.example.com/api?a=1", kind="application/json", headers={"Content-Encoding": "br"}),
+        entry(301, "https://a.example.com/api?a=1", kind="application/json", headers={"Content-Encoding": "br"}),
+        entry(400, "https://a.example.com/gone", status=404, kind=""),
+        load=500,
+    )
+    assert run_json(*SCRIPT, har)["findings"] == [
+        "redirects: 50 ms before the document, 1 hops",
+        "client errors: 1, e.g. 404 a.example.com/gone",
+        "compression: 1 text responses uncompressed, about 70 kB too much, e.g. a.example.com/app.js",
+        "caching: 8 static files without lifetime, e.g. a.example.com/app.js",
+        "http/1.1: 7 requests to a.example.com share six connections",
+        "duplicates: 1 addresses fetched more than once, e.g. a.example.com/api?... x2",
+    ]
+
+
+def test_silence_on_the_network_points_to_scripts(tmp_path: Path) -> None:
+    har = record(
+        tmp_path / "a.har",
+        entry(0, "https://a.example.com/", wait=100),
+        entry(900, "https://a.example.com/late", wait=10, kind="application/json"),
+    )
+    assert run_json(*SCRIPT, har)["findings"] == [
+        "idle: nothing on the network for 800 ms at 100 ms: scripts or rendering, use a profile"
+    ]
+
+
+def test_secrets_are_not_printed_but_warned_of(tmp_path: Path) -> None:
+    har = record(tmp_path / "a.har", entry(0, "https://a.example.com/x?token=geheim", cookie="geheim", status=500))
+    shown = run_script(*SCRIPT, har).stdout
+    assert "geheim" not in shown
+    assert "a.example.com/x?..." in shown
+    assert "cookies or authorization" in shown
+
+
+def test_one_page_of_several_is_chosen(tmp_path: Path) -> None:
+    har = record(
+        tmp_path / "a.har",
+        entry(0, "https://a.example.com/1"),
+        entry(9, "https://a.example.com/2", page="p2"),
+        pages=("p1", "p2"),
+    )
+    assert run_script(*SCRIPT, har).stdout.startswith("note    2 pages")
+    assert [one["name"] for one in run_json(*SCRIPT, har, "--page", "2")["slowest"]] == ["a.example.com/2"]
+    assert_refused(run_script(*SCRIPT, har, "--page", "3"), "has 2")
+
+
+def test_what_is_no_recording_is_refused_and_an_empty_one_has_its_own_exit_code(tmp_path: Path) -> None:
+    path = tmp_path / "a.har"
+    for content in ("{}", "no", '{"log": {"entries": [', '{"log": {"entries": [{"time": 1}]}}'):
+        path.write_text(content)
+        assert_refused(run_script(*SCRIPT, path), "a.har")
+    assert run_script(*SCRIPT, record(path)).returncode == 1
+
+
+def test_passwords_and_tokens_in_addresses_are_not_printed(tmp_path: Path) -> None:
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefg"
+    paths = [f"login/{token}", "reset/9f8e7d6c5b4a39281706f5e4d3c2b1a0", f"login/{token}"]
+    har = record(tmp_path / "a.har", *[entry(n, f"https://ann:hunter2@a.example.com/{p}") for n, p in enumerate(paths)])
+    for output in (run_script(*SCRIPT, har).stdout, run_script(*SCRIPT, har, "--json").stdout):
+        assert not [secret for secret in ("eyJ", "9f8e", "hunter2") if secret in output]
+        assert "a.example.com/login/<id>" in output
+        assert "duplicates: 1 addresses" in output
+
+
+def test_the_chain_follows_who_asked_where_the_browser_says_so(tmp_path: Path) -> None:
+    page = entry(0, "https://a.example.com/", wait=100)
+    other = entry(110, "https://a.example.com/other.css", wait=90)
+    late = entry(210, "https://a.example.com/late.js", wait=90) | {"_initiator": {"url": "https://a.example.com/"}}
+    report = run_json(*SCRIPT, record(tmp_path / "a.har", page, other, late, load=400))
+    assert [row["name"] for row in report["chain"]] == ["a.example.com/", "a.example.com/late.js"]
+
+
+def test_entries_that_are_damaged_or_not_of_the_network_are_left_out(tmp_path: Path) -> None:
+    good, null = entry(0, "https://a.example.com/"), entry(9, "https://a.example.com/null")
+    null["response"]["content"] = null["timings"] = null["response"]["headers"] = None
+    entries = (good, null, entry(1, "http://[bad/"), {"startedDateTime": "x"}, entry(2, "data:image/png;base64,AAAA"))
+    report = run_json(*SCRIPT, record(tmp_path / "a.har", *entries))
+    assert (report["requests"], len(report["unreadable"])) == (2, 2)
+    assert "2 entries left out, entry 3: " in run_script(*SCRIPT, tmp_path / "a.har").stdout

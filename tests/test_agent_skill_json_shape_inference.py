@@ -1,0 +1,154 @@
+"""The script of the skill json-shape-inference says what unknown JSON holds and what will surprise a parser."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("json-shape-inference", "infer_shape.py")
+
+
+def shape(path: Path, content: str | bytes, *arguments: str) -> dict[str, Any]:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return run_json(*SCRIPT, path, *arguments)
+
+
+def paths(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {row["path"]: row for row in report["paths"]}
+
+
+def lines(*records: object) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def test_every_path_has_its_types_and_how_often_it_is_there(tmp_path: Path) -> None:
+    report = shape(tmp_path / "a.json", lines({"a": 1, "b": {"c": [1, 2.5]}}, {"a": None}, {"a": 7, "x y": "z"}))
+    found = paths(report)
+    assert (report["mode"], report["records"], report["problems"]) == ("JSON Lines", 3, [])
+    assert {path: (row["kinds"], row["present"], row["of"]) for path, row in found.items()} == {
+        ".": ({"object": 3}, 3, 0),
+        ".a": ({"integer": 2, "null": 1}, 3, 3),
+        ".b": ({"object": 1}, 1, 3),
+        ".b.c": ({"array": 1}, 1, 1),
+        ".b.c[]": ({"integer": 1, "number": 1}, 2, 0),
+        '["x y"]': ({"string": 1}, 1, 3),
+    }
+    assert found[".a"]["content"] == "1..7"
+
+
+def test_a_key_of_mixed_types_is_named_with_its_first_record(tmp_path: Path) -> None:
+    report = shape(tmp_path / "a.jsonl", lines({"n": 1}, {"n": 2}, {"n": "3"}, {"n": 4}))
+    assert paths(report)[".n"]["notes"] == ["MIXED: 1 string, first in record 3", "number in a string"]
+
+
+def test_rare_keys_and_two_spellings_are_told(tmp_path: Path) -> None:
+    records: list[dict[str, int]] = [{"userId": n} for n in range(99)]
+    found = paths(shape(tmp_path / "a.jsonl", lines(*records, {"user_id": 5})))
+    assert found["."]["notes"] == ["two spellings: userId, user_id"]
+    assert found[".user_id"]["notes"] == ["RARE key, first in record 100"]
+
+
+def test_objects_keyed_by_ids_are_one_map(tmp_path: Path) -> None:
+    items = {str(number): {"name": f"n{number}"} for number in range(1000)}
+    few = {"2024-01": 1, "2024-02": 2, "2024-03": 3}
+    found = paths(shape(tmp_path / "a.json", json.dumps({"users": items, "months": few})))
+    assert list(found) == [".", ".users", ".users.*", ".users.*.name", ".months", ".months.*"]
+    assert found[".users.*"]["present"] == 1000
+    assert found[".months"]["notes"] == ["keys are data: a map, not a record"]
+
+
+def test_values_that_other_parsers_change_are_named(tmp_path: Path) -> None:
+    record = '{"id": 9007199254740993, "at": 1700000000, "raw": "{\\"a\\": 1}", "id": 9007199254740995, "x": NaN}\n'
+    report = shape(tmp_path / "a.jsonl", record * 2)
+    notes = {path: row["notes"] for path, row in paths(report).items()}
+    assert notes[".id"] == ["2 above 2^53: JavaScript rounds them"]
+    assert paths(report)[".id"]["content"] == "9007199254740995..9007199254740995"
+    assert notes[".at"] == ["epoch seconds?"]
+    assert notes[".raw"] == ["JSON in a string: decode twice"]
+    assert report["problems"] == [
+        "2 objects repeat a key: most parsers keep the last value",
+        "2 x NaN: not JSON, strict parsers refuse the file",
+    ]
+
+
+def test_a_long_array_below_keys_is_streamed_over_the_borders_of_chunks(tmp_path: Path) -> None:
+    items = [{"id": number, "text": "é" * (number % 197)} for number in range(4_000)]  # 2.5 MB, over two chunks
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"data": {"items": items}, "next": None}, indent=1).encode()))
+    report = run_json(*SCRIPT, path)
+    found = paths(report)
+    assert (report["mode"], report["records"]) == ("one document", 4_000)
+    assert found[".data.items[].id"]["content"] == "0..3999"
+    assert found[".data.items[].text"]["present"] == 4_000
+    assert found[".next"]["kinds"] == {"null": 1}
+
+
+def test_one_shape_for_each_value_of_a_key_shows_a_tagged_union(tmp_path: Path) -> None:
+    records = [{"type": "buy", "amount": 1}, {"type": "view"}, {"type": "buy", "amount": 2}]
+    found = paths(shape(tmp_path / "a.jsonl", lines(*records), "--by", "type"))
+    assert (found['["type=buy"].amount']["present"], found['["type=buy"].amount']["of"]) == (2, 2)
+    assert '["type=view"].amount' not in found
+
+
+def test_the_schema_requires_only_what_every_object_has(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines({"id": 1, "day": "2024-01-31"}, {"id": None, "tags": ["a"]}))
+    assert json.loads(run_script(*SCRIPT, path, "--schema").stdout) == {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {
+            "id": {"type": ["integer", "null"]},
+            "day": {"type": "string", "format": "date"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["id"],
+    }
+
+
+def test_broken_lines_are_counted_and_the_rest_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": 1}\n\n{"a": \n{"a": 2}\n')
+    done = run_script(*SCRIPT, path)
+    assert done.returncode == 1
+    assert "line 3 is no JSON" in done.stdout
+    assert "1 of 3 lines are no JSON" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "empty"),
+        (b"<html>", "XML or HTML"),
+        (b"callback({})", "JSONP"),
+        (b'[{"a": 1}, {"a": 2}', "cut off"),
+        (b'{"a": 1, // no\n}', "expected"),
+        (b"[" * 100_000, "nested"),
+        (b"PK\x03\x04", "binary"),
+        (b'{"a": "no end', "Unterminated"),
+        (b'{"a": [1, 2,]}', "comma before ]"),
+        (b'{"a": 1,}', "expected"),
+    ],
+    ids=lambda value: value[:9] if isinstance(value, str) else "",
+)
+def test_what_is_no_json_is_refused_in_one_line(tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    assert_refused(run_script(*SCRIPT, path), words)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    assert_refused(run_script(*SCRIPT, tmp_path / "none.json"), "No such file")
+    assert_refused(run_script(*SCRIPT, tmp_path), "not a file")
+
+
+def test_texts_below_keys_of_secrets_are_hidden(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines(*[{"user": {"password": f"hunter{n}", "apiKey": "abc", "name": "ann"}} for n in range(50)]))
+    for output in (run_script(*SCRIPT, path).stdout, run_script(*SCRIPT, path, "--json").stdout):
+        assert "hidden" in output
+        assert "ann x50" in output
+        assert "hunter" not in output
+        assert "abc" not in output

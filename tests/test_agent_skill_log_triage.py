@@ -1,0 +1,147 @@
+"""The script of the skill log-triage brings a long log down to its messages, and says which are new and when."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("log-triage", "group_log_lines.py")
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def groups(*arguments: str | Path) -> dict[str, dict[str, Any]]:
+    return {group["template"]: group for group in run_json(*SCRIPT, *arguments)["groups"]}
+
+
+def test_lines_that_differ_in_numbers_and_addresses_are_one_message(tmp_path: Path) -> None:
+    log = write(
+        tmp_path / "a.log",
+        "2026-11-21T10:00:01Z INFO sent 12 bytes to 10.0.0.1:80",
+        "2026-11-21T10:00:03Z INFO sent 7 bytes to 10.0.0.2:81",
+        "2026-11-21T10:00:02Z ERROR order 0fd1a2b3 lost",
+    )
+    found = groups(log)
+    assert list(found) == ["ERROR order <hex> lost", "INFO sent <n> bytes to <ip>"]
+    assert found["INFO sent <n> bytes to <ip>"]["count"] == 2
+    assert found["ERROR order <hex> lost"]["first"] == "2026-11-21 10:00:02"
+
+
+def test_a_stack_trace_belongs_to_the_entry_before_it(tmp_path: Path) -> None:
+    log = write(
+        tmp_path / "a.log",
+        "2026-11-21 10:00:01 ERROR payment failed",
+        "Traceback (most recent call last):",
+        '  File "a.py", line 1',
+        "  raise requests.ConnectTimeout(1)",
+        "2026-11-21 10:00:02 INFO next",
+    )
+    report = run_json(*SCRIPT, log)
+    assert (report["lines"], report["entries"]) == (5, 2)
+    assert report["groups"][0]["exceptions"] == {"ConnectTimeout": 1}
+
+
+def test_messages_that_a_good_day_lacks_are_new_and_come_first(tmp_path: Path) -> None:
+    good = write(tmp_path / "good.log", "2026-11-20 10:00:00 ERROR retry 1 of 3")
+    bad = write(
+        tmp_path / "bad.log",
+        *["2026-11-21 10:00:00 ERROR retry 2 of 3"] * 5,
+        "2026-11-21 10:00:09 WARN certificate expires in 0 days",
+    )
+    found = groups(bad, "--baseline", good)
+    assert [(group["new"], group["count"]) for group in found.values()] == [(True, 1), (False, 5)]
+    shown = run_script(*SCRIPT, bad, "--baseline", good).stdout
+    assert "NEW WARN certificate" in shown
+    assert "bad.log:6" in shown
+
+
+def test_a_minute_far_above_the_usual_is_a_burst(tmp_path: Path) -> None:
+    lines = [f"2026-11-21 10:{minute:02d}:00 WARN slow" for minute in range(5)]
+    lines += [f"2026-11-21 10:07:{second:02d} WARN slow" for second in range(12)]
+    assert groups(write(tmp_path / "a.log", *lines))["WARN slow"]["burst"] == "12 in 10:07"
+
+
+def test_json_lines_and_access_logs_have_their_own_levels(tmp_path: Path) -> None:
+    records = [{"level": 50, "time": 1763700000000, "msg": "boom 12"}, {"level": "info", "message": "fine"}]
+    log = write(
+        tmp_path / "a.log",
+        *map(json.dumps, records),
+        '10.0.0.1 - - [21/Nov/2026:10:00:00 +0000] "GET /items/7 HTTP/1.1" 503 12 "-" "curl/8"',
+    )
+    report = run_json(*SCRIPT, log)
+    assert report["levels"] == {"error": 2, "info": 1}
+    boom = next(group for group in report["groups"] if group["template"] == "boom <n>")
+    assert boom["first"] == "2025-11-21 04:40:00"
+
+
+def test_a_word_with_many_variants_is_masked_but_few_are_kept(tmp_path: Path) -> None:
+    names = ["ann", "bob", "eve", "joe", "kim", "lee", "max", "ned"]
+    log = write(tmp_path / "a.log", *[f"INFO login {name} ok" for name in names], "INFO start web", "INFO start job")
+    assert sorted(groups(log)) == ["INFO login <*> ok", "INFO start job", "INFO start web"]
+
+
+def test_time_and_level_filters_narrow_and_an_empty_rest_has_its_own_exit_code(tmp_path: Path) -> None:
+    path = tmp_path / "a.log.gz"
+    path.write_bytes(gzip.compress(b"2026-11-21 10:00:00 INFO a\n2026-11-21 11:00:00 ERROR b\n"))
+    assert list(groups(path, "--since", "2026-11-21 10:30")) == ["ERROR b"]
+    assert list(groups(path, "--level", "warn")) == ["ERROR b"]
+    assert run_script(*SCRIPT, path, "--level", "fatal").returncode == 1
+
+
+def test_a_file_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path) -> None:
+    assert_refused(run_script(*SCRIPT, tmp_path / "none.log"), "No such file")
+    (tmp_path / "a.gz").write_bytes(b"no gzip")
+    assert_refused(run_script(*SCRIPT, tmp_path / "a.gz"), "a.gz")
+
+
+def test_passwords_and_tokens_are_not_printed(tmp_path: Path) -> None:
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNry"
+    log = write(
+        tmp_path / "a.log",
+        f"2026-11-21 10:00:00 ERROR login password=hunter2 token: {token}",
+        f"2026-11-21 10:00:01 ERROR got Authorization: Bearer {token} from x",
+        f"2026-11-21 10:00:02 ERROR jwt {token} for postgres://app:pa55word@db/x",
+        json.dumps({"level": "error", "msg": 'sent {"api_key": "abcdefgh"}'}),
+    )
+    done = run_script(*SCRIPT, log, "--json")
+    assert not [secret for secret in ("hunter2", "eyJ", "pa55word", "abcdefgh") if secret in done.stdout]
+    assert "ERROR login password=<secret> token: <secret>" in done.stdout
+
+
+def test_times_of_options_are_read_as_those_of_entries_or_refused(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.log", "2026-11-21T10:00:00Z INFO a", "2026-11-21T11:00:00Z INFO b")
+    assert list(groups(log, "--since", "2026-11-21T10:30:00Z")) == ["INFO b"]
+    done = run_script(*SCRIPT, log, "--since", "yesterday")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'yesterday' is not written" in done.stderr
+
+
+def test_utf_16_is_read_and_binary_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes("2026-11-21 10:00:00 ERROR a\r\n".encode("utf-16"))
+    assert list(groups(path)) == ["ERROR a"]
+    path.write_bytes(bytes(range(256)) * 20)
+    assert_refused(run_script(*SCRIPT, path), "binary")
+
+
+def test_a_message_with_more_variants_than_on_the_good_day_is_not_new(tmp_path: Path) -> None:
+    good = write(tmp_path / "good.log", "2026-11-20 10:00:00 INFO login ann ok")
+    log = write(tmp_path / "a.log", *[f"2026-11-21 10:00:00 INFO login {name}x ok" for name in "abcdefghi"])
+    assert [group["new"] for group in groups(log, "--baseline", good).values()] == [False]
+
+
+def test_docker_lines_and_nanoseconds_are_understood(tmp_path: Path) -> None:
+    records = [
+        {"log": "ERROR boom\n", "stream": "stderr", "time": "2026-11-21T10:00:00.1Z"},
+        {"ts": 1763700000000000000, "level": "warn", "msg": "slow"},
+    ]
+    found = groups(write(tmp_path / "a.log", *map(json.dumps, records)))
+    assert [(one["template"], one["level"], one["first"]) for one in found.values()] == [
+        ("ERROR boom", "error", "2026-11-21 10:00:00"),
+        ("slow", "warn", "2025-11-21 04:40:00"),
+    ]

@@ -1,0 +1,125 @@
+"""The script of the skill migration-safety-review finds what blocks, breaks or loses, and only that."""
+
+from pathlib import Path
+
+import pytest
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("migration-safety-review", "review_sql.py")
+READY = "SET lock_timeout = '2s';\n"
+
+
+def rules(sql: str, *arguments: str) -> list[tuple[int, str]]:
+    """Return line and rule of what is found in *sql*."""
+    report = run_json(*SCRIPT, "-", *arguments, stdin=READY + sql)
+    return [(finding["line"], finding["rule"]) for finding in report["findings"]]
+
+
+@pytest.mark.parametrize(
+    ("sql", "rule"),
+    [
+        ("CREATE UNIQUE INDEX i ON t (a);", "index-blocks-writes"),
+        ("ALTER TABLE t ALTER COLUMN a SET NOT NULL;", "set-not-null-scans"),
+        ("ALTER TABLE s.t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES u (id);", "foreign-key-scans"),
+        ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0);", "check-scans"),
+        ("ALTER TABLE t ADD UNIQUE (a);", "unique-builds-index"),
+        ("ALTER TABLE t ALTER a TYPE bigint;", "type-rewrites"),
+        ("ALTER TABLE t ADD a uuid DEFAULT gen_random_uuid();", "column-rewrites"),
+        ("ALTER TABLE t ADD COLUMN a int DEFAULT 1, ADD COLUMN b int NOT NULL;", "not-null-without-default"),
+        ("ALTER TABLE t DROP IF EXISTS a;", "drops-column"),
+        ("TRUNCATE t;", "drops-data"),
+        ("UPDATE t SET a = 'where';", "all-rows"),
+        ("ALTER TABLE t RENAME COLUMN a TO b;", "rename-breaks-code"),
+        ("DO $do$ BEGIN IF true THEN DROP TABLE t; END IF; END $do$;", "drops-data"),
+    ],
+)
+def test_a_dangerous_statement_is_named(sql: str, rule: str) -> None:
+    assert rules(sql) == [(2, rule)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE INDEX CONCURRENTLY i ON t (a);",
+        "CREATE TABLE t (id int PRIMARY KEY, a text); CREATE INDEX ON t (a); ALTER TABLE t ALTER a SET NOT NULL;",
+        "ALTER TABLE t ADD COLUMN a int NOT NULL DEFAULT 0;",
+        "ALTER TABLE t ADD COLUMN at timestamptz DEFAULT now();",
+        "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES u NOT VALID;",
+        "ALTER TABLE t ALTER a DROP NOT NULL, ALTER b DROP DEFAULT, DROP CONSTRAINT c;",
+        (
+            "ALTER TABLE t ADD CHECK (a IS NOT NULL) NOT VALID; ALTER TABLE t VALIDATE CONSTRAINT n;"
+            "ALTER TABLE t ALTER a SET NOT NULL;"
+        ),
+        "-- DROP TABLE t;\n/* a /* b */ DROP TABLE t; */ SELECT 'DROP TABLE t;', \"drop\", $x$ DROP TABLE t; $x$;",
+        "CREATE FUNCTION f() RETURNS void LANGUAGE sql AS $$ DELETE FROM t; $$;",
+        "COPY t FROM stdin;\n1\tDROP TABLE t;\n\\.\nSELECT 1;",
+        "DELETE FROM t WHERE a = 1;",
+    ],
+)
+def test_a_harmless_statement_is_let_pass(sql: str) -> None:
+    assert rules(sql) == []
+
+
+def test_a_transaction_makes_statements_worse() -> None:
+    sql = "ALTER TABLE t ADD a int;\nCREATE INDEX CONCURRENTLY i ON t (a);\nUPDATE t SET a = 1 WHERE a IS NULL;\n"
+    assert rules(sql) == []
+    assert rules(sql, "--wrapped") == [(3, "not-in-transaction"), (4, "backfill-under-lock")]
+    assert rules(f"BEGIN;\n{sql}COMMIT;\n") == [(4, "not-in-transaction"), (5, "backfill-under-lock")]
+
+
+def test_a_missing_lock_timeout_is_mentioned_once_and_is_no_danger(tmp_path: Path) -> None:
+    path = tmp_path / "1.sql"
+    path.write_text("ALTER TABLE t ADD a int;\nALTER TABLE t ADD b int;\n")
+    done = run_script(*SCRIPT, tmp_path)
+    assert done.returncode == 0
+    assert f"{path}:1: caution no-lock-timeout t" in done.stdout
+    assert "1 files, 2 statements: 0 danger, 1 caution, 0 note" in done.stdout
+
+
+def test_a_comment_with_the_rule_or_a_small_table_silences_it() -> None:
+    sql = "-- reviewed: drops-data nobody reads it\nDROP TABLE a;\nDROP TABLE b;\n"
+    assert rules(sql) == [(4, "drops-data")]
+    assert rules("ALTER TABLE countries ALTER a TYPE text;", "--small", "countries") == []
+
+
+def test_danger_ends_with_exit_code_one(tmp_path: Path) -> None:
+    path = tmp_path / "1.sql"
+    path.write_text("DROP TABLE t CASCADE;\n")
+    done = run_script(*SCRIPT, path)
+    assert done.returncode == 1
+    assert "danger cascade t" in done.stdout
+
+
+def test_sql_that_does_not_end_is_refused_with_its_line(tmp_path: Path) -> None:
+    for sql, words in (("SELECT 1;\nSELECT 'x;", "line 2: '"), ("\n/* x", "line 2: comment"), ("DO $a$ x", "$a$")):
+        assert_refused(run_script(*SCRIPT, "-", stdin=sql), words, "not closed")
+    assert_refused(run_script(*SCRIPT, tmp_path), "no *.sql files")
+    assert_refused(run_script(*SCRIPT, tmp_path / "none.sql"), "No such file")
+
+
+def rules_of(sql: str) -> list[str]:
+    """Return the rules that speak of *sql*, without the one about timeouts."""
+    report = run_json("migration-safety-review", "review_sql.py", "-", stdin=f"SET lock_timeout = '2s'; {sql}")
+    return [one["rule"] for one in report["findings"]]
+
+
+def test_commas_inside_parentheses_part_nothing() -> None:
+    assert rules_of("ALTER TABLE t ADD COLUMN p numeric(10,2) NOT NULL;") == ["not-null-without-default"]
+    assert rules_of("ALTER TABLE t ADD COLUMN p numeric(10,2) NOT NULL DEFAULT 0;") == []
+    assert rules_of("ALTER TABLE t ADD a int, ALTER b SET DEFAULT nextval('s');") == []
+    sql = "ALTER TABLE t ADD CONSTRAINT a CHECK (x > 0) NOT VALID, ADD CONSTRAINT b CHECK (f(x, y) > 0);"
+    assert rules_of(sql) == ["check-scans"]
+
+
+def test_a_condition_of_a_subquery_limits_no_update() -> None:
+    assert rules_of("UPDATE t SET a = (SELECT 1 FROM u WHERE u.id = 1);") == ["all-rows"]
+    assert rules_of("UPDATE t SET a = (SELECT 1) WHERE id < 9;") == []
+
+
+def test_what_was_read_is_counted_and_other_encodings_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.sql"
+    path.write_bytes(b"-- nothing\n")
+    done = run_script("migration-safety-review", "review_sql.py", path)
+    assert "1 files, 0 statements: 0 danger" in done.stdout
+    path.write_bytes("SELECT 1;".encode("utf-16"))
+    assert_refused(run_script("migration-safety-review", "review_sql.py", path), "not UTF-8", "iconv")

@@ -1,0 +1,171 @@
+"""The script of the skill openapi-breaking-changes tells what breaks clients from what does not."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("openapi-breaking-changes", "compare_openapi.py")
+ORDER: dict[str, Any] = {
+    "type": "object",
+    "required": ["id"],
+    "properties": {"id": {"type": "integer"}, "state": {"type": "string", "enum": ["open", "paid"]}},
+}
+
+
+def describe(order: dict[str, Any] = ORDER, **operation: object) -> dict[str, Any]:
+    """Return a description in which one operation takes and returns an order."""
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Order"}}}
+    post = {"requestBody": {"content": content}, "responses": {"200": {"content": content}}, **operation}
+    return {
+        "openapi": "3.1.0",
+        "paths": {"/orders/{id}": {"post": post}},
+        "components": {"schemas": {"Order": order}},
+    }
+
+
+def changes(tmp_path: Path, old: dict[str, Any], new: dict[str, Any], *arguments: str) -> list[tuple[str, str, str]]:
+    paths = [tmp_path / "old.json", tmp_path / "new.json"]
+    for path, document in zip(paths, (old, new), strict=True):
+        path.write_text(json.dumps(document))
+    report = run_json(*SCRIPT, *paths, *arguments)
+    return [(change["level"], change["place"], change["what"]) for change in report["changes"]]
+
+
+def with_property(name: str, schema: dict[str, Any], *required: str) -> dict[str, Any]:
+    return {**ORDER, "properties": {**ORDER["properties"], name: schema}, "required": ["id", *required]}
+
+
+def test_the_same_description_has_no_changes(tmp_path: Path) -> None:
+    assert changes(tmp_path, describe(), describe(), "--all") == []
+
+
+def test_a_removed_property_breaks_readers_and_is_a_risk_for_writers(tmp_path: Path) -> None:
+    new = {**ORDER, "properties": {"id": {"type": "integer"}}}
+    assert changes(tmp_path, describe(), describe(new)) == [
+        ("break", "response schema Order.state", "property removed"),
+        ("risk", "request schema Order.state", "property removed: what clients send is ignored"),
+    ]
+
+
+def test_a_new_property_breaks_only_if_it_must_be_sent(tmp_path: Path) -> None:
+    assert changes(tmp_path, describe(), describe(with_property("note", {"type": "string"}))) == []
+    assert changes(tmp_path, describe(), describe(with_property("note", {"type": "string"}, "note"))) == [
+        ("break", "request schema Order.note", "required and new")
+    ]
+
+
+def test_values_of_an_enum_are_judged_by_direction(tmp_path: Path) -> None:
+    wider = with_property("state", {"type": "string", "enum": ["open", "paid", "lost"]})
+    assert changes(tmp_path, describe(), describe(wider)) == [
+        ("risk", "response schema Order.state", "new values may arrive: lost")
+    ]
+    assert changes(tmp_path, describe(wider), describe()) == [
+        ("break", "request schema Order.state", "values no longer accepted: lost")
+    ]
+
+
+def test_integer_to_number_is_fine_to_send_but_not_to_receive(tmp_path: Path) -> None:
+    assert changes(tmp_path, describe(), describe(with_property("id", {"type": "number"}))) == [
+        ("break", "response schema Order.id", "type integer -> number")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("operation", "place", "what"),
+    [
+        ({"parameters": [{"name": "q", "in": "query", "required": True}]}, " query parameter q", "required and new"),
+        ({"responses": {}}, " 200", "status removed"),
+        ({"security": [{"oauth": ["write"]}]}, "", "security no longer accepts none, only oauth+oauth:write"),
+        ({"requestBody": {"content": {"text/csv": {}}}}, " request", "application/json is no longer accepted"),
+    ],
+)
+def test_an_operation_that_demands_more_or_gives_less_breaks(
+    tmp_path: Path, operation: dict[str, Any], place: str, what: str
+) -> None:
+    assert changes(tmp_path, describe(), describe(**operation)) == [("break", f"POST /orders/{{id}}{place}", what)]
+
+
+def test_the_name_of_a_path_parameter_does_not_matter_but_the_operation_does(tmp_path: Path) -> None:
+    new = describe()
+    new["paths"] = {"/orders/{order}": new["paths"]["/orders/{id}"]}
+    assert changes(tmp_path, describe(), new) == []
+    assert changes(tmp_path, describe(), {**new, "paths": {}}) == [("break", "POST /orders/{id}", "operation removed")]
+
+
+def test_schemas_that_contain_themselves_and_swagger_are_compared(tmp_path: Path) -> None:
+    def swagger(leaf: str) -> dict[str, Any]:
+        node = {"properties": {"leaf": {"type": leaf}, "next": {"$ref": "#/definitions/Node"}}}
+        response = {"200": {"description": "", "schema": {"allOf": [{"$ref": "#/definitions/Node"}]}}}
+        limit = {"name": "limit", "in": "query", "type": "integer", "required": True}
+        return {
+            "swagger": "2.0",
+            "paths": {"/tree": {"get": {"parameters": [limit], "responses": response}}},
+            "definitions": {"Node": node},
+        }
+
+    assert ("break", "GET /tree 200.leaf", "type string -> boolean") in changes(
+        tmp_path, swagger("string"), swagger("boolean")
+    )
+
+
+def test_the_exit_code_is_one_only_for_breaks(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text(json.dumps(describe(operationId="a")))
+    new.write_text(json.dumps(describe(operationId="b")))
+    done = run_script(*SCRIPT, old, new)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "0 break, 1 risk")
+    new.write_text(json.dumps({"openapi": "3.1.0", "paths": {}}))
+    assert run_script(*SCRIPT, old, new).returncode == 1
+
+
+def test_what_is_no_description_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    for content, words in (
+        ('{"a": 1}', "neither 'openapi'"),
+        ("{", "a.json"),
+        ('{"openapi": "3", "paths": 1}', "paths"),
+    ):
+        path.write_text(content)
+        assert_refused(run_script(*SCRIPT, path, path), words)
+    assert_refused(run_script(*SCRIPT, path, tmp_path / "none"), "'paths'")
+
+
+def test_properties_of_one_direction_count_only_there(tmp_path: Path) -> None:
+    made = with_property("made", {"type": "string", "readOnly": True}, "made")
+    assert changes(tmp_path, describe(), describe(made)) == []
+    secret = with_property("pin", {"type": "string", "writeOnly": True})
+    assert [level for level, *_ in changes(tmp_path, describe(secret), describe())] == ["risk"]
+
+
+def test_another_scope_a_lost_header_and_exclusive_limits_are_found(tmp_path: Path) -> None:
+    before, after = describe(security=[{"oauth": ["read"]}]), describe(security=[{"oauth": ["read", "write"]}])
+    ((level, _, what),) = changes(tmp_path, before, after)
+    assert (level, what) == ("break", "security no longer accepts oauth+oauth:read, only oauth+oauth:read+oauth:write")
+    assert changes(tmp_path, after, before) == []
+    described = describe(responses={"200": {"headers": {"X-Total": {}}}})
+    found = changes(tmp_path, described, describe(responses={"200": {}}))
+    assert found == [("risk", "POST /orders/{id} 200", "header x-total removed")]
+    old, new = (with_property("n", {"type": "integer", "exclusiveMaximum": limit}) for limit in (9, 5))
+    assert ("break", "request schema Order.n", "exclusiveMaximum 9 -> 5") in changes(
+        tmp_path, describe(old), describe(new)
+    )
+
+
+def test_a_long_chain_of_schemas_is_followed_to_its_end(tmp_path: Path) -> None:
+    chain = {
+        f"S{n}": {
+            "properties": {
+                "next": {"$ref": f"#/components/schemas/S{n + 1}"},
+                "back": {"$ref": "#/components/schemas/S0"},
+            }
+        }
+        for n in range(1500)
+    }
+    ends: list[dict[str, Any]] = [{"properties": {"x": {}, "y": {}}}, {"properties": {"x": {}}}]
+    old, new = (describe({"$ref": "#/components/schemas/S0"}) for _ in ends)
+    for document, end in zip((old, new), ends, strict=True):
+        document["components"]["schemas"].update(chain | {"S1500": end})
+    assert ("break", "response schema S1500.y", "property removed") in changes(tmp_path, old, new)

@@ -1,0 +1,104 @@
+"""The script of the skill sqlite-inspection says what a file holds and changes nothing in it."""
+
+import sqlite3
+from pathlib import Path
+
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("sqlite-inspection", "inspect_db.py")
+
+
+def make_database(path: Path, sql: str) -> Path:
+    connection = sqlite3.connect(path)
+    connection.executescript(sql)
+    connection.close()
+    return path
+
+
+def test_tables_rows_and_indexes_are_listed(tmp_path: Path) -> None:
+    path = make_database(
+        tmp_path / "a.db",
+        "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT NOT NULL) STRICT; CREATE UNIQUE INDEX i ON t(b) WHERE a > 1;"
+        "INSERT INTO t(b) VALUES ('x'), ('y'), ('z'); PRAGMA user_version = 7;",
+    )
+    report = run_json(*SCRIPT, path)
+    assert [(t["name"], t["rows"], t["columns"], t["strict"]) for t in report["tables"]] == [("t", 3, 2, True)]
+    assert [(i["name"], i["columns"], i["unique"], i["partial"]) for i in report["indexes"]] == [
+        ("i", ["b"], True, True)
+    ]
+    assert report["header"]["user_version"] == 7
+
+
+def test_shadow_tables_of_full_text_search_are_told_from_content(tmp_path: Path) -> None:
+    path = make_database(tmp_path / "a.db", "CREATE VIRTUAL TABLE d USING fts5(body); INSERT INTO d VALUES ('x');")
+    tables = {table["name"]: table for table in run_json(*SCRIPT, path)["tables"]}
+    assert tables["d"]["using"] == "fts5"
+    assert tables["d"]["rows"] == 1
+    assert tables["d_data"]["type"] == "shadow"
+    assert "rows" not in tables["d_data"]
+
+
+def test_the_file_keeps_its_bytes(tmp_path: Path) -> None:
+    path = make_database(tmp_path / "a.db", "CREATE TABLE t(a);")
+    before = path.read_bytes()
+    assert run_script(*SCRIPT, path, "--check", "full").returncode == 0
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["a.db"]
+
+
+def test_a_row_that_breaks_a_reference_is_counted(tmp_path: Path) -> None:
+    path = make_database(
+        tmp_path / "a.db",
+        "CREATE TABLE p(id INTEGER PRIMARY KEY); CREATE TABLE c(p REFERENCES p); INSERT INTO c VALUES (1);",
+    )
+    report = run_json(*SCRIPT, path, "--check", "quick")
+    assert report["check"] == ["ok"]
+    assert report["foreign_key_violations"] == 1
+
+
+def test_damage_is_found_by_the_check(tmp_path: Path) -> None:
+    path = make_database(
+        tmp_path / "a.db", "CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(100)), (zeroblob(100)); ANALYZE;"
+    )
+    content = bytearray(path.read_bytes())
+    content[4096 + 5 : 4096 + 7] = b"\x00\x10"  # where the cells of the table's page begin
+    path.write_bytes(content)
+    done = run_script(*SCRIPT, path, "--check", "full", "--no-counts")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_without_its_header_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "secret.db"
+    path.write_bytes(b"\x93" * 4096)
+    assert_refused(run_script(*SCRIPT, path), "no SQLite header")
+
+
+def test_a_file_that_is_not_there_is_refused_and_not_made(tmp_path: Path) -> None:
+    assert_refused(run_script(*SCRIPT, tmp_path / "a.db"), "No such file")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_file_is_a_database_without_tables(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    path.touch()
+    assert run_json(*SCRIPT, path)["tables"] == []
+
+
+def test_damage_is_told_without_a_check_and_missing_bytes_are_counted(tmp_path: Path) -> None:
+    rows = "CREATE TABLE t(a); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 900)"
+    path = make_database(tmp_path / "a.db", f"{rows} INSERT INTO t SELECT hex(zeroblob(30)) FROM n;")
+    content = path.read_bytes()
+    path.write_bytes(content[:8192] + b"\xff" * (len(content) - 8192))
+    assert run_script(*SCRIPT, path).returncode == 1
+    path.write_bytes(content[:8192])
+    assert_refused(run_script(*SCRIPT, path, "--immutable"), "malformed", f"{len(content) - 8192} bytes missing")
+
+
+def test_of_many_tables_the_largest_are_shown_and_names_stay_on_their_line(tmp_path: Path) -> None:
+    tables = "".join(f'CREATE TABLE "t\n{number}"(a);' for number in range(70))
+    path = make_database(tmp_path / "a.db", f"{tables} CREATE TABLE z(a); INSERT INTO z VALUES (zeroblob(9000));")
+    lines = run_script(*SCRIPT, path).stdout.splitlines()
+    assert lines[5].startswith("z ")
+    assert lines[6].startswith("t\\n")
+    assert "... the 11 smallest tables and indexes are left out: --max 71 or --json" in lines
