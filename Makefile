@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BUNDLED := orchestr8_sqlite/bundled.db
-SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.txt')
+SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.txt' -o -name '*.jsonl')
 QUERY ?= retry a flaky API call with exponential backoff
 
 .PHONY: help run test test-slow check conformance format docs bench eval wheel mcpb lock clean
@@ -28,7 +28,7 @@ run: $(VENV)/run.stamp ## Set up, build the index of resources/, answer one sear
 test: $(VENV)/dev.stamp $(BUNDLED) ## Set up and run the tests, but for the slow ones
 	$(BIN)/python -m pytest -m "not slow"
 
-test-slow: $(VENV)/dev.stamp $(BUNDLED) ## Run the slow tests: wheel, server process, real libraries, real clients
+test-slow: $(VENV)/dev.stamp $(BUNDLED) ## Run the slow tests: wheel, server process, real libraries and clients, the code in resources/
 	$(BIN)/python -m pytest -m slow
 
 check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shipped library and its ranking, docs output
@@ -37,8 +37,11 @@ check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shi
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/orchestr8-sqlite lint resources --strict
-	$(BIN)/orchestr8-sqlite eval --self --db $(BUNDLED) --fail-under recall@5=0.75
+	$(BIN)/orchestr8-sqlite eval --self --db $(BUNDLED) $(BOUNDS)
 	$(BIN)/python tests/docs_output.py --check
+
+BOUNDS := --fail-under scenario:recall@5=0.65 --fail-under queries.jsonl:recall@5=0.95 \
+  --fail-under queries.jsonl:success@1=0.8 --fail-over false-answers=0.1
 
 conformance: $(VENV)/dev.stamp ## Run the official conformance suite of the protocol, and check docs/protocol.md; needs npm
 	PYTHONPATH=tests $(BIN)/python -m conformance.run $(WRITE)
@@ -73,13 +76,16 @@ lock: ## Renew the lock files; needs uv and npm
 	uv pip compile pyproject.toml --group build $(LOCK) -o requirements.txt
 	uv pip compile pyproject.toml --group build --group dev $(LOCK) -o requirements-dev.txt
 	uv pip compile tests/clients/requirements.in $(LOCK) -o tests/clients/requirements.txt
-	rm -rf tests/node_modules tests/package-lock.json
-	npm install --prefix tests --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --loglevel=error
+	uv pip compile tests/content/requirements.in $(LOCK) -o tests/content/requirements.txt
+	rm -rf $(foreach home,$(NODE_HOMES),$(home)/node_modules $(home)/package-lock.json)
+	$(foreach home,$(NODE_HOMES),npm install --prefix $(home) $(NPM_LOCK) &&) true
+NODE_HOMES := tests tests/content
+NPM_LOCK := --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --loglevel=error
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 
 clean: ## Remove everything that the other targets made
 	rm -rf $(VENV) dist export index.db $(BUNDLED) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -rf tests/node_modules tests/clients/.venv
+	rm -rf tests/node_modules tests/clients/.venv tests/content/node_modules tests/content/.venv
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it with: make PYTHON=/path/to/python3"; exit 1; }

@@ -45,20 +45,20 @@ def cached_environment(folder: Path, requirements: Path) -> Path:
     return programs
 
 
-def node_programs() -> Path:
-    """Return the folder with `node` and the programs of the locked packages, installed anew when the lock changed.
+def node_programs(home: Path = NODE_FOLDER) -> Path:
+    """Return the folder with the programs of the packages that *home* locks, installed anew when the lock changed.
 
     Raises:
         MissingProgram: There is no npm, or it cannot install them.
     """
-    folder, lock = NODE_FOLDER / "node_modules", NODE_FOLDER / "package-lock.json"
+    folder, lock = home / "node_modules", home / "package-lock.json"
     if not _is_made_from(folder, lock):
         npm = shutil.which("npm")
         if npm is None:
             raise MissingProgram("npm is missing: install Node.js of any recent version, which comes with it.")
         command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        if subprocess.run(command, cwd=NODE_FOLDER, check=False, stdout=subprocess.DEVNULL).returncode:
-            raise MissingProgram("npm cannot install what tests/package-lock.json names; see its lines above.")
+        if subprocess.run(command, cwd=home, check=False, stdout=subprocess.DEVNULL).returncode:
+            raise MissingProgram(f"npm cannot install what {lock.relative_to(ROOT)} names; see its lines above.")
         _mark_as_made_from(folder, lock)
     return folder / ".bin"
 

@@ -6,8 +6,10 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+from environments import MissingProgram
 
 from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.catalog import Catalog
@@ -31,6 +33,8 @@ MakeIndex = Callable[..., Catalog]
 MakeLibrary = Callable[[Mapping[str, str | bytes]], Path]
 """`make_library({"agents/a.md": "text"})` writes the files and returns the root folder."""
 
+
+T = TypeVar("T")
 
 Invoke = Callable[..., tuple[int, str, str]]
 """`invoke("search", "retry")` runs a command in this process and returns (exit code, stdout, stderr)."""
@@ -95,6 +99,16 @@ def rows(path: Path, sql: str) -> list[tuple[object, ...]]:
         return connection.execute(sql).fetchall()
     finally:
         connection.close()
+
+
+def brought(bring: Callable[[], T]) -> T:
+    """Return what *bring* returns; skip the test, but not in CI, where a program is not to be had here."""
+    try:
+        return bring()
+    except MissingProgram as problem:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"a program cannot be brought here: {problem}")
 
 
 def build(root: Path, target: Path, *, strict: bool = False) -> Path:

@@ -11,16 +11,15 @@ import subprocess
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from environments import MissingProgram, cached_environment, node_command
-from support import build, markdown, write_files
+from environments import cached_environment, node_command
+from support import brought, build, markdown, write_files
 
 CLIENTS = Path(__file__).parent / "clients"
 Report = dict[str, Any]
 Inspect = Callable[..., Report]
-T = TypeVar("T")
 
 pytestmark = pytest.mark.slow
 
@@ -108,16 +107,6 @@ def serve(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str
     folder = tmp_path_factory.mktemp("clients")
     index = build(write_files(folder / "library", LIBRARY), folder / "index.db")
     return [str(installed / "orchestr8-sqlite"), "serve", "--db", str(index)]
-
-
-def brought(bring: Callable[[], T]) -> T:
-    """Return what *bring* returns; skip the test, but not in CI, where it is not to be had here."""
-    try:
-        return bring()
-    except MissingProgram as problem:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"a client cannot be brought here: {problem}")
 
 
 def run(command: list[str], **variables: str) -> subprocess.CompletedProcess[str]:

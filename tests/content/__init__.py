@@ -1,0 +1,1 @@
+"""Checks of the library that ships: its form, its links, and that the code in it is code."""
