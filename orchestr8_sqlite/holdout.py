@@ -25,7 +25,7 @@ from orchestr8_sqlite.wordlists import foreign_requests
 SAMPLE = 100
 """Scenarios that calibration asks for, spread evenly over the library."""
 
-WRONG_ANSWER = 2.0
+WRONG_ANSWER = 1.5
 """What a foreign request that is answered counts beside one of the library's own that is refused: a refusal still names
 the closest fragments. docs/ranking.md has what comes of it (`make eval`)."""
 
