@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strategies import open_in_memory
 from support import MakeCatalog, make_fragment
 
+from orchestr8_sqlite import holdout
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.holdout import (
@@ -265,6 +266,19 @@ def test_no_threshold_makes_far_fewer_mistakes_than_the_middle_of_the_best(
     good = [end for end in ends if mistakes(end) <= least + NEAR_BEST + 1e-9]
     start = max((end for end in ends if end < good[0]), default=ends[0])
     assert threshold_between(below, above) == pytest.approx((start + good[-1]) / 2)
+
+
+def test_few_scenarios_are_refused_however_badly_the_samples_can_be_told_apart(
+    calibrated: tuple[Catalog, float], held_out: list[HeldOut], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holdout, "threshold_between", lambda *_: 1.0)
+    least = measure_least_coverage(calibrated[0].db)
+    held_out.append(HeldOut(calibrated[0].db))
+    refused = 0
+    for one in held_out[0].scenarios():
+        with held_out[0].without(one) as hidden:
+            refused += find(hidden, MatchRequest(one.text)).coverage < least
+    assert refused <= 60 * 0.05
 
 
 def test_least_coverage_is_the_same_every_time_and_measuring_changes_nothing(
