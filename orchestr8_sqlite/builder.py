@@ -16,7 +16,7 @@ from pathlib import Path
 from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog, check_sqlite
 from orchestr8_sqlite.content import Diagnostic, Library, Severity
 from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.evidence import Evidence, write_synonyms
+from orchestr8_sqlite.evidence import write_synonyms
 from orchestr8_sqlite.holdout import measure_least_coverage
 from orchestr8_sqlite.integrity import check_index
 from orchestr8_sqlite.library import Progress, read_library
@@ -171,7 +171,6 @@ def _write(path: Path, library: Library, synonyms: Sequence[Synonym], settings: 
     try:
         db.executescript(FAST_WRITES)
         fill_index(db, library, synonyms, settings)
-        db.execute("DROP TABLE temp.held")
         db.execute("INSERT INTO meta VALUES ('least_coverage', ?)", (least_coverage(db, library),))
         catalog = Catalog(db, path, identity=(0, 0, 0))
         check_index(catalog, library)
@@ -185,21 +184,14 @@ def fill_index(
     library: Library,
     synonyms: Sequence[Synonym],
     settings: Mapping[str, str],
-    *,
-    spacing: int = 1,
-) -> Evidence:
-    """Write everything but `least_coverage` to the new database *db* and return the evidence that it now holds.
-
-    Args:
-        spacing: Between the numbers of two neighbouring fragments.
-    """
+) -> None:
+    """Write everything but `least_coverage` to the new database *db*."""
     create_schema(db)
     db.execute("BEGIN")
-    evidence = write_library(db, library, settings, spacing=spacing)
+    write_library(db, library, settings)
     write_synonyms(db, synonyms)
     write_answers(db)
     db.execute("COMMIT")
-    return evidence
 
 
 def write_answers(db: sqlite3.Connection) -> None:
@@ -221,7 +213,9 @@ def _quick_answers(catalog: Catalog, ranker: Ranker) -> dict[str, LookupResult]:
 
 def least_coverage(db: sqlite3.Connection, library: Library) -> str:
     """Return what an answer must cover for `meta`, measured where *library* is large enough for that."""
-    return str(measure_least_coverage(db) if len(library.fragments) >= FEWEST_MEASURED else 0.0)
+    if len(library.fragments) < FEWEST_MEASURED:
+        return str(0.0)
+    return str(measure_least_coverage(Catalog(db, Path(), identity=(0, 0, 0))))
 
 
 def put_in_place(temporary: Path, target: Path) -> None:

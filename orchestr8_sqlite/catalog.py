@@ -17,7 +17,7 @@ from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.model import PromptArgument
 
 APPLICATION_ID = 1_865_970_545
-SCHEMA_MAJOR = 2
+SCHEMA_MAJOR = 3
 MINIMUM_SQLITE = (3, 37, 0)
 
 PAGE_CACHE = "PRAGMA cache_size = -20000"
@@ -42,12 +42,12 @@ PATHS_LIKE = "SELECT path FROM fragment WHERE name = :name OR path LIKE :pattern
 ALL_PATHS = "SELECT path FROM fragment ORDER BY path LIMIT :limit"
 BODY = "SELECT body FROM fragment_body WHERE fragment_id = :id"
 CATEGORY_COUNTS = "SELECT category, count(*) FROM fragment GROUP BY category ORDER BY category"
-LISTS = """
-SELECT 'tag', fragment_id, tag, ordinal FROM tag WHERE fragment_id IN (SELECT value FROM json_each(:ids))
-UNION ALL
-SELECT 'capability', fragment_id, text, ordinal FROM capability
- WHERE fragment_id IN (SELECT value FROM json_each(:ids))
- ORDER BY 2, 4
+TAGS = """
+SELECT fragment_id, tag FROM json_each(:ids) CROSS JOIN tag ON fragment_id = value ORDER BY fragment_id, ordinal
+"""
+CAPABILITIES = """
+SELECT fragment_id, text FROM json_each(:ids) CROSS JOIN capability ON fragment_id = value
+ ORDER BY fragment_id, ordinal
 """
 NEIGHBOURS = """
 SELECT t.uri FROM reference r JOIN fragment t ON t.id = r.target_id WHERE r.fragment_id = :id
@@ -201,8 +201,10 @@ class Catalog:
     def lists(self, fragment_ids: Sequence[int]) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
         """Return (tags, capabilities) of each fragment, in the author's order."""
         found: dict[int, tuple[list[str], list[str]]] = {id_: ([], []) for id_ in fragment_ids}
-        for kind, id_, text, _ in self.rows(LISTS, {"ids": json.dumps(list(fragment_ids))}):
-            found[id_][kind == "capability"].append(text)
+        given = {"ids": json.dumps(list(fragment_ids))}
+        for place, sql in enumerate((TAGS, CAPABILITIES)):
+            for id_, text in self.rows(sql, given):
+                found[id_][place].append(text)
         return {id_: (tuple(tags), tuple(capabilities)) for id_, (tags, capabilities) in found.items()}
 
     def neighbours(self, fragment_id: int) -> list[str]:

@@ -21,6 +21,7 @@ from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest, Mode, Ranker
 from orchestr8_sqlite.parameters import DEFAULT_RESULTS, MAX_QUERY_LENGTH, make_request
 from orchestr8_sqlite.render import render
+from orchestr8_sqlite.tiers.holders import Holders
 from orchestr8_sqlite.tokens import estimate_tokens
 
 MEASURES = ("nDCG@10", "nDCG@5", "MRR@10", "R@5", "R@15", "S@1")
@@ -81,16 +82,12 @@ def run_self(catalog: Catalog, ranker: Ranker) -> tuple[list[JudgedQuery], dict[
     names = dict(catalog.db.execute("SELECT uri, path FROM fragment"))
     recorder = _Recorder(names, ranker, DEFAULT_RESULTS[Mode.CATALOG])
     queries, qrels = [], {}
-    held_out = HeldOut(catalog.db)
-    try:
-        for number, scenario in enumerate(held_out.scenarios(), start=1):
-            query = JudgedQuery(f"scenario-{number}", scenario.text, "scenario")
-            with held_out.without(scenario) as hidden:
-                recorder.ask(hidden, query)
-            queries.append(query)
-            qrels[query.id] = {ids[scenario.fragment_id]: 1}
-    finally:
-        held_out.close()
+    held_out = HeldOut(catalog)
+    for number, scenario in enumerate(held_out.scenarios(), start=1):
+        query = JudgedQuery(f"scenario-{number}", scenario.text, "scenario")
+        recorder.ask(catalog, query, held_out.without(scenario))
+        queries.append(query)
+        qrels[query.id] = {ids[scenario.fragment_id]: 1}
     for id_, text, origin, answers in catalog.db.execute(LIBRARY_QUERIES):
         found = {ids[fragment]: 1 for fragment in json.loads(answers)}
         query = JudgedQuery(f"query-{id_}", text, origin if found else NO_ANSWER)
@@ -114,14 +111,14 @@ class _Recorder:
         self._seconds: list[float] = []
         self._tokens: dict[Mode, list[int]] = defaultdict(list)
 
-    def ask(self, catalog: Catalog, query: JudgedQuery) -> None:
+    def ask(self, catalog: Catalog, query: JudgedQuery, holders: Holders | None = None) -> None:
         usual = make_request({"query": " ".join(query.text.split())[:MAX_QUERY_LENGTH], "ranker": self._ranker.value})
         started = time.perf_counter()
-        result = find(catalog, usual, quick=False)
+        result = find(catalog, usual, quick=False, holders=holders)
         self._seconds.append(time.perf_counter() - started)
         deep = result
         if self._depth > usual.max_results:
-            deep = find(catalog, replace(usual, max_results=self._depth, min_score=0), quick=False)
+            deep = find(catalog, replace(usual, max_results=self._depth, min_score=0), quick=False, holders=holders)
         self._run[query.id] = [(self._names[candidate.uri], candidate.score) for candidate in deep.candidates]
         if not result.confident:
             self._weak.add(query.id)

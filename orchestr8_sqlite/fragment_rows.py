@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import sqlite_utils
 
 from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.evidence import Numbered
 from orchestr8_sqlite.keywords import index_text
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.vocabulary import scenario_ids
@@ -16,6 +15,9 @@ INSERT_TEXT = """
 INSERT INTO fragment_text (rowid, name, title, tags, capabilities, scenarios, description, body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
+
+Numbered = Sequence[tuple[int, Fragment]]
+"""(number, fragment); the number is the fragment's row."""
 
 ScenarioIds = Mapping[tuple[str, str], str]
 """(fragment id, text) of a scenario → its id."""

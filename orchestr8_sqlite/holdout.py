@@ -1,25 +1,22 @@
 """How an index answers its own scenarios when their lines are hidden from it, and requests that it cannot answer.
 
-All of this happens in a copy in memory. Hiding a line takes its words out of the fragment's evidence, wherever the
-same line stands in its other texts too; how many fragments hold a word stays as it was counted.
+Hiding a line takes its words out of the fragment's evidence, wherever the same line stands in its other texts too; how
+many fragments hold a word stays as it was counted. The index is not touched: only the lists read from it are altered.
 """
 
 import math
 import re
-import sqlite3
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.evidence import Texts, searched_texts, weigh
-from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.evidence import Texts, hold, read_typical_lengths, searched_texts, weigh
+from orchestr8_sqlite.lookup import JUDGED, find
 from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.parameters import MAX_QUERY_LENGTH
-from orchestr8_sqlite.tiers import weights
-from orchestr8_sqlite.tiers.weights import CAPABILITY, FIELD_WEIGHTS, NAME, SCENARIO, TAG, TOPIC
+from orchestr8_sqlite.tiers.holders import AlteredHolders, Holders
+from orchestr8_sqlite.tiers.weights import CAPABILITY, SCENARIO, TAG
 from orchestr8_sqlite.wordlists import foreign_requests
 
 SAMPLE = 100
@@ -52,8 +49,6 @@ TEXTS = """
 SELECT f.name, f.title, f.description, b.body FROM fragment f JOIN fragment_body b ON b.fragment_id = f.id
  WHERE f.id = :id
 """
-TERM = "SELECT id, fragment_count FROM term WHERE stem = ?"
-NAME_SHARE = "SELECT name_share FROM evidence WHERE term_id = ? AND fragment_id = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,59 +60,23 @@ class Scenario:
 
 
 class HeldOut:
-    """A copy of an index in memory whose scenarios can be hidden one at a time. Close it when done."""
+    """The scenarios of an index, and its lists as they would be without one of them."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        copy = sqlite3.connect(":memory:", isolation_level=None)
-        db.backup(copy)
-        self.catalog = Catalog(copy, path=Path(":memory:"), identity=(0, 0, 0))
-        self._averages = {field: float(self.catalog.meta[f"average_length_{field}"]) for field in FIELD_WEIGHTS}
-        self._size = int(self.catalog.meta["fragments"])
-
-    def close(self) -> None:
-        """Drop the copy."""
-        self.catalog.close()
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._typical = read_typical_lengths(catalog.meta)
 
     def scenarios(self) -> list[Scenario]:
         """Return all scenarios, in the order of the fragments."""
-        return [Scenario(*row) for row in self.catalog.db.execute(SCENARIOS)]
+        return [Scenario(*row) for row in self._catalog.db.execute(SCENARIOS)]
 
-    @contextmanager
-    def without(self, scenario: Scenario) -> Iterator[Catalog]:
-        """Provide the index as it would be had its author not written *scenario*."""
-        db = self.catalog.db
-        texts = self._texts(scenario.fragment_id)
-        whole = {stem: rest for stem, *rest in weigh(texts, self._averages)}
-        hidden = {stem: rest for stem, *rest in weigh(_without(texts, scenario.text), self._averages)}
-        db.execute("BEGIN")
-        try:
-            for stem, row in whole.items():
-                if hidden.get(stem) != row:
-                    self._replace(stem, scenario.fragment_id, hidden.get(stem))
-            yield self.catalog
-        finally:
-            db.execute("ROLLBACK")
-
-    def _replace(self, stem: str, fragment_id: int, row: Sequence[int] | None) -> None:
-        """Let the fragment hold *stem* with the (fields, weight) of *row*, or not at all."""
-        db = self.catalog.db
-        term_id, count = db.execute(TERM, (stem,)).fetchone()
-        share = db.execute(NAME_SHARE, (term_id, fragment_id)).fetchone()
-        for table in ("evidence", "body_evidence"):
-            db.execute(f"DELETE FROM {table} WHERE term_id = ? AND fragment_id = ?", (term_id, fragment_id))  # noqa: S608 - names from the tuple above
-        fields, weight = row or (0, 0)
-        if not fields & TOPIC:
-            db.execute("DELETE FROM topic WHERE term_id = ? AND fragment_id = ?", (term_id, fragment_id))
-        if fields:
-            name_share = share[0] if fields & NAME else 0
-            db.execute(
-                "INSERT INTO evidence VALUES (?, ?, ?, ?, ?)", (term_id, fragment_id, fields, weight, name_share)
-            )
-        elif weight and count <= weights.BODY_SPREAD * self._size:
-            db.execute("INSERT INTO body_evidence VALUES (?, ?, ?)", (term_id, fragment_id, weight))
+    def without(self, scenario: Scenario) -> Holders:
+        """Return the lists of the index as they would be had its author not written *scenario*."""
+        held = hold(_without(self._texts(scenario.fragment_id), scenario.text))
+        return AlteredHolders(self._catalog.db, scenario.fragment_id, weigh(held, self._typical), held.name, held.body)
 
     def _texts(self, fragment_id: int) -> Texts:
-        db = self.catalog.db
+        db = self._catalog.db
         name, title, description, body = db.execute(TEXTS, {"id": fragment_id}).fetchone()
         lines: dict[int, list[str]] = {TAG: [], CAPABILITY: [], SCENARIO: []}
         numbers = {"id": fragment_id, "tag": TAG, "capability": CAPABILITY, "scenario": SCENARIO}
@@ -126,22 +85,16 @@ class HeldOut:
         return searched_texts(name, title, description, body, lines)
 
 
-def measure_least_coverage(db: sqlite3.Connection) -> float:
+def measure_least_coverage(catalog: Catalog) -> float:
     """Return the share of a request that an answer must cover to stand, by what the index makes of its own library.
 
     It tells what the foreign requests reach from what the held-out scenarios reach, and refuses few of the latter.
     """
-    held_out = HeldOut(db)
-    try:
-        foreign = [_coverage(held_out.catalog, text) for text in foreign_requests()]
-        scenarios = held_out.scenarios()
-        step = max(1, len(scenarios) // SAMPLE)
-        own = []
-        for scenario in scenarios[::step]:
-            with held_out.without(scenario) as catalog:
-                own.append(_coverage(catalog, scenario.text))
-    finally:
-        held_out.close()
+    held_out = HeldOut(catalog)
+    foreign = [_coverage(catalog, text, Holders(catalog.db)) for text in foreign_requests()]
+    scenarios = held_out.scenarios()
+    step = max(1, len(scenarios) // SAMPLE)
+    own = [_coverage(catalog, scenario.text, held_out.without(scenario)) for scenario in scenarios[::step]]
     bearable = sorted(own)[int(REFUSED * len(own))] if own else MOST
     return round(min(max(min(threshold_between(foreign, own), bearable), FEWEST), MOST), 3)
 
@@ -164,9 +117,9 @@ def threshold_between(below: Sequence[float], above: Sequence[float]) -> float:
     return (ends[max(near[0] - 1, 0)] + ends[near[-1]]) / 2  # as good as an end is all that lies above the one before
 
 
-def _coverage(catalog: Catalog, text: str) -> float:
-    result = find(catalog, MatchRequest(" ".join(text.split())[:MAX_QUERY_LENGTH]), quick=False)
-    return result.coverage
+def _coverage(catalog: Catalog, text: str, holders: Holders) -> float:
+    request = MatchRequest(" ".join(text.split())[:MAX_QUERY_LENGTH], max_results=JUDGED)
+    return find(catalog, request, quick=False, holders=holders).coverage
 
 
 def _without(texts: Mapping[int, str], line: str) -> Texts:

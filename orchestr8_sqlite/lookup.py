@@ -9,16 +9,18 @@
 import difflib
 import logging
 import sqlite3
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import Candidate, LookupResult, MatchRequest, Ranker, Tier
-from orchestr8_sqlite.tiers.expansion import Reading, read_parts, read_request, read_words
+from orchestr8_sqlite.tiers.expansion import Reading, library_size, read_parts, read_request, read_words
 from orchestr8_sqlite.tiers.explanation import coverage, covered_share, explain, held_forms
 from orchestr8_sqlite.tiers.found import Found
 from orchestr8_sqlite.tiers.fuzzy import match_fuzzy
+from orchestr8_sqlite.tiers.holders import Holders
 from orchestr8_sqlite.tiers.postings import match_keywords
 from orchestr8_sqlite.tiers.shortcut import FIRST_SCHEMA, match_quick
 from orchestr8_sqlite.tiers.weighted import match_weighted
@@ -37,27 +39,30 @@ SPELLED_ALIKE = 0.8
 """Share of letters that a tag has in common with a word it may have been meant by."""
 
 
-def find(catalog: Catalog, request: MatchRequest, *, quick: bool = True) -> LookupResult:
+def find(
+    catalog: Catalog, request: MatchRequest, *, quick: bool = True, holders: Holders | None = None
+) -> LookupResult:
     """Return the answer to *request*: candidates best first, and how they were found.
 
     Where the tables of the first two tiers are damaged, the third answers by the classic rules.
 
     Args:
         quick: Whether precomputed answers may be used; the build that makes them says no.
+        holders: Where the default ranker reads its lists, if not from the index as it is.
 
     Raises:
         CatalogError: The index is damaged beyond that.
     """
     with catalog.reading():
         try:
-            return _find(catalog, request, quick=quick)
+            return _find(catalog, request, holders or Holders(catalog.db), quick=quick)
         except sqlite3.DatabaseError as problem:
             logger.warning("the index is damaged, answering by tags, capabilities and scenarios alone: %s", problem)
             keywords = tuple(extract_keywords(request.query))
             return _result(catalog, request, keywords, Tier.FUZZY, match_fuzzy(catalog.db, request, keywords))
 
 
-def _find(catalog: Catalog, request: MatchRequest, *, quick: bool) -> LookupResult:
+def _find(catalog: Catalog, request: MatchRequest, holders: Holders, *, quick: bool) -> LookupResult:
     keywords = tuple(extract_keywords(request.query))
     plain = not request.is_filtered and not request.explain
     if quick and plain and request.min_score == QUICK_MIN_SCORE and catalog.schema_version >= FIRST_SCHEMA:
@@ -65,27 +70,28 @@ def _find(catalog: Catalog, request: MatchRequest, *, quick: bool) -> LookupResu
         if found.candidates and found.coverage >= catalog.least_coverage:
             return replace(_result(catalog, request, keywords, Tier.QUICK, found), coverage=found.coverage)
     if request.ranker is Ranker.CLASSIC:
-        unknown = tuple(word.text for word in read_words(catalog.db, keywords) if word.term_id is None)
+        words = read_words(catalog.db, keywords, library_size(catalog.db))
+        unknown = tuple(word.text for word in words if not word.count)
         return _result(catalog, request, keywords, *_classic(catalog, request, keywords), unknown)
     reading = read_request(catalog.db, keywords)
-    tier, found = Tier.INDEX, match_weighted(catalog.db, request, reading)
+    tier, (found, ranking) = Tier.INDEX, match_weighted(request, reading, holders)
     if found.total < ENOUGH:
         reading = read_parts(catalog.db, reading)
-        tier, found = Tier.FUZZY, match_weighted(catalog.db, request, reading)
+        tier, (found, ranking) = Tier.FUZZY, match_weighted(request, reading, holders)
     result = _result(catalog, request, keywords, tier, found, reading.unknown)
-    return _judged(catalog, replace(result, read_as=reading.read_as), reading)
+    if request.explain:
+        result = replace(result, parts=explain(reading, holders, ranking, result.candidates))
+    return _judged(catalog, replace(result, read_as=reading.read_as), reading, holders)
 
 
-def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupResult:
-    """Return *result* with how much of the request it covers, and so whether it stands; explained where wanted."""
+def _judged(catalog: Catalog, result: LookupResult, reading: Reading, holders: Holders) -> LookupResult:
+    """Return *result* with how much of the request it covers, and so whether it stands."""
     if not result.candidates:
         return replace(result, confident=False, coverage=0.0)
-    db, best = catalog.db, result.candidates[:JUDGED]
-    held = held_forms(db, reading, [candidate.fragment_id for candidate in best])
+    held = held_forms(reading, holders, [candidate.fragment_id for candidate in result.candidates[:JUDGED]])
     shares = {id_: coverage(reading, forms) for id_, forms in held.items()}
     most = round(max(covered_share(reading, covered) for covered in shares.values()), 3)  # judged as it is printed
-    parts = explain(db, result.request, reading, result.candidates) if result.request.explain else {}
-    result = replace(result, coverage=most, parts=parts)
+    result = replace(result, coverage=most)
     if most >= catalog.least_coverage:
         return result
     reached = {text for covered in shares.values() for text, share in covered.items() if share}
@@ -134,11 +140,13 @@ def _result(
 
 def _nearest_tags(catalog: Catalog, keywords: Sequence[str], closest: Sequence[Candidate] = ()) -> tuple[str, ...]:
     """Return known tags that are spelled like the keywords, then those of the *closest* fragments; else any alike."""
-    tags = catalog.frequent_tags()
+    tags: defaultdict[str, list[str]] = defaultdict(list)
+    for tag in catalog.frequent_tags():
+        tags[tag[0]].append(tag)
 
     def alike(cutoff: float) -> list[str]:
-        few = keywords[:NEAREST_TAGS]
-        return [tag for word in few for tag in difflib.get_close_matches(word, tags, n=2, cutoff=cutoff)]
+        few = keywords[:NEAREST_TAGS]  # compared with tags of the same first letter alone: comparing takes long
+        return [tag for word in few for tag in difflib.get_close_matches(word, tags[word[0]], n=2, cutoff=cutoff)]
 
     nearest = [*alike(SPELLED_ALIKE), *(tag for candidate in closest for tag in candidate.tags[:2])] or alike(0.6)
     return tuple(dict.fromkeys(nearest))[:NEAREST_TAGS]

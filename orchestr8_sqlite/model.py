@@ -31,6 +31,10 @@ class Mode(StrEnum):
     FULL = "full"
 
 
+COUNTED = 1_000
+"""Matches are counted up to here; this many means that many or more."""
+
+
 class Ranker(StrEnum):
     """Which rules order the matches."""
 

@@ -1,4 +1,4 @@
--- The index database of orchestr8-sqlite, schema version 2.2.
+-- The index database of orchestr8-sqlite, schema version 3.0.
 --
 -- Made for people too: `sqlite3 index.db .schema` shows these comments, and the views at the end
 -- answer the common questions. Works on SQLite >= 3.37 with FTS5. The file is written once and
@@ -9,9 +9,10 @@
 --   2.0  term, evidence, body_evidence, topic; synonyms with several words on the left
 --   2.1  skill; skill_file holds the files of nested skills too
 --   2.2  coverage of quick_lookup
+--   3.0  packed evidence, terms by their stem; fragments numbered as they are read
 
 PRAGMA application_id = 1865970545;  -- "o8sq" in ASCII
-PRAGMA user_version = 20200;          -- major * 10000 + minor * 100 + patch
+PRAGMA user_version = 30000;          -- major * 10000 + minor * 100 + patch
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,  -- schema_version, built_by, generation, totals, build settings
@@ -31,7 +32,7 @@ CREATE TABLE source (
 ) STRICT;
 
 CREATE TABLE fragment (  -- long texts stand last
-    id             INTEGER PRIMARY KEY,  -- in the order of the URIs; also the rowid of fragment_text
+    id             INTEGER PRIMARY KEY,  -- in the order of reading, new ones last; also the rowid of fragment_text
     category       TEXT NOT NULL CHECK (category IN  -- singular; URIs have the plural
                    ('agent', 'skill', 'example', 'pattern', 'guide', 'workflow', 'best-practice')),
     uri            TEXT NOT NULL UNIQUE,  -- orchestr8://skills/retry, percent-escaped where the name needs it
@@ -106,53 +107,55 @@ CREATE TABLE field_posting (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE term (
-    id             INTEGER PRIMARY KEY,  -- number of the term, in the order the fragments hold them
-    stem           TEXT NOT NULL UNIQUE,  -- what the inflected forms of a word share
-    fragment_count INTEGER NOT NULL,      -- fragments that hold it anywhere, the body included
-    rarity         REAL NOT NULL,         -- inverse document frequency: ln(1 + (all - count + .5) / (count + .5))
-    topic_rarity   REAL NOT NULL          -- the same over names, titles and tags: ln((all + .5) / (count + .5))
-) STRICT;
-
-CREATE TABLE evidence (
-    term_id     INTEGER NOT NULL REFERENCES term (id),  -- a term
-    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- a fragment with it in any field but the body
-    fields      INTEGER NOT NULL,  -- 1 tag + 2 capability + 4 scenario + 8 description + 16 title + 32 name
-    weight      INTEGER NOT NULL,  -- thousandths of the rarity that the fragment earns by it, its body included
-    name_share  INTEGER NOT NULL,  -- thousandths of the rarity of its name that the term is; 0 where not in the name
-    PRIMARY KEY (term_id, fragment_id)
+    stem           TEXT PRIMARY KEY,  -- what the inflected forms of a word share
+    fragment_count INTEGER NOT NULL,  -- fragments that hold it anywhere, the body included
+    field_count    INTEGER NOT NULL,  -- fragments with it in any field but the body
+    topic_count    INTEGER NOT NULL   -- fragments with it in name, title or tags
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE body_evidence (
-    term_id     INTEGER NOT NULL REFERENCES term (id),  -- a term
-    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- a fragment with it in the body alone; none of terms
-                                                            -- that a quarter of all fragments hold
-    weight      INTEGER NOT NULL,  -- as above
-    PRIMARY KEY (term_id, fragment_id)
+CREATE TABLE evidence (  -- packed: see the view evidence_posting
+    stem     TEXT NOT NULL REFERENCES term (stem),  -- a term
+    block    INTEGER NOT NULL,  -- fragments 65536 * block and up
+    members  BLOB NOT NULL,  -- which of these have it in a field but the body, two bytes each, the low one first
+    weights  BLOB NOT NULL,  -- of each: thousandths of the rarity that it earns, its body included; two bytes
+    fields   BLOB NOT NULL,  -- of each: 1 tag + 2 capability + 4 scenario + 8 description + 16 title + 32 name; a byte
+    named    BLOB NOT NULL,  -- which have it in their name, as members
+    shares   BLOB NOT NULL,  -- of each of these: thousandths of its name that the term is; two bytes
+    PRIMARY KEY (stem, block)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE body_evidence (  -- packed: see the view body_posting
+    stem     TEXT NOT NULL REFERENCES term (stem),  -- a term
+    block    INTEGER NOT NULL,  -- as above
+    members  BLOB NOT NULL,  -- which fragments have it in the body alone, as above
+    counts   BLOB NOT NULL,  -- of each: how often, 255 for that often or more; a byte
+    PRIMARY KEY (stem, block)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE byte (  -- reads packed blobs
+    byte        BLOB PRIMARY KEY,  -- one
+    value       INTEGER NOT NULL,  -- its number
+    body_weight INTEGER NOT NULL   -- thousandths of the rarity that a term earns by standing in the body so often
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE topic (
-    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- a fragment
-    term_id     INTEGER NOT NULL REFERENCES term (id),  -- in its name, title or tags, and in those of another
-    PRIMARY KEY (fragment_id, term_id)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE synonym (
-    id    INTEGER PRIMARY KEY,  -- number of the synonym, in the order of the files
-    how   TEXT NOT NULL CHECK (how IN ('synonym', 'related')),  -- another name, or what may meet the need
-    slots INTEGER NOT NULL  -- how many of its slots a request must meet: all
+    fragment_id INTEGER PRIMARY KEY REFERENCES fragment (id),  -- a fragment
+    stems       TEXT NOT NULL  -- those of its name, title and tags, separated by spaces
 ) STRICT;
 
 CREATE TABLE synonym_word (
     stem       TEXT NOT NULL,     -- of a word in a request
-    synonym_id INTEGER NOT NULL REFERENCES synonym (id),  -- whose slot it meets
+    synonym_id INTEGER NOT NULL,  -- number of a synonym whose slot it meets, in the order of the files
     slot       INTEGER NOT NULL,  -- 0 for the first
+    slots      INTEGER NOT NULL,  -- how many slots a request must meet: all of the synonym
     PRIMARY KEY (stem, synonym_id, slot)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE synonym_form (
-    synonym_id INTEGER NOT NULL REFERENCES synonym (id),  -- the synonym
+    synonym_id INTEGER NOT NULL,  -- the synonym
     ordinal    INTEGER NOT NULL,  -- 0 for the most certain
-    term_id    INTEGER NOT NULL REFERENCES term (id),  -- what stands in for the words
+    how        TEXT NOT NULL CHECK (how IN ('synonym', 'related')),  -- another name, or what may meet the need
+    stem       TEXT NOT NULL,  -- of what stands in for the words, whether the library knows it or not
     PRIMARY KEY (synonym_id, ordinal)
 ) STRICT, WITHOUT ROWID;
 
@@ -294,18 +297,56 @@ SELECT k.text, 'partial', min(other.text), 10, s.text, f.uri
  WHERE NOT EXISTS (SELECT 1 FROM posting WHERE keyword_id = k.id AND scenario_id = s.id)
  GROUP BY k.id, s.id;
 
+-- Who holds a term in which fields: the rows that evidence packs.
+CREATE VIEW evidence_posting AS
+SELECT p.stem, 65536 * p.block + 256 * high.value + low.value AS fragment_id, field.value AS fields,
+       256 * heavy.value + light.value AS weight
+  FROM evidence p
+  CROSS JOIN json_each('[' || rtrim(replace(hex(zeroblob(length(p.fields))), '00', '0,'), ',') || ']') place
+  JOIN byte low ON low.byte = substr(p.members, 2 * place.key + 1, 1)
+  JOIN byte high ON high.byte = substr(p.members, 2 * place.key + 2, 1)
+  JOIN byte light ON light.byte = substr(p.weights, 2 * place.key + 1, 1)
+  JOIN byte heavy ON heavy.byte = substr(p.weights, 2 * place.key + 2, 1)
+  JOIN byte field ON field.byte = substr(p.fields, place.key + 1, 1);
+
+-- What share of its name a term is, in thousandths: the rest of evidence.
+CREATE VIEW name_posting AS
+SELECT p.stem, 65536 * p.block + 256 * high.value + low.value AS fragment_id,
+       256 * large.value + small.value AS share
+  FROM evidence p
+  CROSS JOIN json_each('[' || rtrim(replace(hex(zeroblob(length(p.named) / 2)), '00', '0,'), ',') || ']') place
+  JOIN byte low ON low.byte = substr(p.named, 2 * place.key + 1, 1)
+  JOIN byte high ON high.byte = substr(p.named, 2 * place.key + 2, 1)
+  JOIN byte small ON small.byte = substr(p.shares, 2 * place.key + 1, 1)
+  JOIN byte large ON large.byte = substr(p.shares, 2 * place.key + 2, 1);
+
+-- Who holds a term in the body alone, how often, and what that earns: the rows that body_evidence packs.
+CREATE VIEW body_posting AS
+SELECT p.stem, 65536 * p.block + 256 * high.value + low.value AS fragment_id,
+       count.value AS count, count.body_weight AS weight
+  FROM body_evidence p
+  CROSS JOIN json_each('[' || rtrim(replace(hex(zeroblob(length(p.counts))), '00', '0,'), ',') || ']') place
+  JOIN byte low ON low.byte = substr(p.members, 2 * place.key + 1, 1)
+  JOIN byte high ON high.byte = substr(p.members, 2 * place.key + 2, 1)
+  JOIN byte count ON count.byte = substr(p.counts, place.key + 1, 1);
+
 -- What each term earns in each fragment by the default ranker, before expansions and the share of the name:
 -- SELECT uri, sum(points) FROM evidence_detail WHERE stem IN ('retri', 'backoff') GROUP BY uri ORDER BY 2 DESC, 1;
+-- Needs SQLite's mathematical functions, which the sqlite3 shell has.
 CREATE VIEW evidence_detail AS
-SELECT t.stem, t.rarity, f.uri, f.category,
+WITH
+size (n) AS (SELECT CAST(value AS REAL) FROM meta WHERE key = 'fragments'),
+rare (stem, rarity) AS (
+    SELECT stem, ln(1 + ((SELECT n FROM size) - fragment_count + 0.5) / (fragment_count + 0.5)) FROM term)
+SELECT r.stem, r.rarity, f.uri, f.category,
        trim(iif(e.fields & 32, 'name ', '') || iif(e.fields & 16, 'title ', '') || iif(e.fields & 1, 'tag ', '')
             || iif(e.fields & 2, 'capability ', '') || iif(e.fields & 4, 'scenario ', '')
             || iif(e.fields & 8, 'description ', '')) AS fields,
-       e.weight / 1000.0 AS weight, t.rarity * e.weight / 1000.0 AS points
-  FROM evidence e JOIN term t ON t.id = e.term_id JOIN fragment f ON f.id = e.fragment_id
+       e.weight / 1000.0 AS weight, r.rarity * e.weight / 1000.0 AS points
+  FROM rare r JOIN evidence_posting e ON e.stem = r.stem JOIN fragment f ON f.id = e.fragment_id
 UNION ALL
-SELECT t.stem, t.rarity, f.uri, f.category, 'body', b.weight / 1000.0, t.rarity * b.weight / 1000.0
-  FROM body_evidence b JOIN term t ON t.id = b.term_id JOIN fragment f ON f.id = b.fragment_id;
+SELECT r.stem, r.rarity, f.uri, f.category, 'body', b.weight / 1000.0, r.rarity * b.weight / 1000.0
+  FROM rare r JOIN body_posting b ON b.stem = r.stem JOIN fragment f ON f.id = b.fragment_id;
 
 -- Which fragment points to which; to_uri is NULL where the target does not exist.
 CREATE VIEW reference_detail AS

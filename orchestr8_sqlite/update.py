@@ -1,12 +1,11 @@
 """An index in memory that follows its library: only the rows of what has changed are written anew.
 
-It holds the rows that a build of the same library from scratch would hold, but for their numbers: fragments are
-numbered in the order of their URIs as ever, with gaps; scenarios, keywords, terms and files that are met later are
-numbered behind the others. Until it is settled there are no quick lookups, and `least_coverage` is carried over.
+It holds the rows that a build of the same library from scratch would hold, but for their numbers: fragments,
+scenarios, keywords and files that are met later are numbered behind the others. Until it is settled there are no
+quick lookups, and `least_coverage` is carried over.
 """
 
 import itertools
-import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,10 +15,9 @@ import sqlite_utils
 
 from orchestr8_sqlite.builder import FAST_WRITES, FEWEST_MEASURED, fill_index, least_coverage, write_answers
 from orchestr8_sqlite.content import Fragment, Library
-from orchestr8_sqlite.evidence import Numbered, write_average_lengths, write_synonyms
-from orchestr8_sqlite.fragment_rows import ScenarioIds, fragment_scenarios, indexed_texts, write_fragments
+from orchestr8_sqlite.evidence import LengthSums, fragment_texts, hold, replace_evidence, write_synonyms
+from orchestr8_sqlite.fragment_rows import Numbered, ScenarioIds, fragment_scenarios, indexed_texts, write_fragments
 from orchestr8_sqlite.integrity import check_counts, check_links
-from orchestr8_sqlite.reweighing import Reweighing
 from orchestr8_sqlite.vocabulary import (
     SCENARIO_DIGITS,
     add_keywords,
@@ -35,9 +33,6 @@ from orchestr8_sqlite.writer import (
     write_prompts,
     write_queries,
 )
-
-SPACING = 64
-"""Between the numbers of neighbouring fragments: so many more find room between two before all are numbered anew."""
 
 MOST_CHANGED = 0.25
 """Share of the fragments above which writing everything anew is no slower."""
@@ -70,15 +65,11 @@ DELETE_ROWS = (
 PROMPT_ROWS = ("DELETE FROM prompt_argument", "DELETE FROM prompt")
 QUERY_ROWS = ("DELETE FROM library_answer", "DELETE FROM library_query")
 DIAGNOSTIC_ROWS = ("DELETE FROM diagnostic",)
-SYNONYM_ROWS = ("DELETE FROM synonym_word", "DELETE FROM synonym_form", "DELETE FROM synonym")
+SYNONYM_ROWS = ("DELETE FROM synonym_word", "DELETE FROM synonym_form")
 META_ROWS = ("DELETE FROM quick_lookup", "DELETE FROM meta")
 AIM_REFERENCES = """
 UPDATE reference SET target_id = (SELECT id FROM fragment WHERE path = target)
  WHERE target_id IS NOT (SELECT id FROM fragment WHERE path = target)
-"""
-KNOWN_FORMS = """
-SELECT t.stem, t.id FROM json_each(:forms) f CROSS JOIN term t ON t.stem = f.value
- WHERE EXISTS (SELECT 1 FROM evidence WHERE term_id = t.id)
 """
 
 
@@ -100,12 +91,12 @@ class LibraryIndex:
         self.db = sqlite3.connect(":memory:", isolation_level=None)
         self.db.executescript(FAST_WRITES)
         self._utils = sqlite_utils.Database(self.db, execute_plugins=False)
-        self._reweighing = Reweighing(self.db, fill_index(self.db, library, synonyms, settings, spacing=SPACING))
+        fill_index(self.db, library, synonyms, settings)
         self._library = library
         self._synonyms = synonyms
-        self._numbers = {f.id: number * SPACING for number, f in enumerate(library.fragments, start=1)}
+        self._numbers = {f.id: number for number, f in enumerate(library.fragments, start=1)}
+        self._lengths = LengthSums.read(self.db)
         self._scenarios = fragment_scenarios(library.fragments)
-        self._forms = self._known_forms(synonyms)
         self._drift: set[str] = set()
         self.is_settled = True
         self._set_least_coverage(least_coverage.get(self.generation))
@@ -160,9 +151,9 @@ class LibraryIndex:
         new = {fragment.id: fragment for fragment in library.fragments}
         changed = {id_ for id_ in old.keys() & new.keys() if _differ(old[id_], new[id_])}
         gone, come = (old.keys() - new.keys()) | changed, (new.keys() - old.keys()) | changed
-        numbers = assign_numbers(self._numbers, list(new))
-        if numbers is None or len(gone | come) > max(MOST_CHANGED * len(old), 1):
+        if len(gone | come) > max(MOST_CHANGED * len(old), 1):
             return False
+        numbers = assign_numbers(self._numbers, list(new))
         if (len(old) >= FEWEST_MEASURED) != (len(new) >= FEWEST_MEASURED):
             return False
         scenarios = _scenario_ids(self._scenarios, library.fragments)
@@ -170,11 +161,19 @@ class LibraryIndex:
             return False
         leaving = [(self._numbers[id_], fragment) for id_, fragment in old.items() if id_ in gone]
         coming = [(numbers[id_], fragment) for id_, fragment in new.items() if id_ in come]
+        held, holding = ([(n, hold(fragment_texts(f))) for n, f in changed] for changed in (leaving, coming))
+        typical = self._lengths.typical
+        for change, fragments in ((-1, held), (1, holding)):
+            for number, one in fragments:
+                self._lengths.add(number, one, change)
+        if self._lengths.typical != typical:
+            return False
         self._numbers, self._scenarios = numbers, scenarios
         self.db.execute("BEGIN")
         sources = self._write_sources(library)
         if leaving or coming:
             self._replace(leaving, coming, sources)
+            replace_evidence(self.db, held, holding, typical)
         self._write_rest(library, synonyms, settings, sources)
         self.db.execute("COMMIT")
         check_counts(self.db, library)
@@ -196,7 +195,6 @@ class LibraryIndex:
             own = [(row, text) for row, owner, text in written if owner == number]
             touched |= add_keywords(self.db, number, fragment, own)
         settle_keywords(self.db, touched)
-        self._reweighing.replace(gone, come)
         self.db.execute(AIM_REFERENCES)
 
     def _write_rest(
@@ -215,13 +213,12 @@ class LibraryIndex:
             write_diagnostics(self._utils, library)
         self._clear(QUERY_ROWS)
         write_queries(self._utils, library, self._numbers)
-        forms = self._known_forms(synonyms)
-        if forms != self._forms or synonyms != self._synonyms:
+        if synonyms != self._synonyms:
             self._clear(SYNONYM_ROWS)
             write_synonyms(self.db, synonyms)
-            self._synonyms, self._forms = synonyms, forms
+            self._synonyms = synonyms
         self._clear(META_ROWS)
-        write_average_lengths(self.db, self._reweighing.averages)
+        self._lengths.write(self.db)
         write_meta(self._utils, library, settings)
         self.db.executemany("INSERT INTO meta VALUES (?, ?)", self._least.items())
 
@@ -243,34 +240,15 @@ class LibraryIndex:
         )
         return numbers
 
-    def _known_forms(self, synonyms: Sequence[Synonym]) -> dict[str, int]:
-        """Return the terms of the index outside the bodies that may stand in for others."""
-        forms = sorted({form for synonym in synonyms for form in synonym.forms})
-        return dict(self.db.execute(KNOWN_FORMS, {"forms": json.dumps(forms, ensure_ascii=False)}))
-
     def _clear(self, statements: Sequence[str]) -> None:
         for statement in statements:
             self.db.execute(statement)
 
 
-def assign_numbers(numbers: Mapping[str, int], ids: Sequence[str]) -> dict[str, int] | None:
-    """Return a number for each of *ids*, rising in their order: the one in *numbers*, else one from a gap.
-
-    None where the new ones do not fit into a gap.
-    """
-    assigned: dict[str, int] = {}
-    last = 0
-    for is_known, group in itertools.groupby(ids, key=numbers.__contains__):
-        if is_known:
-            assigned |= {id_: numbers[id_] for id_ in group}
-        else:
-            new = list(group)
-            following = next((numbers[id_] for id_ in ids[len(assigned) + len(new) :] if id_ in numbers), None)
-            end = last + SPACING * (len(new) + 1) if following is None else following
-            assigned |= {id_: last + (end - last) * place // (len(new) + 1) for place, id_ in enumerate(new, start=1)}
-        last = max(assigned.values())
-    values = list(assigned.values())
-    return assigned if all(one < other for one, other in itertools.pairwise([0, *values])) else None
+def assign_numbers(numbers: Mapping[str, int], ids: Sequence[str]) -> dict[str, int]:
+    """Return a number for each of *ids*: the one in *numbers*, else the next."""
+    following = itertools.count(max(numbers.values(), default=0) + 1)
+    return {id_: numbers[id_] if id_ in numbers else next(following) for id_ in ids}
 
 
 def _scenario_ids(known: ScenarioIds, fragments: Sequence[Fragment]) -> ScenarioIds | None:

@@ -9,12 +9,12 @@ import sqlite_utils
 
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.content import Library, SourceFile
-from orchestr8_sqlite.evidence import Evidence, write_evidence
+from orchestr8_sqlite.evidence import EvidenceWriter, fragment_texts, hold, write_bytes
 from orchestr8_sqlite.fragment_rows import fragment_scenarios, json_text, write_fragments
 from orchestr8_sqlite.model import LookupResult, Ranker
 from orchestr8_sqlite.vocabulary import write_vocabulary
 
-SCHEMA_VERSION = "2.2.0"
+SCHEMA_VERSION = "3.0.0"
 INSERT_QUICK = """
 INSERT INTO quick_lookup
 VALUES (?, ?, ?, ?, ?, (SELECT id FROM scenario WHERE fragment_id = ? AND text = ?), ?, ?)
@@ -26,20 +26,17 @@ def create_schema(connection: sqlite3.Connection) -> None:
     connection.executescript(files("orchestr8_sqlite").joinpath("schema.sql").read_text(encoding="utf-8"))
 
 
-def write_library(
-    connection: sqlite3.Connection, library: Library, settings: Mapping[str, str], *, spacing: int = 1
-) -> Evidence:
-    """Write all rows of *library* but the quick lookups, which need the finished index, and return the evidence.
+def write_library(connection: sqlite3.Connection, library: Library, settings: Mapping[str, str]) -> None:
+    """Write all rows of *library* but the quick lookups, which need the finished index.
 
     Args:
         settings: Build settings for the `meta` table.
-        spacing: Between the numbers of two neighbouring fragments; more than 1 leaves room for others.
 
     Raises:
         BuildError: Two scenarios could not be told apart by their hash.
     """
     db = sqlite_utils.Database(connection, execute_plugins=False)
-    numbered = [(number * spacing, fragment) for number, fragment in enumerate(library.fragments, start=1)]
+    numbered = list(enumerate(library.fragments, start=1))
     numbers = {fragment.id: number for number, fragment in numbered}
     sources = _write_sources(db, library)
     scenarios = write_fragments(db, numbered, numbers, sources, fragment_scenarios(library.fragments))
@@ -47,10 +44,13 @@ def write_library(
     write_vocabulary(connection, numbered, scenarios)
     write_prompts(db, library, sources)
     write_queries(db, library, numbers)
-    evidence = write_evidence(connection, numbered)
+    write_bytes(connection)
+    evidence = EvidenceWriter(connection)
+    for number, fragment in numbered:
+        evidence.add(number, hold(fragment_texts(fragment)))
+    evidence.close()
     write_diagnostics(db, library)
     write_meta(db, library, settings)
-    return evidence
 
 
 def write_quick_lookups(connection: sqlite3.Connection, ranker: Ranker, answers: Mapping[str, LookupResult]) -> None:

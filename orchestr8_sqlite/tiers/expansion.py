@@ -11,12 +11,13 @@ import itertools
 import json
 import sqlite3
 import string
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from orchestr8_sqlite.keywords import extract_keywords, stem
-from orchestr8_sqlite.tiers.weights import DECAY, EVERYDAY, FACTORS, RARITY_BOUND, rarity_of
+from orchestr8_sqlite.tiers.weights import BODY_SPREAD, DECAY, EVERYDAY, FACTORS, RARITY_BOUND, rarity_of
 from orchestr8_sqlite.wordlists import everyday_words
 
 OWN = "exact"
@@ -33,41 +34,35 @@ MIN_PART_LENGTH = 3
 MAX_PARTS = 20
 ALPHABET = string.ascii_lowercase + string.digits
 
-TERMS = "SELECT stem, id, rarity FROM term WHERE stem IN (SELECT value FROM json_each(:stems))"
-SIZE = "SELECT count(*) FROM fragment"
+TERMS = "SELECT stem, fragment_count FROM term WHERE stem IN (SELECT value FROM json_each(:stems))"
+SIZE = "SELECT value FROM meta WHERE key = 'fragments'"
 KNOWN_WORDS = """
-SELECT k.text, k.fragment_count, t.id, t.rarity FROM keyword k JOIN term t ON t.stem = k.stem
+SELECT k.text, k.fragment_count, t.stem, t.fragment_count FROM keyword k JOIN term t ON t.stem = k.stem
  WHERE k.text IN (SELECT value FROM json_each(:words))
 """
 CONTAINING_WORDS = """
-SELECT k.text, t.id, t.rarity
+SELECT k.text, t.stem, t.fragment_count
   FROM keyword_suffix x JOIN keyword k ON k.id = x.keyword_id JOIN term t ON t.stem = k.stem
  WHERE x.suffix >= :word AND x.suffix < :word || char(1114111) AND k.text <> :word
  GROUP BY k.id ORDER BY k.fragment_count DESC, k.text LIMIT :limit
 """
-SYNONYMS = """
-WITH
-met (synonym_id, slot, stem) AS MATERIALIZED (
-    SELECT w.synonym_id, w.slot, w.stem FROM json_each(:stems) q JOIN synonym_word w ON w.stem = q.value),
-complete (id, how) AS MATERIALIZED (
-    SELECT s.id, s.how FROM met JOIN synonym s ON s.id = met.synonym_id
-     GROUP BY s.id HAVING count(DISTINCT met.slot) = s.slots AND count(DISTINCT met.stem) >= s.slots)
-SELECT c.id, met.slot, met.stem, c.how, f.ordinal, t.stem, t.id, t.rarity
-  FROM complete c
-  JOIN met ON met.synonym_id = c.id
-  JOIN synonym_form f ON f.synonym_id = c.id
-  JOIN term t ON t.id = f.term_id
- ORDER BY c.id, f.ordinal, met.slot, met.stem
+MET_SYNONYMS = """
+SELECT synonym_id, slot, slots, stem FROM synonym_word WHERE stem IN (SELECT value FROM json_each(:stems))
+"""
+SYNONYM_FORMS = """
+SELECT f.synonym_id, f.how, f.ordinal, t.stem, t.fragment_count
+  FROM json_each(:ids) met CROSS JOIN synonym_form f ON f.synonym_id = met.value JOIN term t ON t.stem = f.stem
+ WHERE t.field_count > 0 ORDER BY 1, 3
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word of a request; `term_id` is None where the index does not know it, and it is as rare as can be."""
+    """One word of a request; `count` fragments hold it, and where none does it is as rare as can be."""
 
     text: str
     stem: str
-    term_id: int | None
+    count: int
     rarity: float
     everyday: bool
 
@@ -84,14 +79,15 @@ class Form:
     word: Word
     text: str
     how: str
-    term_id: int
+    stem: str
+    count: int
     rarity: float
     factor: float
 
     @property
     def gain(self) -> float:
         """Return what a fragment could earn by it: its rarity, or that of the word where that is less."""
-        rarity = self.rarity if self.word.term_id is None else min(self.rarity, RARITY_BOUND * self.word.rarity)
+        rarity = self.rarity if not self.word.count else min(self.rarity, RARITY_BOUND * self.word.rarity)
         return rarity * self.factor * self.word.weight
 
 
@@ -101,6 +97,9 @@ class Reading:
 
     words: tuple[Word, ...]
     forms: tuple[Form, ...]
+    size: int
+    """Fragments of the index."""
+
     named: frozenset[str] = frozenset()
     """Words that meet a synonym, alone or with others; forms are given for one of them."""
 
@@ -108,6 +107,15 @@ class Reading:
     def read_as(self) -> dict[str, str]:
         """Return the words that were taken for typos, and what they were read as."""
         return {form.word.text: form.text for form in self.forms if form.how == "typo"}
+
+    def searches_bodies(self, form: Form) -> bool:
+        """Tell whether *form* is looked for in bodies too: a word itself, where not too many fragments hold it."""
+        return form.how in SEARCHED_WHOLE and form.count <= BODY_SPREAD * self.size
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """Return the stems that stand for words of the request themselves, typos repaired."""
+        return frozenset(form.stem for form in self.forms if form.how in SEARCHED_WHOLE)
 
     @cached_property
     def unknown(self) -> tuple[str, ...]:
@@ -122,119 +130,124 @@ def read_request(db: sqlite3.Connection, keywords: Sequence[str]) -> Reading:
     Typos are repaired only where at least half of the words are then understood, a repaired one counting
     half: a lucky neighbour must not make sense of a nonsense request. A word with a synonym is no typo.
     """
-    words = read_words(db, keywords)
-    own = [Form(word, word.text, OWN, word.term_id, word.rarity, 1.0) for word in words if word.term_id is not None]
-    joined = list(_joined(db, words))
-    synonyms = list(_synonyms(db, words))
+    size = library_size(db)
+    words = read_words(db, keywords, size)
+    own = [Form(word, word.text, OWN, word.stem, word.count, word.rarity, 1.0) for word in words if word.count]
+    joined = list(_joined(db, words, size))
+    synonyms = list(_synonyms(db, words, size))
     named = frozenset(text for _, texts in synonyms for text in texts) | {form.word.text for form in joined}
-    unknown = [word for word in words if word.term_id is None and not word.everyday and word.text not in named]
-    repairs = list(_repaired(db, unknown))
+    unknown = [word for word in words if not word.count and not word.everyday and word.text not in named]
+    repairs = list(_repaired(db, unknown, size))
     if len(words) - len(unknown) + len(repairs) / 2 < len(words) / 2:
         repairs = []
     others = [*joined, *(form for form, _ in synonyms), *repairs]
-    return Reading(tuple(words), (*own, *_best(others, {word.term_id for word in words})), named)
+    return Reading(tuple(words), (*own, *_best(others, {word.stem for word in words if word.count})), size, named)
 
 
 def read_parts(db: sqlite3.Connection, reading: Reading) -> Reading:
     """Return *reading* with the keywords that contain a word of it as further forms, the most used of each."""
-    known = {form.term_id for form in reading.forms}
+    known = {form.stem for form in reading.forms}
     parts = [
-        Form(word, text, "part", term_id, rarity, FACTORS["part"])
+        Form(word, text, "part", one, count, rarity_of(reading.size, count), FACTORS["part"])
         for word in reading.words
         if len(word.text) >= MIN_PART_LENGTH
-        for text, term_id, rarity in db.execute(CONTAINING_WORDS, {"word": word.text, "limit": MAX_PARTS})
+        for text, one, count in db.execute(CONTAINING_WORDS, {"word": word.text, "limit": MAX_PARTS})
     ]
-    return Reading(reading.words, (*reading.forms, *_best(parts, known)), reading.named)
+    return replace(reading, forms=(*reading.forms, *_best(parts, known)))
 
 
-def read_words(db: sqlite3.Connection, keywords: Sequence[str]) -> list[Word]:
+def library_size(db: sqlite3.Connection) -> int:
+    """Return how many fragments the index holds."""
+    return int(db.execute(SIZE).fetchone()[0])
+
+
+def read_words(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> list[Word]:
     """Return the words of a request; a joined word that the index does not know is left to its parts.
 
     A number that the index does not know (`300k`, `3.7`) tells of the case, not of the subject: it counts as everyday.
     """
     stems = dict.fromkeys(stem(keyword) for keyword in keywords)
     texts = {stem(keyword): keyword for keyword in reversed(keywords)}
-    terms = {one: (id_, rarity) for one, id_, rarity in db.execute(TERMS, {"stems": _json(list(stems))})}
-    rarest = _rarest(db)
+    counts: dict[str, int] = dict(db.execute(TERMS, {"stems": _json(list(stems))}).fetchall())
     everyday = everyday_words()
-    known = [one for one in stems if one in terms or len(extract_keywords(texts[one])) == 1]
-    plain = {one for one in known if texts[one] in everyday or (one not in terms and texts[one][0].isdigit())}
+    known = [one for one in stems if one in counts or len(extract_keywords(texts[one])) == 1]
+    plain = {one for one in known if texts[one] in everyday or (one not in counts and texts[one][0].isdigit())}
     topical = len(plain) < len(known)
-    return [Word(texts[one], one, *terms.get(one, (None, rarest)), everyday=topical and one in plain) for one in known]
+    return [
+        Word(texts[one], one, count := counts.get(one, 0), rarity_of(size, count), topical and one in plain)
+        for one in known
+    ]
 
 
-def repair_typos(db: sqlite3.Connection, words: Iterable[str]) -> Iterator[tuple[str, str, int, float]]:
+def repair_typos(db: sqlite3.Connection, words: Iterable[str]) -> Iterator[tuple[str, str, str, int]]:
     """Yield for each of *words* the most used keyword of the index that is one edit away, where there is one.
 
     An edit is a letter more, less, other, or two neighbours swapped; one that keeps the first letter is likelier.
     Words below four letters are left alone; in words below six the first letter stays and none is taken for another.
 
     Yields:
-        (word, keyword, its term, the term's rarity).
+        (word, keyword, its stem, how many fragments hold that).
     """
     for word in words:
         if len(word) < MIN_TYPO_LENGTH:
             continue
         known = db.execute(KNOWN_WORDS, {"words": _json(sorted(set(_edits(word))))}).fetchall()
         if known:
-            text, _, term_id, rarity = min(known, key=lambda row: (row[0][0] != word[0], -row[1], row[0]))
-            yield word, text, term_id, rarity
+            text, _, one, count = min(known, key=lambda row: (row[0][0] != word[0], -row[1], row[0]))
+            yield word, text, one, count
 
 
-def _repaired(db: sqlite3.Connection, words: Sequence[Word]) -> Iterator[Form]:
+def _repaired(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterator[Form]:
     by_text = {word.text: word for word in words}
-    for word, text, term_id, rarity in repair_typos(db, by_text):
-        yield Form(by_text[word], text, "typo", term_id, rarity, FACTORS["typo"])
+    for word, text, one, count in repair_typos(db, by_text):
+        yield Form(by_text[word], text, "typo", one, count, rarity_of(size, count), FACTORS["typo"])
 
 
-def _joined(db: sqlite3.Connection, words: Sequence[Word]) -> Iterator[Form]:
+def _joined(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterator[Form]:
     pairs = {
         one.text + other.text: (one, other)
         for one, other in itertools.pairwise(words)
         if one.text.isalpha() and other.text.isalpha()
     }
-    for text, _, term_id, rarity in db.execute(KNOWN_WORDS, {"words": _json(list(pairs))}) if pairs else ():
+    for text, _, one, count in db.execute(KNOWN_WORDS, {"words": _json(list(pairs))}) if pairs else ():
         for word in pairs[text]:
-            yield Form(word, text, "joined", term_id, rarity, FACTORS["joined"])
+            yield Form(word, text, "joined", one, count, rarity_of(size, count), FACTORS["joined"])
 
 
-def _synonyms(db: sqlite3.Connection, words: Sequence[Word]) -> Iterator[tuple[Form, list[str]]]:
+def _synonyms(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterator[tuple[Form, list[str]]]:
     """Yield (form, words that meet it) of every synonym whose slots are all met; the form is for the rarest word."""
     by_stem = {word.stem: word for word in words}
-    rows = db.execute(SYNONYMS, {"stems": _json(list(by_stem))})
-    for _, group in itertools.groupby(rows, key=lambda row: (row[0], row[4])):
-        met = list(group)
-        if not _one_each({(row[1], row[2]) for row in met}):
-            continue
-        meeting = [by_stem[one] for one in dict.fromkeys(row[2] for row in met)]
+    met = _met_synonyms(db, list(by_stem))
+    for id_, how, ordinal, one, count in db.execute(SYNONYM_FORMS, {"ids": json.dumps(list(met))}) if met else ():
+        meeting = [word for text, word in by_stem.items() if text in met[id_]]
         word = max(meeting, key=lambda word: word.rarity)
-        _, _, _, how, ordinal, text, term_id, rarity = met[0]
         factor = FACTORS[how] * (DECAY**ordinal if how == "related" else 1.0)
-        yield Form(word, text, how, term_id, rarity, factor), [word.text for word in meeting]
+        yield Form(word, one, how, one, count, rarity_of(size, count), factor), [word.text for word in meeting]
 
 
-def _one_each(met: Iterable[tuple[int, str]]) -> bool:
-    """Tell whether every slot can be met by a word of its own."""
-    stems: dict[int, list[str]] = {}
-    for slot, one in met:
-        stems.setdefault(slot, []).append(one)
-    return any(len(set(choice)) == len(choice) for choice in itertools.product(*stems.values()))
+def _met_synonyms(db: sqlite3.Connection, stems: Sequence[str]) -> dict[int, set[str]]:
+    """Return the synonyms every slot of which can be met by a word of its own, each with the stems that meet it."""
+    found: defaultdict[int, dict[int, list[str]]] = defaultdict(dict)
+    wanted: dict[int, int] = {}
+    for id_, slot, slots, one in db.execute(MET_SYNONYMS, {"stems": _json(stems)}):
+        wanted[id_] = slots
+        found[id_].setdefault(slot, []).append(one)
+    return {
+        id_: {one for stems in slots.values() for one in stems}
+        for id_, slots in found.items()
+        if len(slots) == wanted[id_]
+        and any(len(set(choice)) == len(choice) for choice in itertools.product(*slots.values()))
+    }
 
 
-def _best(forms: Iterable[Form], known: Iterable[int | None]) -> list[Form]:
+def _best(forms: Iterable[Form], known: Collection[str]) -> list[Form]:
     """Return the strongest of the forms that stand for the same word by the same term, without *known* terms."""
-    excluded = set(known)
-    best: dict[tuple[str, int], Form] = {}
+    best: dict[tuple[str, str], Form] = {}
     for form in forms:
-        key = form.word.text, form.term_id
-        if form.term_id not in excluded and (key not in best or form.factor > best[key].factor):
+        key = form.word.text, form.stem
+        if form.stem not in known and (key not in best or form.factor > best[key].factor):
             best[key] = form
     return list(best.values())
-
-
-def _rarest(db: sqlite3.Connection) -> float:
-    """Return the rarity of a word that no fragment holds."""
-    return rarity_of(int(db.execute(SIZE).fetchone()[0]), 0)
 
 
 def _edits(word: str) -> Iterator[str]:

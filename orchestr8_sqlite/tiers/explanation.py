@@ -1,14 +1,13 @@
 """What a fragment holds of a request: how much of it that covers, and what each part adds to the score."""
 
 import json
-import sqlite3
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestr8_sqlite.model import Candidate, MatchRequest, Part
-from orchestr8_sqlite.tiers.expansion import SEARCHED_WHOLE, Form, Reading
-from orchestr8_sqlite.tiers.weighted import RANKED, parameters
+from orchestr8_sqlite.model import Candidate, Part
+from orchestr8_sqlite.tiers.expansion import Form, Reading
+from orchestr8_sqlite.tiers.holders import Holders
+from orchestr8_sqlite.tiers.weighted import Ranking
 from orchestr8_sqlite.tiers.weights import (
     BODY_COVERS,
     CAPABILITY,
@@ -18,7 +17,6 @@ from orchestr8_sqlite.tiers.weights import (
     EVERYDAY_COVERS,
     IDEAL_WORDS,
     NAME,
-    NAME_BONUS,
     SCENARIO,
     TAG,
     TITLE,
@@ -33,35 +31,6 @@ FIELD_NAMES = {
     SCENARIO: "scenario",
     DESCRIPTION: "description",
 }
-
-HELD_FORMS = """
-WITH
-query (number, term_id, whole) AS (
-    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]')
-      FROM json_each(:forms)),
-wanted (id) AS (SELECT value FROM json_each(:ids))
-SELECT e.fragment_id, q.number, e.fields, e.weight
-  FROM query q CROSS JOIN wanted w JOIN evidence e ON e.term_id = q.term_id AND e.fragment_id = w.id
-UNION ALL
-SELECT b.fragment_id, q.number, 0, b.weight
-  FROM query q CROSS JOIN wanted w JOIN body_evidence b ON b.term_id = q.term_id AND b.fragment_id = w.id
- WHERE q.whole
-"""
-
-BONUSES = f"""
-WITH {RANKED.strip()},
-wanted (id) AS (SELECT value FROM json_each(:ids))
-SELECT n.id, NULL AS stem, e.points * n.share * {NAME_BONUS} AS points
-  FROM named n JOIN earned e ON e.id = n.id WHERE n.id IN (SELECT id FROM wanted)
-UNION ALL
-SELECT c.id, term.stem, l.strength * (SELECT points FROM unit)
-  FROM candidate c
-  JOIN topic t ON t.fragment_id = c.id
-  JOIN learnt l ON l.term_id = t.term_id
-  JOIN term ON term.id = l.term_id
- WHERE c.id IN (SELECT id FROM wanted) AND l.strength > 0
- ORDER BY 1, 3 DESC, 2
-"""
 
 LABELS = """
 SELECT value, coalesce((SELECT text FROM keyword WHERE stem = value ORDER BY fragment_count DESC, text LIMIT 1), value)
@@ -83,13 +52,12 @@ class Held:
         return self.form.gain * self.weight
 
 
-def held_forms(db: sqlite3.Connection, reading: Reading, fragment_ids: Sequence[int]) -> dict[int, list[Held]]:
+def held_forms(reading: Reading, holders: Holders, fragment_ids: Sequence[int]) -> dict[int, list[Held]]:
     """Return which forms of the request each fragment holds."""
-    rows = [(number, form.term_id, form.how in SEARCHED_WHOLE) for number, form in enumerate(reading.forms)]
-    found: dict[int, list[Held]] = {id_: [] for id_ in fragment_ids}
-    given = {"forms": json.dumps(rows), "ids": json.dumps(list(fragment_ids))}
-    for id_, number, fields, weight in db.execute(HELD_FORMS, given):
-        found[id_].append(Held(reading.forms[number], fields, weight / 1000))
+    found: dict[int, list[Held]] = {}
+    for id_ in fragment_ids:
+        looked_up = ((form, holders.evidence(form, reading, id_)) for form in reading.forms)
+        found[id_] = [Held(form, one.fields, one.weight / 1000) for form, one in looked_up if one is not None]
     return found
 
 
@@ -115,24 +83,21 @@ def covered_share(reading: Reading, covered: Mapping[str, float]) -> float:
 
 
 def explain(
-    db: sqlite3.Connection, request: MatchRequest, reading: Reading, candidates: Sequence[Candidate]
+    reading: Reading, holders: Holders, ranking: Ranking, candidates: Sequence[Candidate]
 ) -> dict[int, tuple[Part, ...]]:
     """Return the parts of each candidate's score, the largest first; their points add up to the score."""
-    ids = [candidate.fragment_id for candidate in candidates]
-    parts: dict[int, list[Part]] = defaultdict(list)
-    for id_, held in held_forms(db, reading, ids).items():
+    parts: dict[int, list[Part]] = {}
+    for id_, held in held_forms(reading, holders, [candidate.fragment_id for candidate in candidates]).items():
         best: dict[str, Held] = {}
         for one in held:
             if one.form.word.text not in best or one.points > best[one.form.word.text].points:
                 best[one.form.word.text] = one
-        parts[id_] += [_part(one) for one in best.values()]
-    bonuses = db.execute(BONUSES, {**parameters(request, reading), "ids": json.dumps(ids)}).fetchall()
-    for id_, stem, points in bonuses:
-        if stem is None:
-            parts[id_].append(Part(None, "", "name", ("name",), points))
-        else:
-            parts[id_].append(Part(None, stem, "learnt", (), points))
-    labels = dict(db.execute(LABELS, {"stems": _stems(parts)}))
+        parts[id_] = [_part(one) for one in best.values()]
+        if id_ in ranking.named:
+            parts[id_].append(Part(None, "", "name", ("name",), ranking.best[id_] - ranking.earned[id_]))
+        learnt = [(ranking.learnt[stem], stem) for stem in ranking.topics.get(id_, ()) if ranking.learnt.get(stem)]
+        parts[id_] += [Part(None, stem, "learnt", (), points) for points, stem in sorted(learnt, reverse=True)]
+    labels = dict(holders.db.execute(LABELS, {"stems": _stems(parts)}))
     return {c.fragment_id: _add_up(parts[c.fragment_id], c.score, labels) for c in candidates}
 
 

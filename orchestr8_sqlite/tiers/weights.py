@@ -93,3 +93,22 @@ ENOUGH = 2
 def rarity_of(size: int, count: int) -> float:
     """Return the inverse document frequency of a word that *count* of *size* fragments hold."""
     return math.log(1 + (size - count + 0.5) / (count + 0.5))
+
+
+def topic_rarity_of(size: int, count: int) -> float:
+    """Return how rare a word is among names, titles and tags that *count* of *size* fragments hold it in."""
+    return math.log((size + 0.5) / (count + 0.5))
+
+
+def body_points(count: int) -> float:
+    """Return the evidence that *count* occurrences in the body give."""
+    return BODY_WEIGHT * count / (count + BODY_SATURATION)
+
+
+def thousandths(points: float) -> int:
+    """Return what *points* of evidence earn of a word's rarity, in thousandths."""
+    return round(1000 * points / (points + SATURATION))
+
+
+BODY_WEIGHTS = tuple(thousandths(body_points(count)) for count in range(256))
+"""What a word earns that stands in the body alone, by how often; more often counts as 255 times."""

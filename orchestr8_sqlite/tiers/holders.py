@@ -1,0 +1,159 @@
+"""Which fragments hold the terms of a request: the packed lists of the index, unpacked as they are asked for."""
+
+import json
+import sqlite3
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from orchestr8_sqlite.packing import BLOCK, unpack_members
+from orchestr8_sqlite.tiers.expansion import Form, Reading
+from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS, TOPIC
+
+SHORT = """
+SELECT stem, block, members, weights, fields, named, shares FROM evidence
+ WHERE stem IN (SELECT value FROM json_each(:stems))
+"""
+BODIES = "SELECT stem, block, members, counts FROM body_evidence WHERE stem IN (SELECT value FROM json_each(:stems))"
+TOPICS = "SELECT fragment_id, stems FROM topic WHERE fragment_id IN (SELECT value FROM json_each(:ids))"
+
+
+class ShortBlock(NamedTuple):
+    """The fragments of a block that hold a term in a short text; their numbers are `first` more than `members`."""
+
+    first: int
+    members: Sequence[int]
+    weights: Sequence[int]
+    fields: Sequence[int]
+    named: Sequence[int]
+    shares: Sequence[int]
+
+
+class BodyBlock(NamedTuple):
+    """Those that hold it in the body alone."""
+
+    first: int
+    members: Sequence[int]
+    counts: Sequence[int]
+
+
+class Evidence(NamedTuple):
+    """What a fragment holds of a form; `fields` are bits, 0 for the body alone, `weight` thousandths of the gain."""
+
+    fields: int
+    weight: int
+
+
+class Holders:
+    """The lists of one request, each read once."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+        self._short: dict[str, list[ShortBlock]] = {}
+        self._bodies: dict[str, list[BodyBlock]] = {}
+
+    def read(self, reading: Reading) -> None:
+        """Read the lists of all forms of *reading* that were not read before."""
+        short = {form.stem for form in reading.forms} - self._short.keys()
+        bodies = {form.stem for form in reading.forms if reading.searches_bodies(form)} - self._bodies.keys()
+        if short:
+            self._short |= {stem: [] for stem in short}
+            for stem, block, members, weights, fields, *name in self.db.execute(SHORT, _stems(short)):
+                known = unpack_members(members), unpack_members(weights), fields, *map(unpack_members, name)
+                self._short[stem].append(ShortBlock(block * BLOCK, *known))
+        if bodies:
+            self._bodies |= {stem: [] for stem in bodies}
+            for stem, block, members, counts in self.db.execute(BODIES, _stems(bodies)):
+                self._bodies[stem].append(BodyBlock(block * BLOCK, unpack_members(members), counts))
+
+    def short(self, form: Form) -> Sequence[ShortBlock]:
+        """Return who holds *form* in a short text."""
+        return self._short[form.stem]
+
+    def bodies(self, form: Form, reading: Reading) -> Sequence[BodyBlock]:
+        """Return who holds *form* in the body alone, where bodies are searched for it."""
+        return self._bodies[form.stem] if reading.searches_bodies(form) else ()
+
+    def evidence(self, form: Form, reading: Reading, number: int) -> Evidence | None:
+        """Return what the fragment *number* holds of *form*."""
+        for short in self.short(form):
+            at = _place(short.members, number - short.first)
+            if at is not None:
+                return Evidence(short.fields[at], short.weights[at])
+        for body in self.bodies(form, reading):
+            at = _place(body.members, number - body.first)
+            if at is not None:
+                return Evidence(0, BODY_WEIGHTS[body.counts[at]])
+        return None
+
+    def topics(self, numbers: Iterable[int]) -> dict[int, Sequence[str]]:
+        """Return the stems of names, titles and tags of the fragments *numbers*."""
+        rows = self.db.execute(TOPICS, {"ids": json.dumps(list(numbers))})
+        return {number: stems.split() for number, stems in rows}
+
+
+class AlteredHolders(Holders):
+    """The same, but for one fragment: what that holds is given, by stem."""
+
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        number: int,
+        fields: Mapping[str, tuple[int, int]],
+        name: Mapping[str, int],
+        body: Mapping[str, int],
+    ) -> None:
+        """Let the fragment *number* hold the (fields, weight) of *fields*, shares of its *name*, counts of *body*."""
+        super().__init__(db)
+        self._number = number
+        self._fields = fields
+        self._name = name
+        self._counts = body
+
+    def short(self, form: Form) -> Sequence[ShortBlock]:
+        """Return who holds *form* in a short text."""
+        blocks = [_without_short(block, self._number) for block in super().short(form)]
+        if form.stem in self._fields:
+            fields, weight = self._fields[form.stem]
+            share = self._name.get(form.stem)
+            named = ((0,), (share,)) if share else ((), ())
+            blocks.append(ShortBlock(self._number, (0,), (weight,), (fields,), *named))
+        return blocks
+
+    def bodies(self, form: Form, reading: Reading) -> Sequence[BodyBlock]:
+        """Return who holds *form* in the body alone, where bodies are searched for it."""
+        blocks = [_without_body(block, self._number) for block in super().bodies(form, reading)]
+        if form.stem in self._counts and reading.searches_bodies(form):
+            blocks.append(BodyBlock(self._number, (0,), (min(self._counts[form.stem], len(BODY_WEIGHTS) - 1),)))
+        return blocks
+
+    def topics(self, numbers: Iterable[int]) -> dict[int, Sequence[str]]:
+        """Return the stems of names, titles and tags of the fragments *numbers*."""
+        topics = super().topics(numbers)
+        if self._number in topics:
+            topics[self._number] = [stem for stem, (fields, _) in self._fields.items() if fields & TOPIC]
+        return topics
+
+
+def _without_short(block: ShortBlock, number: int) -> ShortBlock:
+    at, named_at = _place(block.members, number - block.first), _place(block.named, number - block.first)
+    members, weights, fields = (_cut(one, at) for one in (block.members, block.weights, block.fields))
+    return ShortBlock(block.first, members, weights, fields, _cut(block.named, named_at), _cut(block.shares, named_at))
+
+
+def _without_body(block: BodyBlock, number: int) -> BodyBlock:
+    at = _place(block.members, number - block.first)
+    return BodyBlock(block.first, _cut(block.members, at), _cut(block.counts, at))
+
+
+def _cut(values: Sequence[int], at: int | None) -> Sequence[int]:
+    return values if at is None else [*values[:at], *values[at + 1 :]]
+
+
+def _stems(stems: Iterable[str]) -> dict[str, str]:
+    return {"stems": json.dumps(sorted(stems), ensure_ascii=False)}
+
+
+def _place(members: Sequence[int], member: int) -> int | None:
+    at = bisect_left(members, member)
+    return at if at < len(members) and members[at] == member else None
