@@ -16,7 +16,7 @@ from pathlib import Path
 from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog, check_sqlite
 from orchestr8_sqlite.content import Diagnostic, Library, Severity
 from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.evidence import write_synonyms
+from orchestr8_sqlite.evidence_rows import write_synonyms
 from orchestr8_sqlite.holdout import measure_least_coverage
 from orchestr8_sqlite.integrity import check_index
 from orchestr8_sqlite.library import Progress, read_library

@@ -15,7 +15,8 @@ import sqlite_utils
 
 from orchestr8_sqlite.builder import FAST_WRITES, FEWEST_MEASURED, fill_index, least_coverage, write_answers
 from orchestr8_sqlite.content import Fragment, Library
-from orchestr8_sqlite.evidence import LengthSums, fragment_texts, hold, replace_evidence, write_synonyms
+from orchestr8_sqlite.evidence import LengthSums, fragment_texts, hold
+from orchestr8_sqlite.evidence_rows import replace_evidence, write_synonyms
 from orchestr8_sqlite.fragment_rows import Numbered, ScenarioIds, fragment_scenarios, indexed_texts, write_fragments
 from orchestr8_sqlite.integrity import check_counts, check_links
 from orchestr8_sqlite.vocabulary import (

@@ -9,7 +9,8 @@ import sqlite_utils
 
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.content import Library, SourceFile
-from orchestr8_sqlite.evidence import EvidenceWriter, fragment_texts, hold, write_bytes
+from orchestr8_sqlite.evidence import fragment_texts, hold
+from orchestr8_sqlite.evidence_rows import EvidenceWriter, write_bytes
 from orchestr8_sqlite.fragment_rows import fragment_scenarios, json_text, write_fragments
 from orchestr8_sqlite.model import LookupResult, Ranker
 from orchestr8_sqlite.vocabulary import write_vocabulary

@@ -268,4 +268,4 @@ def _edits(word: str) -> Iterator[str]:
 
 
 def _json(values: Sequence[str]) -> str:
-    return json.dumps(values, ensure_ascii=False)
+    return json.dumps(values)

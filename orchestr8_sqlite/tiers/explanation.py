@@ -93,8 +93,8 @@ def explain(
             if one.form.word.text not in best or one.points > best[one.form.word.text].points:
                 best[one.form.word.text] = one
         parts[id_] = [_part(one) for one in best.values()]
-        if id_ in ranking.named:
-            parts[id_].append(Part(None, "", "name", ("name",), ranking.best[id_] - ranking.earned[id_]))
+        if ranking.named.of(id_):
+            parts[id_].append(Part(None, "", "name", ("name",), ranking.best[id_] - ranking.earned.of(id_)))
         learnt = [(ranking.learnt[stem], stem) for stem in ranking.topics.get(id_, ()) if ranking.learnt.get(stem)]
         parts[id_] += [Part(None, stem, "learnt", (), points) for points, stem in sorted(learnt, reverse=True)]
     labels = dict(holders.db.execute(LABELS, {"stems": _stems(parts)}))

@@ -151,7 +151,7 @@ def _cut(values: Sequence[int], at: int | None) -> Sequence[int]:
 
 
 def _stems(stems: Iterable[str]) -> dict[str, str]:
-    return {"stems": json.dumps(sorted(stems), ensure_ascii=False)}
+    return {"stems": json.dumps(sorted(stems))}
 
 
 def _place(members: Sequence[int], member: int) -> int | None:

@@ -12,8 +12,8 @@ import json
 import math
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import nlargest
 from itertools import islice
 
@@ -23,8 +23,10 @@ from orchestr8_sqlite.tiers.expansion import Form, Reading, Word
 from orchestr8_sqlite.tiers.found import FILTERS, Found, filter_parameters
 from orchestr8_sqlite.tiers.holders import Holders
 from orchestr8_sqlite.tiers.reference import reference_statement
+from orchestr8_sqlite.tiers.sums import PlainSums, Points, Sums, new_sums
 from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS, topic_rarity_of
 
+HIGHEST = "SELECT max(id) FROM fragment"
 URIS = "SELECT id, uri FROM fragment WHERE id IN (SELECT value FROM json_each(:ids))"
 LISTED = """
 SELECT id, uri, category, name, title, token_estimate FROM fragment WHERE id IN (SELECT value FROM json_each(:ids))
@@ -50,20 +52,21 @@ Values = dict[int, float]
 class Ranking:
     """How the fragments that hold anything of a request rank.
 
-    `earned` are the points of their evidence, `named` the share of their names that the request covers, `best` their
-    sums with both for those that an answer may list, best first, `learnt` what each word adds that these have in
-    common, and `topics` who of them has which.
+    `earned` are the points of their evidence, `named` the share of their names that the request covers (1 at most
+    counts), `best` their sums with both for those that an answer may list, best first, `learnt` what each word adds
+    that these have in common, and `topics` who of them has which.
     """
 
-    earned: Values
-    named: Values
+    earned: Sums
+    named: Sums
     best: Values
-    learnt: Mapping[str, float] = field(default_factory=dict)
-    topics: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    learnt: Mapping[str, float]
+    topics: Mapping[int, Sequence[str]]
 
     def total(self, number: int) -> float:
         """Return all points of a fragment in `best`."""
-        return self.best[number] + sum(map(self.learnt.__getitem__, self.learnt.keys() & self.topics[number]))
+        held = self.learnt.keys() & self.topics[number]
+        return self.best[number] + sum(sorted(map(self.learnt.__getitem__, held))) if held else self.best[number]
 
 
 def match_weighted(request: MatchRequest, reading: Reading, holders: Holders) -> tuple[Found, Ranking]:
@@ -72,101 +75,68 @@ def match_weighted(request: MatchRequest, reading: Reading, holders: Holders) ->
     bound = request.min_score - ROUNDING
     least = half * bound / max(100 - bound, 1e-9)
     holders.read(reading)
-    values, earned, named = weigh_all(reading, holders)
+    earned, named = weigh_all(reading, holders)
+    values = earned.raised(named, weights.NAME_BONUS)
     top = order_best(holders.db, values, weights.FEEDBACK_DEPTH)
     learnt, topics = learn(reading, holders, top)
     if request.is_filtered:
-        fitting, counted = filter_values(holders.db, values, request, least)
-        topics |= holders.topics(fitting.keys() - topics.keys())
+        best, counted = filter_values(holders.db, values, request, least)
+        topics |= holders.topics(best.keys() - topics.keys())
     else:
-        fitting, counted = top, _count(values.values(), least)
-    ranking = Ranking(earned, named, fitting, learnt, topics)
-    totals = {number: ranking.total(number) for number in fitting}
-    raised = sum(total >= least > fitting[number] for number, total in totals.items())
+        best, counted = top, values.count(least)
+    ranking = Ranking(earned, named, best, learnt, topics)
+    totals = {number: ranking.total(number) for number in best}
+    counted += sum(total >= least > best[number] for number, total in totals.items())
     scores = {n: round(100 * total / (total + half), 2) for n, total in totals.items() if total >= least}
-    listed = _list(holders.db, scores, request.max_results, reading)
-    found = Found(tuple(listed), min(counted + raised, COUNTED), reference_statement(request, reading, half, least))
-    return found, ranking
+    listed = tuple(_list(holders.db, scores, request.max_results, reading))
+    return Found(listed, min(counted, COUNTED), reference_statement(request, reading, half, least)), ranking
 
 
 ROUNDING = 0.005
 """Scores are printed with two decimals, and bounds are on the score as printed."""
 
 
-def weigh_all(reading: Reading, holders: Holders) -> tuple[Values, Values, Values]:
-    """Return (sum, points of the evidence, share of the name) of every fragment that holds any form."""
+def weigh_all(reading: Reading, holders: Holders) -> tuple[Sums, Sums]:
+    """Return what every fragment that holds any form earns by its evidence, and the shares of the names covered."""
     forms: dict[str, list[Form]] = defaultdict(list)
     for form in reading.forms:
         forms[form.word.text].append(form)
-    earned: Values = {}
-    named: Values = {}
+    highest = holders.db.execute(HIGHEST).fetchone()[0] or 0
+    earned, named = new_sums(reading.size, highest), new_sums(reading.size, highest)
     for own in forms.values():
-        _add(earned, _best_points(own, reading, holders))
-        _add(named, _best_shares(own, holders))
-    values = earned.copy() if named else earned
-    for number, share in named.items():
-        named[number] = min(1.0, share)
-        values[number] *= 1 + weights.NAME_BONUS * named[number]
-    return values, earned, named
+        earned.add_word(points for form in own for points in _points(form, reading, holders))
+        named.add_word(points for form in own for points in _name_points(form, holders))
+    return earned, named
 
 
-def _best_points(forms: Iterable[Form], reading: Reading, holders: Holders) -> Values:
-    """Return what each fragment earns by the form of a word that earns it most."""
-    best: Values = {}
-    for form in forms:
-        gain = form.gain / 1000
-        found: Values = {}
-        for body in holders.bodies(form, reading):
-            earned = [gain * weight for weight in BODY_WEIGHTS]
-            found.update(zip(_numbers(body.first, body.members), map(earned.__getitem__, body.counts), strict=True))
-        for short in holders.short(form):
-            numbers = _numbers(short.first, short.members)
-            found.update({number: gain * weight for number, weight in zip(numbers, short.weights, strict=True)})
-        if best:
-            get = best.get
-            best.update({number: points for number, points in found.items() if points > get(number, 0.0)})
-        else:
-            best = found
-    return best
+def _points(form: Form, reading: Reading, holders: Holders) -> Iterator[Points]:
+    """Yield what a form gives to the fragments that hold it."""
+    gain = form.gain / 1000
+    for body in holders.bodies(form, reading):
+        yield Points(body.first, body.members, body.counts, [gain * weight for weight in BODY_WEIGHTS])
+    for short in holders.short(form):
+        yield Points(short.first, short.members, short.weights, gain)
 
 
-def _best_shares(forms: Iterable[Form], holders: Holders) -> Values:
-    """Return how much of each fragment's name the form of a word covers that covers most."""
-    best: Values = {}
-    for form in forms:
-        share = form.gain / form.rarity / 1000
-        for short in holders.short(form):
-            for number, part in zip(_numbers(short.first, short.named), short.shares, strict=True):
-                best[number] = max(best.get(number, 0.0), share * part)
-    return best
+def _name_points(form: Form, holders: Holders) -> Iterator[Points]:
+    """Yield the shares of their names that a form covers."""
+    share = form.gain / form.rarity / 1000
+    for short in holders.short(form):
+        if short.named:
+            yield Points(short.first, short.named, short.shares, share)
 
 
-def _numbers(first: int, members: Iterable[int]) -> Iterable[int]:
-    return members if first == 0 else [first + member for member in members]
-
-
-def _add(sums: Values, values: Values) -> None:
-    """Add *values* to *sums*."""
-    if sums:
-        get = sums.get
-        sums.update({number: get(number, 0.0) + value for number, value in values.items()})
-    else:
-        sums.update(values)
-
-
-def order_best(db: sqlite3.Connection, values: Mapping[int, float], depth: int) -> Values:
+def order_best(db: sqlite3.Connection, values: Sums, depth: int) -> Values:
     """Return the *depth* best of *values*, best first; equal ones by URI."""
-    least = min(nlargest(depth, values.values()), default=0.0)
-    chosen = {number: value for number, value in values.items() if value >= least}
+    chosen = values.best(depth)
     often = Counter(chosen.values())
-    uris = _uris(db, (number for number, value in chosen.items() if often[value] > 1))
+    uris = _uris(db, [number for number, value in chosen.items() if often[value] > 1])
     order = sorted(chosen, key=lambda number: (-chosen[number], uris.get(number, "")))
     return {number: chosen[number] for number in order[:depth]}
 
 
-def _uris(db: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, str]:
-    wanted = list(numbers)
-    return dict(db.execute(URIS, {"ids": json.dumps(wanted)}).fetchall()) if wanted else {}
+def _uris(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, str]:
+    return dict(db.execute(URIS, {"ids": json.dumps(numbers)}).fetchall()) if numbers else {}
 
 
 def learn(reading: Reading, holders: Holders, top: Values) -> tuple[dict[str, float], dict[int, Sequence[str]]]:
@@ -186,7 +156,7 @@ def learn(reading: Reading, holders: Holders, top: Values) -> tuple[dict[str, fl
         for stem, sum_ in votes.items()
         if sum_ > weights.FEEDBACK_VOTES * given and stem not in reading.stems
     }
-    rows = holders.db.execute(TOPIC_COUNTS, {"stems": json.dumps(list(elected), ensure_ascii=False)}) if elected else ()
+    rows = holders.db.execute(TOPIC_COUNTS, {"stems": json.dumps(list(elected))}) if elected else ()
     strengths = {
         stem: elected[stem] / given * topic_rarity_of(reading.size, count) for stem, count in rows if count > 1
     }
@@ -196,35 +166,23 @@ def learn(reading: Reading, holders: Holders, top: Values) -> tuple[dict[str, fl
     return {stem: unit * strengths[stem] for stem in chosen}, topics
 
 
-def filter_values(db: sqlite3.Connection, values: Values, request: MatchRequest, least: float) -> tuple[Values, int]:
+def filter_values(db: sqlite3.Connection, values: Sums, request: MatchRequest, least: float) -> tuple[Values, int]:
     """Return the best fragments that pass the filters of *request*, and how many of them reach *least* (COUNTED)."""
-    candidates = values
+    rest = values
     if request.tags:
-        tagged = {number for tag in request.tags for (number,) in db.execute(TAGGED, {"tag": tag})}
-        candidates = {number: values[number] for number in tagged & values.keys()}
+        rest = values.among({number for tag in request.tags for (number,) in db.execute(TAGGED, {"tag": tag})})
     fitting: Values = {}
-    for numbers in _ever_more(candidates):
-        given = {"ids": json.dumps(numbers), **filter_parameters(request)}
-        fitting |= {number: values[number] for (number,) in db.execute(FITTING, given)}
-        if len(fitting) >= COUNTED or (len(fitting) >= weights.FEEDBACK_DEPTH and values[numbers[-1]] < least):
+    size, lowest = FIRST_CHECKED, math.inf
+    while len(fitting) < COUNTED and (len(fitting) < weights.FEEDBACK_DEPTH or lowest >= least):
+        part = rest.best(size)
+        if not part:
             break
-    return order_best(db, fitting, weights.FEEDBACK_DEPTH), _count(fitting.values(), least)
-
-
-def _ever_more(values: Values) -> Iterator[list[int]]:
-    """Yield the numbers of *values*, best first, in parts of doubling size; equal values stand in one part."""
-    rest, size = values, FIRST_CHECKED
-    while rest:
-        least = min(nlargest(size, rest.values()))
-        part = {number: value for number, value in rest.items() if value >= least}
-        yield sorted(part, key=part.__getitem__, reverse=True)
-        rest = {number: value for number, value in rest.items() if value < least}
-        size *= 2
-
-
-def _count(values: Iterable[float], least: float) -> int:
-    """Return how many of *values* reach *least*, COUNTED for that many or more."""
-    return sum(1 for _ in islice(filter(least.__le__, values), COUNTED))
+        given = {"ids": json.dumps(list(part)), **filter_parameters(request)}
+        fitting |= {number: part[number] for (number,) in db.execute(FITTING, given)}
+        lowest = min(part.values())
+        rest, size = rest.below(lowest), 2 * size
+    found = PlainSums(fitting)
+    return order_best(db, found, weights.FEEDBACK_DEPTH), found.count(least)
 
 
 def _list(db: sqlite3.Connection, scores: Values, limit: int, reading: Reading) -> Iterator[Candidate]:
@@ -233,13 +191,13 @@ def _list(db: sqlite3.Connection, scores: Values, limit: int, reading: Reading) 
     wanted = [number for number, score in scores.items() if score >= last]
     rows = sorted(db.execute(LISTED, {"ids": json.dumps(wanted)}), key=lambda row: (-scores[row[0]], row[1]))[:limit]
     scenarios = _best_scenarios(db, [row[0] for row in rows], reading)
-    for row in rows:
-        yield Candidate(*row, score=scores[row[0]], scenario=scenarios.get(row[0]))
+    for number, uri, category, name, title, tokens in rows:
+        yield Candidate(number, uri, category, name, title, tokens, scores[number], scenarios.get(number))
 
 
 def _best_scenarios(db: sqlite3.Connection, numbers: list[int], reading: Reading) -> dict[int, str]:
     """Return the scenario of each fragment that holds most words of the request, the first of several."""
-    given = {"ids": json.dumps(numbers), "stems": json.dumps(sorted(reading.stems), ensure_ascii=False)}
+    given = {"ids": json.dumps(numbers), "stems": json.dumps(sorted(reading.stems))}
     best: dict[int, tuple[int, str]] = {}
     for number, text, held in db.execute(SCENARIOS, given):
         if number not in best or held > best[number][0]:

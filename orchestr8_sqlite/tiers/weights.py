@@ -106,9 +106,9 @@ def body_points(count: int) -> float:
 
 
 def thousandths(points: float) -> int:
-    """Return what *points* of evidence earn of a word's rarity, in thousandths."""
-    return round(1000 * points / (points + SATURATION))
+    """Return what *points* of evidence earn of a word's rarity, in thousandths; something at least."""
+    return max(1, round(1000 * points / (points + SATURATION)))
 
 
-BODY_WEIGHTS = tuple(thousandths(body_points(count)) for count in range(256))
+BODY_WEIGHTS = (0, *(thousandths(body_points(count)) for count in range(1, 256)))
 """What a word earns that stands in the body alone, by how often; more often counts as 255 times."""
