@@ -13,7 +13,7 @@ import itertools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
 import Stemmer
@@ -52,8 +52,10 @@ TECHNOLOGY_NAMES = frozenset(
 MAX_KEYWORD_LENGTH = 64
 """Characters; longer words are blobs and hashes, not something that anybody asks for."""
 
-MAX_KNOWN_WORDS = 100_000
-"""Distinct words whose stems are remembered."""
+MAX_REMEMBERED = 100_000
+"""Distinct words, and the bytes that each of them has, to remember what they hold."""
+
+MAX_REMEMBERED_LENGTH = 64
 
 MAX_PARTS = 4
 """A word joined from more parts (a path, a URL) is kept in parts only."""
@@ -118,21 +120,14 @@ def extract_keywords(text: str) -> list[str]:
 
 def iterate_keywords(text: str) -> Iterator[str]:
     """Yield every keyword of *text*, repeats included, in reading order."""
-    text = _normalized(text)
-    if text.isascii():
-        return itertools.chain.from_iterable(map(_word_and_parts, ASCII_WORD.findall(text)))
-    words = _unicode_patterns()[0].finditer(text)
-    return itertools.chain.from_iterable(
-        _bigrams(word[0]) if word.lastgroup == "cjk" else _word_and_parts(word[0]) for word in words
-    )
+    return itertools.chain.from_iterable(map(KEYWORDS.__getitem__, _words(text)))
 
 
 @lru_cache(maxsize=32)
 def count_stems(text: str) -> Mapping[str, int]:
     """Return how often each stem occurs among the keywords of *text*; the last few texts are remembered."""
-    content = _normalized(text).encode("utf-8", "surrogatepass")
     stems: dict[str, int] = {}
-    for word, count in Counter(content.translate(SEPARATORS).split()).items():
+    for word, count in Counter(_words(text)).items():
         for one in STEMS[word]:
             stems[one] = stems.get(one, 0) + count
     return stems
@@ -197,17 +192,46 @@ def _without_signs(text: str) -> str:
     return "".join((*pieces, text[done:]))
 
 
-class _Stems(dict[bytes, tuple[str, ...]]):
-    """The stems of words in UTF-8 that were met before; half as dear to ask as an `lru_cache`."""
+def _words(text: str) -> list[bytes]:
+    """Return *text* cut at what is part of no word in any script, in UTF-8."""
+    return _normalized(text).encode("utf-8", "surrogatepass").translate(SEPARATORS).split()
+
+
+class _Remembered(dict[bytes, tuple[str, ...]]):
+    """What was read of the words met before; half as dear to ask as an `lru_cache`.
+
+    Args:
+        read: Reads a word.
+    """
+
+    def __init__(self, read: Callable[[str], Iterable[str]]) -> None:
+        super().__init__()
+        self._read = read
 
     def __missing__(self, word: bytes) -> tuple[str, ...]:
-        if len(self) == MAX_KNOWN_WORDS:
-            self.clear()
-        self[word] = stems = tuple(map(stem, iterate_keywords(word.decode("utf-8", "surrogatepass"))))
-        return stems
+        found = tuple(self._read(word.decode("utf-8", "surrogatepass")))
+        if len(word) <= MAX_REMEMBERED_LENGTH:
+            if len(self) == MAX_REMEMBERED:
+                self.clear()
+            self[word] = found
+        return found
 
 
-STEMS = _Stems()
+def _read_keywords(text: str) -> Iterable[str]:
+    if text.isascii():
+        for word in ASCII_WORD.findall(text):
+            yield from _split_word(word)
+        return
+    for match in _unicode_patterns()[0].finditer(text):
+        yield from _bigrams(match[0]) if match.lastgroup == "cjk" else _split_word(match[0])
+
+
+def _read_stems(text: str) -> Iterable[str]:
+    return map(stem, _read_keywords(text))
+
+
+KEYWORDS = _Remembered(_read_keywords)
+STEMS = _Remembered(_read_stems)
 
 
 def _with_humps(match: re.Match[str]) -> str:
@@ -221,12 +245,11 @@ def _bigrams(run: str) -> Iterator[str]:
         yield first + second
 
 
-@lru_cache(maxsize=50_000)
-def _word_and_parts(word: str) -> tuple[str, ...]:
-    return tuple(_split_word(word))
-
-
 def _split_word(word: str) -> Iterator[str]:
+    if word.isalpha() and word[1:].islower() and word.isascii():
+        if _is_keyword(folded := word.casefold()):
+            yield folded
+        return
     word = word.replace("’", "'")
     if word.casefold() in STOP_WORDS:
         return
