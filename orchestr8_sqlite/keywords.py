@@ -13,7 +13,7 @@ import itertools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
 import Stemmer
@@ -52,6 +52,11 @@ TECHNOLOGY_NAMES = frozenset(
 MAX_KEYWORD_LENGTH = 64
 """Characters; longer words are blobs and hashes, not something that anybody asks for."""
 
+MAX_REMEMBERED = 100_000
+"""Distinct words, and the bytes that each of them has, to remember what they hold."""
+
+MAX_REMEMBERED_LENGTH = 64
+
 MAX_PARTS = 4
 """A word joined from more parts (a path, a URL) is kept in parts only."""
 
@@ -71,11 +76,17 @@ WORD = r"""
         (?:\+\+|\#(?!\w))?                           # c++, c#
       )
 """
-ASCII_WORD = re.compile(WORD.format(cjk="一", letter="[A-Za-z0-9]", marks="A-Za-z0-9"), re.VERBOSE)
-"""Words of ASCII text; the pattern for all scripts takes ten times as long to compile and waits until it is needed."""
+ASCII_WORD = re.compile(
+    re.sub(r"\(\?P<\w+>", "(?:", WORD.format(cjk="一", letter="[A-Za-z0-9]", marks="A-Za-z0-9")), re.VERBOSE
+)
+"""Words of ASCII text, without groups so that all are found in one call.
 
-UNGROUPED_ASCII_WORD = re.compile(re.sub(r"\(\?P<\w+>", "(?:", ASCII_WORD.pattern), re.VERBOSE)
-"""The same without groups, so that all words of a text are found in one call."""
+The pattern for all scripts takes ten times as long to compile and waits until it is needed.
+"""
+
+NO_SEPARATORS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-./_'&+#" + bytes(range(128, 256))
+SEPARATORS = bytes(code if code in NO_SEPARATORS else ord(" ") for code in range(256))
+"""Translates UTF-8: what is part of no word, nor tells where one ends, becomes a space."""
 
 
 @cache
@@ -94,7 +105,12 @@ HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z]+|[A-Z]+|[^A-Za-z]+")
 CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 CAMEL_WORD = re.compile(r"(?<![^\W\d_])[A-Za-z][a-z]*[A-Z][A-Za-z]*(?![^\W\d_])")
 ACCENTED_WORD = re.compile(r"(?<![^\W\d_])[A-Za-z]*[^\x00-\x7f\W\d_][^\W\d_]*")
+CAMEL_SHAPE = re.compile(rb"A(?:(?<=aA)|(?=Aa))[aA]*")
+"""What CAMEL finds, with the rest of its word, where all letters are `a` or `A`."""
+
 SIGN = re.compile(r"(?<=\w)(?P<suffix>\+\+|#(?!\w))|[+#]+")
+LETTER_SHAPES = bytes(ord("a" if 97 <= code <= 122 else "A" if 65 <= code <= 90 else " ") for code in range(256))
+SIGN_SHAPES = bytes(ord("+" if chr(code) in "+#" else " ") for code in range(256))
 
 
 def extract_keywords(text: str) -> list[str]:
@@ -104,27 +120,16 @@ def extract_keywords(text: str) -> list[str]:
 
 def iterate_keywords(text: str) -> Iterator[str]:
     """Yield every keyword of *text*, repeats included, in reading order."""
-    text = unicodedata.normalize("NFKC", text)
-    pattern = ASCII_WORD if text.isascii() else _unicode_patterns()[0]
-    for match in pattern.finditer(text):
-        if match["cjk"]:
-            yield from _bigrams(match["cjk"])
-        else:
-            yield from _word_and_parts(match["word"])
+    return itertools.chain.from_iterable(map(KEYWORDS.__getitem__, _words(text)))
 
 
 @lru_cache(maxsize=32)
 def count_stems(text: str) -> Mapping[str, int]:
     """Return how often each stem occurs among the keywords of *text*; the last few texts are remembered."""
-    text = unicodedata.normalize("NFKC", text)
-    if text.isascii():
-        words = Counter(UNGROUPED_ASCII_WORD.findall(text))
-    else:
-        words = Counter(match[0] for match in _unicode_patterns()[0].finditer(text))
-    stems: Counter[str] = Counter()
-    for word, count in words.items():
-        for one in _stems(word):
-            stems[one] += count
+    stems: dict[str, int] = {}
+    for word, count in Counter(_words(text)).items():
+        for one in STEMS[word]:
+            stems[one] = stems.get(one, 0) + count
     return stems
 
 
@@ -140,17 +145,93 @@ def index_text(text: str) -> str:
     query word such as `node.js` as a phrase. What it cannot do is added here: CJK text in bigrams,
     and the parts of camel-case words behind the word.
     """
-    text = unicodedata.normalize("NFKC", text)
-    text = CAMEL_WORD.sub(_with_humps, text)
+    text = _with_all_humps(_normalized(text))
     if not text.isascii():
-        text = ACCENTED_WORD.sub(_with_humps, text)
-        text = _unicode_patterns()[1].sub(lambda match: f" {' '.join(_bigrams(match[0]))} ", text).casefold()
-    return SIGN.sub(lambda match: f"{match['suffix'] or ''} ", text)
+        letters = "".join(filter(str.isalnum, set(_beyond_ascii(text))))
+        if letters:
+            text = ACCENTED_WORD.sub(_with_humps, text)
+        if _unicode_patterns()[1].search(letters):
+            text = _unicode_patterns()[1].sub(lambda match: f" {' '.join(_bigrams(match[0]))} ", text)
+        text = text.casefold()
+    return _without_signs(text)
 
 
-@lru_cache(maxsize=200_000)
-def _stems(word: str) -> tuple[str, ...]:
-    return tuple(stem(keyword) for keyword in iterate_keywords(word))
+def _normalized(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+
+
+def _beyond_ascii(text: str) -> str:
+    """Return the characters of *text* that are not ASCII."""
+    content = text.encode("utf-8", "surrogatepass").translate(None, bytes(range(128)))
+    return content.decode("utf-8", "surrogatepass")
+
+
+def _with_all_humps(text: str) -> str:
+    """Return *text* with the parts of camel-case words, where they are of ASCII letters, behind the word."""
+    shape = text.encode("ascii", "replace").translate(LETTER_SHAPES)
+    done = 0
+    pieces: list[str] = []
+    for hump in CAMEL_SHAPE.finditer(shape):
+        word = CAMEL_WORD.match(text, shape.rfind(b" ", 0, hump.start()) + 1)
+        if word is not None:
+            pieces += text[done : word.start()], _with_humps(word)
+            done = word.end()
+    return "".join((*pieces, text[done:]))
+
+
+def _without_signs(text: str) -> str:
+    """Return *text* with a space for the signs + and # that belong to no name, and one behind those that do."""
+    shape = text.encode("ascii", "replace").translate(SIGN_SHAPES)
+    done = 0
+    pieces: list[str] = []
+    while (start := shape.find(b"+", done)) >= 0:
+        sign = SIGN.match(text, start)
+        assert sign is not None
+        pieces += text[done:start], sign["suffix"] or "", " "
+        done = sign.end()
+    return "".join((*pieces, text[done:]))
+
+
+def _words(text: str) -> list[bytes]:
+    """Return *text* cut at what is part of no word in any script, in UTF-8."""
+    return _normalized(text).encode("utf-8", "surrogatepass").translate(SEPARATORS).split()
+
+
+class _Remembered(dict[bytes, tuple[str, ...]]):
+    """What was read of the words met before; half as dear to ask as an `lru_cache`.
+
+    Args:
+        read: Reads a word.
+    """
+
+    def __init__(self, read: Callable[[str], Iterable[str]]) -> None:
+        super().__init__()
+        self._read = read
+
+    def __missing__(self, word: bytes) -> tuple[str, ...]:
+        found = tuple(self._read(word.decode("utf-8", "surrogatepass")))
+        if len(word) <= MAX_REMEMBERED_LENGTH:
+            if len(self) == MAX_REMEMBERED:
+                self.clear()
+            self[word] = found
+        return found
+
+
+def _read_keywords(text: str) -> Iterable[str]:
+    if text.isascii():
+        for word in ASCII_WORD.findall(text):
+            yield from _split_word(word)
+        return
+    for match in _unicode_patterns()[0].finditer(text):
+        yield from _bigrams(match[0]) if match.lastgroup == "cjk" else _split_word(match[0])
+
+
+def _read_stems(text: str) -> Iterable[str]:
+    return map(stem, _read_keywords(text))
+
+
+KEYWORDS = _Remembered(_read_keywords)
+STEMS = _Remembered(_read_stems)
 
 
 def _with_humps(match: re.Match[str]) -> str:
@@ -164,12 +245,11 @@ def _bigrams(run: str) -> Iterator[str]:
         yield first + second
 
 
-@lru_cache(maxsize=50_000)
-def _word_and_parts(word: str) -> tuple[str, ...]:
-    return tuple(_split_word(word))
-
-
 def _split_word(word: str) -> Iterator[str]:
+    if word.isalpha() and word[1:].islower() and word.isascii():
+        if _is_keyword(folded := word.casefold()):
+            yield folded
+        return
     word = word.replace("’", "'")
     if word.casefold() in STOP_WORDS:
         return

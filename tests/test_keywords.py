@@ -1,14 +1,29 @@
 """Keywords: one extraction for fragments and queries, measured against naive readings of its rules."""
 
 import itertools
+import re
 import sqlite3
 import unicodedata
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestr8_sqlite.keywords import MAX_KEYWORD_LENGTH, PEER_STOP_WORDS, STOP_WORDS, extract_keywords, index_text
+from orchestr8_sqlite.keywords import (
+    CJK,
+    MAX_KEYWORD_LENGTH,
+    PEER_STOP_WORDS,
+    SIGN,
+    STOP_WORDS,
+    _bigrams,
+    _camel_parts,
+    count_stems,
+    extract_keywords,
+    index_text,
+    iterate_keywords,
+    stem,
+)
 from orchestr8_sqlite.writer import create_schema
 
 MIXED = st.text(alphabet="abcdeXYZ 0129 -./_'’&+# éüßñ ŁΣЖ 再試行カ한국 ①ﬁＡ", max_size=40)
@@ -201,3 +216,34 @@ def test_the_full_text_index_cuts_words_where_the_keywords_do(text: str) -> None
 def test_index_text_leaves_plain_english_as_it_is() -> None:
     text = "Retry a call\nwith backoff, then stop."
     assert index_text(text) == text
+
+
+WRITTEN = st.lists(
+    st.sampled_from(
+        ["setUserId", "HTTPServer", "URL", "xÉa", "éUrl", "c++", "c#", "#b", "+#", "’s", ".net", "a.b", "—", "再試"]
+    )
+    | MIXED,
+    max_size=8,
+).map("".join)
+
+
+@given(WRITTEN)
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_stems_are_counted_and_ordered_as_their_keywords_are_read(text: str) -> None:
+    read = [stem(keyword) for keyword in iterate_keywords(text)]
+    assert list(count_stems(text).items()) == list(Counter(read).items())
+
+
+@given(WRITTEN)
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_the_shortcuts_to_the_words_that_change_miss_none_of_them(text: str) -> None:
+    assert index_text(text) == index_text_run_by_run(text)
+
+
+def index_text_run_by_run(text: str) -> str:
+    """Return what the shortcuts of `index_text` come to: every run of letters, of CJK and of signs is looked at."""
+    text = unicodedata.normalize("NFKC", text)
+    text = re.sub(r"[^\W\d_]+", lambda run: " ".join((run[0], *_camel_parts(run[0]))), text)
+    if not text.isascii():
+        text = re.sub(f"[{CJK}]+", lambda run: f" {' '.join(_bigrams(run[0]))} ", text).casefold()
+    return SIGN.sub(lambda sign: f"{sign['suffix'] or ''} ", text)

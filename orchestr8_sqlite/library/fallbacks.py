@@ -19,15 +19,13 @@ def first_heading(body: Body) -> str | None:
 
 def first_paragraph(body: Body) -> str | None:
     """Return the first paragraph that is prose, as plain text of at most MAX_DESCRIPTION characters."""
-    position = 0
     paragraph: list[str] = []
-    for line in body.text.split("\n"):
+    for position, line in body.lines():
         text = line.strip()
         if text and not text.startswith(NO_PROSE) and not body.is_code(position):
             paragraph.append(text.removeprefix("> "))
         elif paragraph:
             break
-        position += len(line) + 1
     text = plain_text(" ".join(paragraph))
     if len(text) > MAX_DESCRIPTION:
         cut = text[:MAX_DESCRIPTION]

@@ -11,7 +11,7 @@ from orchestr8_sqlite.library.document import Document
 from orchestr8_sqlite.library.fallbacks import first_heading, first_paragraph, heading_tags, section_bullets, sentences
 from orchestr8_sqlite.library.fields import json_values, read_list, read_maps, read_number, read_text
 from orchestr8_sqlite.library.notes import Notes, shown
-from orchestr8_sqlite.library.references import RELATED_FIELDS, find_references
+from orchestr8_sqlite.library.references import PLAIN_ID, RELATED_FIELDS, find_references
 from orchestr8_sqlite.library.skills import check_described, read_skill
 from orchestr8_sqlite.library.walk import Found, Kind, plain_id
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, PromptArgument
@@ -89,7 +89,7 @@ def read_fragment(
 def _tags(document: Document, title: str, notes: Notes) -> tuple[str, ...]:
     """Return the tags of the front matter, else those that the first heading suggests."""
     tags = read_list(document, "tags", notes) or heading_tags(first_heading(document.body) or title, document.body)
-    return tuple(dict.fromkeys(fold_tag(tag) for tag in tags if fold_tag(tag)))
+    return tuple(dict.fromkeys(folded for tag in tags if (folded := fold_tag(tag))))
 
 
 def _scenarios(document: Document, description: str, notes: Notes) -> tuple[str, ...]:
@@ -122,6 +122,8 @@ def read_prompt(found: Found, document: Document, source: SourceFile, notes: Not
 
 def _has_uri(fragment_id: str, notes: Notes) -> bool:
     """Note a name that a URI cannot carry, or that means a search or a list."""
+    if PLAIN_ID.fullmatch(fragment_id):
+        return True
     with suppress(RequestError):
         if parse_uri(fragment_uri(fragment_id)) == Read(fragment_id):
             return True
@@ -168,8 +170,11 @@ def _suggested_category(document: Document) -> str:
 
 def _reachable(scenarios: Sequence[str], document: Document, notes: Notes) -> tuple[str, ...]:
     """Return the scenarios that hold a keyword; the others could never be found."""
+    reachable = []
     for text in scenarios:
-        if not extract_keywords(text):
+        if extract_keywords(text):
+            reachable.append(text)
+        else:
             notes.warn(
                 "unreachable-scenario",
                 f"{shown(text)} holds no word to search for; left out",
@@ -177,7 +182,7 @@ def _reachable(scenarios: Sequence[str], document: Document, notes: Notes) -> tu
                 line=document.line_of("useWhen"),
                 field="useWhen",
             )
-    return tuple(text for text in scenarios if extract_keywords(text))
+    return tuple(reachable)
 
 
 def _check_id(document: Document, name: str, notes: Notes) -> None:

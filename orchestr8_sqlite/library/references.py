@@ -15,9 +15,12 @@ from orchestr8_sqlite.markdown import Body
 from orchestr8_sqlite.model import CATEGORIES, SCHEME
 from orchestr8_sqlite.uris import Read, parse_uri
 
-URI = re.compile(rf"@?{SCHEME}://[^\s\"'`<>()\[\]{{}}|*$…]*")
+URI = re.compile(rf"{SCHEME}://[^\s\"'`<>()\[\]{{}}|*$…]*")
 PLACEHOLDER = frozenset("[{<$*…")
-LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s#?:]+\.md)(?:#[^)\s]*)?(?:\s+[\"'][^)]*)?\)")
+LINK = re.compile(r"\[(?<!!\[)[^\]]*\]\((?P<target>[^)\s#?:]+\.md)(?:#[^)\s]*)?(?:\s+[\"'][^)]*)?\)")
+PLAIN_ID = re.compile(rf"(?:{'|'.join(CATEGORIES)})(?!/(?i:match)$)(?:/(?!_fragments\b)[A-Za-z0-9_-]{{1,200}}){{1,9}}")
+"""Ids that are the path of their URI as they stand."""
+
 CODE_NAME = re.compile(r"`(?P<name>[\w./-]+?)(?:\.md)?`")
 FRAGMENT_LINE = re.compile(r"\*\*→\s*Fragment:?\*\*(?P<rest>.*)")
 FRAGMENT_NAME = re.compile(r"[`\s](?P<name>[\w./-]+)\.md\b")
@@ -72,7 +75,8 @@ def resolve_references(
     done, diagnostics = [], []
     for fragment in fragments:
         notes = Notes(fragment.source.root, fragment.source.path)
-        done.append(replace(fragment, references=tuple(_kept(fragment, targets, notes))))
+        kept = tuple(_kept(fragment, targets, notes))
+        done.append(fragment if kept == fragment.references else replace(fragment, references=kept))
         diagnostics += notes.diagnostics
     return done, diagnostics
 
@@ -118,7 +122,7 @@ def _kept(fragment: Fragment, targets: _Targets, notes: Notes) -> Iterator[Refer
                 "correct the reference or remove it",
                 line=reference.line,
             )
-        yield replace(reference, target=target)
+        yield reference if target == reference.target else replace(reference, target=target)
 
 
 def _uris(body: Body) -> Iterator[Pointer]:
@@ -130,7 +134,7 @@ def _uris(body: Body) -> Iterator[Pointer]:
 
 
 def _links(body: Body, path: str) -> Iterator[Pointer]:
-    for match in LINK.finditer(body.text) if "](" in body.text else ():
+    for match in LINK.finditer(body.text) if ".md" in body.text else ():
         below = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(match["target"])))
         if not below.startswith("..") and not body.is_code(match.start()):
             yield match.start(), below, "link"
@@ -158,6 +162,8 @@ def _target(written: str) -> str | None:
     if not written or any(character in PLACEHOLDER for character in written):
         return None
     path = written.removesuffix(".md")
+    if PLAIN_ID.fullmatch(path.removeprefix(f"{SCHEME}://")):
+        return path.removeprefix(f"{SCHEME}://")
     if "://" not in written:
         if "/" not in path or path.partition("/")[0] not in CATEGORIES:
             return path.rpartition("/")[2] or None
