@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.evidence import Texts, hold, read_typical_lengths, searched_texts, weigh
-from orchestr8_sqlite.lookup import JUDGED, find
+from orchestr8_sqlite.lookup import cover
 from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.parameters import MAX_QUERY_LENGTH
 from orchestr8_sqlite.tiers.holders import AlteredHolders, Holders
@@ -118,8 +118,7 @@ def threshold_between(below: Sequence[float], above: Sequence[float]) -> float:
 
 
 def _coverage(catalog: Catalog, text: str, holders: Holders) -> float:
-    request = MatchRequest(" ".join(text.split())[:MAX_QUERY_LENGTH], max_results=JUDGED)
-    return find(catalog, request, quick=False, holders=holders).coverage
+    return cover(catalog, MatchRequest(" ".join(text.split())[:MAX_QUERY_LENGTH]), holders)
 
 
 def _without(texts: Mapping[int, str], line: str) -> Texts:

@@ -10,20 +10,21 @@ import difflib
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import Candidate, LookupResult, MatchRequest, Ranker, Tier
 from orchestr8_sqlite.tiers.expansion import Reading, library_size, read_parts, read_request, read_words
-from orchestr8_sqlite.tiers.explanation import coverage, covered_share, explain, held_forms
+from orchestr8_sqlite.tiers.explanation import Held, coverage, covered_share, explain, held_forms
 from orchestr8_sqlite.tiers.found import Found
 from orchestr8_sqlite.tiers.fuzzy import match_fuzzy
 from orchestr8_sqlite.tiers.holders import Holders
 from orchestr8_sqlite.tiers.postings import match_keywords
 from orchestr8_sqlite.tiers.shortcut import FIRST_SCHEMA, match_quick
-from orchestr8_sqlite.tiers.weighted import match_weighted
+from orchestr8_sqlite.tiers.sums import PlainSums
+from orchestr8_sqlite.tiers.weighted import Ranked, list_best, order_best, rank
 from orchestr8_sqlite.tiers.weights import ENOUGH
 
 logger = logging.getLogger(__name__)
@@ -73,15 +74,30 @@ def _find(catalog: Catalog, request: MatchRequest, holders: Holders, *, quick: b
         words = read_words(catalog.db, keywords, library_size(catalog.db))
         unknown = tuple(word.text for word in words if not word.count)
         return _result(catalog, request, keywords, *_classic(catalog, request, keywords), unknown)
-    reading = read_request(catalog.db, keywords)
-    tier, (found, ranking) = Tier.INDEX, match_weighted(request, reading, holders)
-    if found.total < ENOUGH:
-        reading = read_parts(catalog.db, reading)
-        tier, (found, ranking) = Tier.FUZZY, match_weighted(request, reading, holders)
+    tier, reading, ranked = _ranked(catalog, request, keywords, holders)
+    found = list_best(ranked, request, reading, holders)
     result = _result(catalog, request, keywords, tier, found, reading.unknown)
     if request.explain:
-        result = replace(result, parts=explain(reading, holders, ranking, result.candidates))
+        result = replace(result, parts=explain(reading, holders, ranked.ranking, result.candidates))
     return _judged(catalog, replace(result, read_as=reading.read_as), reading, holders)
+
+
+def cover(catalog: Catalog, request: MatchRequest, holders: Holders) -> float:
+    """Return how much of *request* the best answers of the default ranker cover, as `find` does, 0 to 1."""
+    _, reading, ranked = _ranked(catalog, request, extract_keywords(request.query), holders)
+    best = order_best(catalog.db, PlainSums(ranked.scores), JUDGED)
+    return _coverage(reading, held_forms(reading, holders, list(best)))
+
+
+def _ranked(
+    catalog: Catalog, request: MatchRequest, keywords: Sequence[str], holders: Holders
+) -> tuple[Tier, Reading, Ranked]:
+    reading = read_request(catalog.db, keywords)
+    ranked = rank(request, reading, holders)
+    if ranked.total >= ENOUGH:
+        return Tier.INDEX, reading, ranked
+    reading = read_parts(catalog.db, reading)
+    return Tier.FUZZY, reading, rank(request, reading, holders)
 
 
 def _judged(catalog: Catalog, result: LookupResult, reading: Reading, holders: Holders) -> LookupResult:
@@ -89,12 +105,10 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading, holders: H
     if not result.candidates:
         return replace(result, confident=False, coverage=0.0)
     held = held_forms(reading, holders, [candidate.fragment_id for candidate in result.candidates[:JUDGED]])
-    shares = {id_: coverage(reading, forms) for id_, forms in held.items()}
-    most = round(max(covered_share(reading, covered) for covered in shares.values()), 3)  # judged as it is printed
-    result = replace(result, coverage=most)
-    if most >= catalog.least_coverage:
+    result = replace(result, coverage=_coverage(reading, held))
+    if result.coverage >= catalog.least_coverage:
         return result
-    reached = {text for covered in shares.values() for text, share in covered.items() if share}
+    reached = {text for forms in held.values() for text, share in coverage(reading, forms).items() if share}
     missing = [word for word in reading.words if word.text not in reached and not word.everyday]
     return replace(
         result,
@@ -102,6 +116,12 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading, holders: H
         uncovered=tuple(word.text for word in sorted(missing, key=lambda word: -word.rarity)),
         nearest_tags=_nearest_tags(catalog, result.keywords, result.candidates[:NEAREST_TAGS]),
     )
+
+
+def _coverage(reading: Reading, held: Mapping[int, Sequence[Held]]) -> float:
+    """Return the most that any of the fragments covers, as it is printed."""
+    shares = (covered_share(reading, coverage(reading, forms)) for forms in held.values())
+    return round(max(shares, default=0.0), 3)
 
 
 def _classic(catalog: Catalog, request: MatchRequest, keywords: Sequence[str]) -> tuple[Tier, Found]:

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from orchestr8_sqlite.packing import BLOCK, unpack_members
@@ -54,17 +54,22 @@ class Holders:
 
     def read(self, reading: Reading) -> None:
         """Read the lists of all forms of *reading* that were not read before."""
-        short = {form.stem for form in reading.forms} - self._short.keys()
-        bodies = {form.stem for form in reading.forms if reading.searches_bodies(form)} - self._bodies.keys()
-        if short:
-            self._short |= {stem: [] for stem in short}
-            for stem, block, members, weights, fields, *name in self.db.execute(SHORT, _stems(short)):
-                known = unpack_members(members), unpack_members(weights), fields, *map(unpack_members, name)
-                self._short[stem].append(ShortBlock(block * BLOCK, *known))
-        if bodies:
-            self._bodies |= {stem: [] for stem in bodies}
-            for stem, block, members, counts in self.db.execute(BODIES, _stems(bodies)):
-                self._bodies[stem].append(BodyBlock(block * BLOCK, unpack_members(members), counts))
+        if short := {form.stem for form in reading.forms} - self._short.keys():
+            self._read_short(short)
+        whole = {form.stem for form in reading.forms if reading.searches_bodies(form)}
+        if bodies := whole - self._bodies.keys():
+            self._read_bodies(bodies)
+
+    def _read_short(self, stems: Collection[str]) -> None:
+        self._short |= {stem: [] for stem in stems}
+        for stem, block, members, weights, fields, *name in self.db.execute(SHORT, _stems(stems)):
+            known = unpack_members(members), unpack_members(weights), fields, *map(unpack_members, name)
+            self._short[stem].append(ShortBlock(block * BLOCK, *known))
+
+    def _read_bodies(self, stems: Collection[str]) -> None:
+        self._bodies |= {stem: [] for stem in stems}
+        for stem, block, members, counts in self.db.execute(BODIES, _stems(stems)):
+            self._bodies[stem].append(BodyBlock(block * BLOCK, unpack_members(members), counts))
 
     def short(self, form: Form) -> Sequence[ShortBlock]:
         """Return who holds *form* in a short text."""
@@ -110,22 +115,23 @@ class AlteredHolders(Holders):
         self._name = name
         self._counts = body
 
-    def short(self, form: Form) -> Sequence[ShortBlock]:
-        """Return who holds *form* in a short text."""
-        blocks = [_without_short(block, self._number) for block in super().short(form)]
-        if form.stem in self._fields:
-            fields, weight = self._fields[form.stem]
-            share = self._name.get(form.stem)
-            named = ((0,), (share,)) if share else ((), ())
-            blocks.append(ShortBlock(self._number, (0,), (weight,), (fields,), *named))
-        return blocks
+    def _read_short(self, stems: Collection[str]) -> None:
+        super()._read_short(stems)
+        for stem in stems:
+            self._short[stem] = [_without_short(block, self._number) for block in self._short[stem]]
+            if stem in self._fields:
+                fields, weight = self._fields[stem]
+                share = self._name.get(stem)
+                named = ((0,), (share,)) if share else ((), ())
+                self._short[stem].append(ShortBlock(self._number, (0,), (weight,), (fields,), *named))
 
-    def bodies(self, form: Form, reading: Reading) -> Sequence[BodyBlock]:
-        """Return who holds *form* in the body alone, where bodies are searched for it."""
-        blocks = [_without_body(block, self._number) for block in super().bodies(form, reading)]
-        if form.stem in self._counts and reading.searches_bodies(form):
-            blocks.append(BodyBlock(self._number, (0,), (min(self._counts[form.stem], len(BODY_WEIGHTS) - 1),)))
-        return blocks
+    def _read_bodies(self, stems: Collection[str]) -> None:
+        super()._read_bodies(stems)
+        for stem in stems:
+            self._bodies[stem] = [_without_body(block, self._number) for block in self._bodies[stem]]
+            if stem in self._counts:
+                count = min(self._counts[stem], len(BODY_WEIGHTS) - 1)
+                self._bodies[stem].append(BodyBlock(self._number, (0,), (count,)))
 
     def topics(self, numbers: Iterable[int]) -> dict[int, Sequence[str]]:
         """Return the stems of names, titles and tags of the fragments *numbers*."""

@@ -14,10 +14,9 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 from itertools import islice
 
-from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest
+from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest, Statement
 from orchestr8_sqlite.tiers import weights
 from orchestr8_sqlite.tiers.expansion import Form, Reading, Word
 from orchestr8_sqlite.tiers.found import FILTERS, Found, filter_parameters
@@ -69,8 +68,23 @@ class Ranking:
         return self.best[number] + sum(sorted(map(self.learnt.__getitem__, held))) if held else self.best[number]
 
 
-def match_weighted(request: MatchRequest, reading: Reading, holders: Holders) -> tuple[Found, Ranking]:
+@dataclass(frozen=True)
+class Ranked:
+    """The scores (0 to 100) of the fragments that may be listed, how many match, and what that rests on."""
+
+    scores: Values
+    total: int
+    ranking: Ranking
+    statement: Statement
+
+
+def match_weighted(request: MatchRequest, reading: Reading, holders: Holders) -> Found:
     """Return the fragments that hold any word of the request in any of its forms, best first; ties go by URI."""
+    return list_best(rank(request, reading, holders), request, reading, holders)
+
+
+def rank(request: MatchRequest, reading: Reading, holders: Holders) -> Ranked:
+    """Return how the fragments rank that hold any word of the request in any of its forms."""
     half = weights.HALF_SCORE * ideal(reading)
     bound = request.min_score - ROUNDING
     least = half * bound / max(100 - bound, 1e-9)
@@ -88,8 +102,20 @@ def match_weighted(request: MatchRequest, reading: Reading, holders: Holders) ->
     totals = {number: ranking.total(number) for number in best}
     counted += sum(total >= least > best[number] for number, total in totals.items())
     scores = {n: round(100 * total / (total + half), 2) for n, total in totals.items() if total >= least}
-    listed = tuple(_list(holders.db, scores, request.max_results, reading))
-    return Found(listed, min(counted, COUNTED), reference_statement(request, reading, half, least)), ranking
+    return Ranked(scores, min(counted, COUNTED), ranking, reference_statement(request, reading, half, least))
+
+
+def list_best(ranked: Ranked, request: MatchRequest, reading: Reading, holders: Holders) -> Found:
+    """Return as many of the best as the request wants, each with its scenario that holds most of the request."""
+    db, scores = holders.db, ranked.scores
+    numbers = list(order_best(db, PlainSums(scores), request.max_results))
+    described = {row[0]: row for row in db.execute(LISTED, {"ids": json.dumps(numbers)})}
+    scenarios = _best_scenarios(db, numbers, reading)
+    listed = []
+    for number in numbers:
+        _, uri, category, name, title, tokens = described[number]
+        listed.append(Candidate(number, uri, category, name, title, tokens, scores[number], scenarios.get(number)))
+    return Found(tuple(listed), ranked.total, ranked.statement)
 
 
 ROUNDING = 0.005
@@ -183,16 +209,6 @@ def filter_values(db: sqlite3.Connection, values: Sums, request: MatchRequest, l
         rest, size = rest.below(lowest), 2 * size
     found = PlainSums(fitting)
     return order_best(db, found, weights.FEEDBACK_DEPTH), found.count(least)
-
-
-def _list(db: sqlite3.Connection, scores: Values, limit: int, reading: Reading) -> Iterator[Candidate]:
-    """Yield the *limit* best of *scores*, equal ones by URI, each with its scenario that holds most of the request."""
-    last = min(nlargest(limit, scores.values()), default=math.inf)
-    wanted = [number for number, score in scores.items() if score >= last]
-    rows = sorted(db.execute(LISTED, {"ids": json.dumps(wanted)}), key=lambda row: (-scores[row[0]], row[1]))[:limit]
-    scenarios = _best_scenarios(db, [row[0] for row in rows], reading)
-    for number, uri, category, name, title, tokens in rows:
-        yield Candidate(number, uri, category, name, title, tokens, scores[number], scenarios.get(number))
 
 
 def _best_scenarios(db: sqlite3.Connection, numbers: list[int], reading: Reading) -> dict[int, str]:
