@@ -17,6 +17,7 @@ from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog, check_sqlite
 from orchestr8_sqlite.content import Diagnostic, Library, Severity
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.evidence_rows import write_synonyms
+from orchestr8_sqlite.fragment_rows import prepare
 from orchestr8_sqlite.holdout import measure_least_coverage
 from orchestr8_sqlite.integrity import check_index
 from orchestr8_sqlite.library import Progress, read_library
@@ -24,7 +25,7 @@ from orchestr8_sqlite.lookup import QUICK_MIN_SCORE, find
 from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker
 from orchestr8_sqlite.tiers.shortcut import DEPTH
 from orchestr8_sqlite.wordlists import Synonym, read_synonyms
-from orchestr8_sqlite.writer import create_schema, write_library, write_quick_lookups
+from orchestr8_sqlite.writer import IndexWriter, write_quick_lookups
 
 FEWEST_MEASURED = 20
 """Fragments below which a build cannot tell what an answer must cover: there, every answer stands."""
@@ -88,19 +89,26 @@ def build_index(
     started = time.perf_counter()
     check_sqlite()
     check_target(target)
-    library = read_library(roots, category=category, progress=progress)
-    if strict:
-        refuse_problems(library)
     synonyms = read_synonyms(roots)
-    settings = settings_of(category, synonyms, library)
     temporary = temporary_name(target)
+    temporary.unlink(missing_ok=True)
+    db = sqlite3.connect(temporary, isolation_level=None)
     try:
-        meta = _write(temporary, library, synonyms, settings)
+        db.executescript(FAST_WRITES)
+        writer = IndexWriter(db)
+        db.execute("BEGIN")
+        library = read_library(roots, category=category, progress=progress, prepare=prepare, take=writer.add)
+        if strict:
+            refuse_problems(library)
+        finish_index(db, writer, library, synonyms, settings_of(category, synonyms, library))
+        meta = _measure(db, temporary, library)
+        db.close()
         size = temporary.stat().st_size
         put_in_place(temporary, target)
     except (OSError, sqlite3.Error) as problem:
         raise BuildError(f"The index {target} could not be written: {problem}.") from problem
     finally:
+        db.close()
         temporary.unlink(missing_ok=True)
     return BuildReport(
         target=target,
@@ -165,18 +173,12 @@ def refuse_problems(library: Library) -> None:
         raise BuildError(f"{lines}\nNot built: {len(problems)} problems, and strict mode allows none.")
 
 
-def _write(path: Path, library: Library, synonyms: Sequence[Synonym], settings: dict[str, str]) -> dict[str, str]:
-    """Write and check the database at *path* and return its `meta` table."""
-    db = sqlite3.connect(path, isolation_level=None)
-    try:
-        db.executescript(FAST_WRITES)
-        fill_index(db, library, synonyms, settings)
-        db.execute("INSERT INTO meta VALUES ('least_coverage', ?)", (least_coverage(db, library),))
-        catalog = Catalog(db, path, identity=(0, 0, 0))
-        check_index(catalog, library)
-        return dict(catalog.meta)
-    finally:
-        db.close()
+def _measure(db: sqlite3.Connection, path: Path, library: Library) -> dict[str, str]:
+    """Measure and check the finished database at *path* and return its `meta` table."""
+    db.execute("INSERT INTO meta VALUES ('least_coverage', ?)", (least_coverage(db, library),))
+    catalog = Catalog(db, path, identity=(0, 0, 0))
+    check_index(catalog, library)
+    return dict(catalog.meta)
 
 
 def fill_index(
@@ -186,9 +188,22 @@ def fill_index(
     settings: Mapping[str, str],
 ) -> None:
     """Write everything but `least_coverage` to the new database *db*."""
-    create_schema(db)
+    writer = IndexWriter(db)
     db.execute("BEGIN")
-    write_library(db, library, settings)
+    for fragment in library.fragments:
+        writer.add(fragment, prepare(fragment))
+    finish_index(db, writer, library, synonyms, settings)
+
+
+def finish_index(
+    db: sqlite3.Connection,
+    writer: IndexWriter,
+    library: Library,
+    synonyms: Sequence[Synonym],
+    settings: Mapping[str, str],
+) -> None:
+    """Write what *writer* has left of *library*, the synonyms, and the quick lookups."""
+    writer.close(library, settings)
     write_synonyms(db, synonyms)
     write_answers(db)
     db.execute("COMMIT")

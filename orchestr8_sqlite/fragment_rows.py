@@ -2,146 +2,125 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-
-import sqlite_utils
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from orchestr8_sqlite.content import Fragment
+from orchestr8_sqlite.evidence import Held, fragment_texts, hold
 from orchestr8_sqlite.keywords import index_text
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.vocabulary import scenario_ids
 
+INSERT_FRAGMENT = """
+INSERT INTO fragment (id, uri, category, name, path, title, description, version, size, token_estimate, author_tokens,
+                      metadata, source_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+INSERT_BODY = "INSERT INTO fragment_body (fragment_id, body) VALUES (?, ?)"
+INSERT_TAG = "INSERT INTO tag (fragment_id, tag, ordinal) VALUES (?, ?, ?)"
+INSERT_CAPABILITY = "INSERT INTO capability (fragment_id, ordinal, text) VALUES (?, ?, ?)"
+INSERT_SCENARIO = "INSERT INTO scenario (id, scenario_id, fragment_id, ordinal, text) VALUES (?, ?, ?, ?, ?)"
+SAME_DIGITS = """
+SELECT s.id, f.path, s.text
+  FROM json_each(:heads) head
+ CROSS JOIN scenario s ON s.scenario_id >= head.value AND s.scenario_id < head.value || 'g'
+  JOIN fragment f ON f.id = s.fragment_id
+"""
+INSERT_SKILL = "INSERT INTO skill (fragment_id, path, frontmatter) VALUES (?, ?, ?)"
+INSERT_SKILL_FILE = """
+INSERT INTO skill_file (fragment_id, path, size, sha256, content, source_id) VALUES (?, ?, ?, ?, ?, ?)
+"""
+INSERT_REFERENCE = """
+INSERT INTO reference (fragment_id, ordinal, target, target_id, kind, line) VALUES (?, ?, ?, ?, ?, ?)
+"""
 INSERT_TEXT = """
 INSERT INTO fragment_text (rowid, name, title, tags, capabilities, scenarios, description, body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 
+Sources = Mapping[tuple[str, str], int]
+"""Root and path of a file → its row."""
+
 Numbered = Sequence[tuple[int, Fragment]]
 """(number, fragment); the number is the fragment's row."""
 
-ScenarioIds = Mapping[tuple[str, str], str]
-"""(fragment id, text) of a scenario → its id."""
+
+class Prepared(NamedTuple):
+    """What of a fragment's rows takes long to make: its evidence, and the columns of `fragment_text`."""
+
+    held: Held
+    texts: tuple[str, ...]
 
 
-def write_fragments(
-    db: sqlite_utils.Database,
-    numbered: Numbered,
-    numbers: Mapping[str, int],
-    sources: Mapping[tuple[str, str], int],
-    scenarios: ScenarioIds,
-) -> list[tuple[int, int, str]]:
-    """Write the rows that belong to the fragments *numbered* each by itself, behind those of other fragments.
-
-    These are all but keywords, evidence and quick lookups.
-
-    Args:
-        numbers: The number of every fragment of the library by its id.
-        sources: Root and path of every file of the library, and its row.
-        scenarios: The ids of all scenarios of the library.
-
-    Returns:
-        (scenario row, fragment number, text) of each scenario.
-    """
-    _write_fragments(db, numbered, sources)
-    _write_skills(db, numbered, sources)
-    _write_references(db, numbered, numbers)
-    _write_full_text(db.conn, numbered)
-    taken = db.execute("SELECT coalesce(max(id), 0) FROM scenario").fetchone()[0]
-    return _write_scenarios(db, numbered, scenarios, taken)
+def prepare(fragment: Fragment) -> Prepared:
+    """Return what of the fragment's rows takes long to make and hangs on nothing else."""
+    return Prepared(hold(fragment_texts(fragment)), indexed_texts(fragment))
 
 
-def _write_fragments(db: sqlite_utils.Database, numbered: Numbered, sources: Mapping[tuple[str, str], int]) -> None:
-    db.table("fragment").insert_all(
-        {
-            "id": number,
-            "uri": fragment_uri(f.id),
-            "category": f.category,
-            "name": f.name,
-            "path": f.id,
-            "title": f.title,
-            "description": f.description,
-            "version": f.version,
-            "size": len(f.body.encode()),
-            "token_estimate": f.token_estimate,
-            "author_tokens": f.author_tokens,
-            "metadata": json_text(f.metadata),
-            "source_id": sources[f.source.root, f.source.path],
-        }
-        for number, f in numbered
-    )
-    db.table("fragment_body").insert_all({"fragment_id": n, "body": f.body} for n, f in numbered)
-    db.table("tag").insert_all(
-        {"fragment_id": n, "tag": tag, "ordinal": i} for n, f in numbered for i, tag in enumerate(f.tags)
-    )
-    db.table("capability").insert_all(
-        {"fragment_id": n, "ordinal": i, "text": text} for n, f in numbered for i, text in enumerate(f.capabilities)
-    )
+def write_own_rows(db: sqlite3.Connection, fragments: Numbered, sources: Sources) -> None:
+    """Write the fragments with their texts and lists; scenarios, skills and references apart."""
+    db.executemany(INSERT_FRAGMENT, (_fragment_row(n, f, sources) for n, f in fragments))
+    db.executemany(INSERT_BODY, ((n, f.body) for n, f in fragments))
+    db.executemany(INSERT_TAG, ((n, tag, i) for n, f in fragments for i, tag in enumerate(f.tags)))
+    db.executemany(INSERT_CAPABILITY, ((n, i, text) for n, f in fragments for i, text in enumerate(f.capabilities)))
 
 
-def _write_skills(db: sqlite_utils.Database, numbered: Numbered, sources: Mapping[tuple[str, str], int]) -> None:
-    db.table("skill").insert_all(
-        {
-            "fragment_id": number,
-            "path": fragment.skill.path,
-            "frontmatter": json.dumps(fragment.skill.frontmatter, ensure_ascii=False),
-        }
-        for number, fragment in numbered
-        if fragment.skill is not None
-    )
-    db.table("skill_file").insert_all(
-        {
-            "fragment_id": number,
-            "path": file.path,
-            "size": len(file.content),
-            "sha256": file.sha256,
-            "content": file.content,
-            "source_id": sources[file.source.root, file.source.path],
-        }
-        for number, fragment in numbered
-        for file in fragment.skill_files
-    )
+def _fragment_row(number: int, f: Fragment, sources: Sources) -> tuple[object, ...]:
+    described = (f.category, f.name, f.id, f.title, f.description, f.version, len(f.body.encode()))
+    source = sources[f.source.root, f.source.path]
+    return (number, fragment_uri(f.id), *described, f.token_estimate, f.author_tokens, json_text(f.metadata), source)
 
 
-def fragment_scenarios(fragments: Sequence[Fragment]) -> ScenarioIds:
-    """Return the id of each scenario of a library by (fragment id, text).
+def write_scenarios(db: sqlite3.Connection, fragments: Numbered, taken: int) -> list[tuple[int, int, str]]:
+    """Write the scenarios behind row *taken* and return (scenario row, fragment number, text) of each.
 
     Raises:
-        BuildError: Two could not be told apart by their hash.
+        BuildError: Two scenarios could not be told apart by their hash.
     """
-    owned = [(fragment.id, text) for fragment in fragments for text in fragment.use_when]
-    return dict(zip(owned, scenario_ids(owned), strict=True))
-
-
-def _write_scenarios(
-    db: sqlite_utils.Database, numbered: Numbered, ids: ScenarioIds, taken: int = 0
-) -> list[tuple[int, int, str]]:
-    """Write the scenarios behind row *taken* and return (scenario row, fragment number, text) of each."""
-    owned = [(number, f.id, i, text) for number, f in numbered for i, text in enumerate(f.use_when)]
+    owned = [(number, f.id, i, text) for number, f in fragments for i, text in enumerate(f.use_when)]
+    alike = same_digits(db, fragments)
+    ids = scenario_ids([*((id_, text) for _, id_, _, text in owned), *((id_, text) for _, id_, text in alike)])
+    longer = zip(ids[len(owned) :], alike, strict=True)
+    db.executemany("UPDATE scenario SET scenario_id = ? WHERE id = ?", ((id_, row) for id_, (row, _, _) in longer))
     rows = list(enumerate(owned, start=taken + 1))
-    db.table("scenario").insert_all(
-        {"id": row, "scenario_id": ids[id_, text], "fragment_id": number, "ordinal": ordinal, "text": text}
-        for row, (number, id_, ordinal, text) in rows
+    db.executemany(
+        INSERT_SCENARIO,
+        ((row, id_, number, i, text) for (row, (number, _, i, text)), id_ in zip(rows, ids, strict=False)),
     )
     return [(row, number, text) for row, (number, _, _, text) in rows]
 
 
-def _write_references(db: sqlite_utils.Database, numbered: Numbered, numbers: Mapping[str, int]) -> None:
-    db.table("reference").insert_all(
-        {
-            "fragment_id": number,
-            "ordinal": ordinal,
-            "target": reference.target,
-            "target_id": numbers.get(reference.target),
-            "kind": reference.kind,
-            "line": reference.line,
-        }
-        for number, fragment in numbered
-        for ordinal, reference in enumerate(fragment.references)
+def same_digits(db: sqlite3.Connection, fragments: Numbered) -> list[tuple[int, str, str]]:
+    """Return (row, fragment id, text) of the scenarios whose ids begin like those that *fragments* would get."""
+    heads = [scenario_ids([(f.id, text)])[0] for _, f in fragments for text in f.use_when]
+    return db.execute(SAME_DIGITS, {"heads": json.dumps(heads)}).fetchall()
+
+
+def write_skills(db: sqlite3.Connection, fragments: Numbered, sources: Sources) -> None:
+    """Write which fragments are Agent Skills, and the files bundled with them."""
+    skills = ((number, fragment.skill) for number, fragment in fragments if fragment.skill is not None)
+    db.executemany(
+        INSERT_SKILL, ((n, skill.path, json.dumps(skill.frontmatter, ensure_ascii=False)) for n, skill in skills)
+    )
+    files = ((number, file) for number, fragment in fragments for file in fragment.skill_files)
+    db.executemany(
+        INSERT_SKILL_FILE,
+        (
+            (n, file.path, len(file.content), file.sha256, file.content, sources[file.source.root, file.source.path])
+            for n, file in files
+        ),
     )
 
 
-def _write_full_text(connection: sqlite3.Connection, numbered: Numbered) -> None:
-    connection.executemany(INSERT_TEXT, ((number, *indexed_texts(fragment)) for number, fragment in numbered))
+def write_references(db: sqlite3.Connection, fragments: Numbered, numbers: Mapping[str, int]) -> None:
+    """Write what the fragments point to; *numbers* has those of the whole library by their ids."""
+    pointing = ((n, i, reference) for n, fragment in fragments for i, reference in enumerate(fragment.references))
+    db.executemany(INSERT_REFERENCE, ((n, i, r.target, numbers.get(r.target), r.kind, r.line) for n, i, r in pointing))
+
+
+def write_full_text(db: sqlite3.Connection, texts: Iterable[tuple[int, tuple[str, ...]]]) -> None:
+    """Write the (number, columns of `fragment_text`) of fragments."""
+    db.executemany(INSERT_TEXT, ((number, *columns) for number, columns in texts))
 
 
 def indexed_texts(fragment: Fragment) -> tuple[str, ...]:

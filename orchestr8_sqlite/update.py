@@ -17,13 +17,21 @@ from orchestr8_sqlite.builder import FAST_WRITES, FEWEST_MEASURED, fill_index, l
 from orchestr8_sqlite.content import Fragment, Library
 from orchestr8_sqlite.evidence import LengthSums, fragment_texts, hold
 from orchestr8_sqlite.evidence_rows import replace_evidence, write_synonyms
-from orchestr8_sqlite.fragment_rows import Numbered, ScenarioIds, fragment_scenarios, indexed_texts, write_fragments
+from orchestr8_sqlite.fragment_rows import (
+    Numbered,
+    indexed_texts,
+    same_digits,
+    write_full_text,
+    write_own_rows,
+    write_references,
+    write_scenarios,
+    write_skills,
+)
 from orchestr8_sqlite.integrity import check_counts, check_links
 from orchestr8_sqlite.vocabulary import (
     SCENARIO_DIGITS,
     add_keywords,
     remove_keywords,
-    scenario_ids,
     settle_keywords,
 )
 from orchestr8_sqlite.wordlists import Synonym
@@ -44,6 +52,7 @@ MOST_DRIFT = 0.1
 PLAIN = len("scenario-") + SCENARIO_DIGITS
 """Characters of a scenario id; where some are longer, others may have to become so."""
 
+LONG_IDS = "SELECT 1 FROM scenario WHERE length(scenario_id) > :plain LIMIT 1"
 GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
 SOURCES = "SELECT id, root, path, outcome, mtime_ns, size, sha256 FROM source"
 DELETE_TEXT = """
@@ -97,7 +106,7 @@ class LibraryIndex:
         self._synonyms = synonyms
         self._numbers = {f.id: number for number, f in enumerate(library.fragments, start=1)}
         self._lengths = LengthSums.read(self.db)
-        self._scenarios = fragment_scenarios(library.fragments)
+        self._has_long_ids = bool(self.db.execute(LONG_IDS, {"plain": PLAIN}).fetchone())
         self._drift: set[str] = set()
         self.is_settled = True
         self._set_least_coverage(least_coverage.get(self.generation))
@@ -157,11 +166,10 @@ class LibraryIndex:
         numbers = assign_numbers(self._numbers, list(new))
         if (len(old) >= FEWEST_MEASURED) != (len(new) >= FEWEST_MEASURED):
             return False
-        scenarios = _scenario_ids(self._scenarios, library.fragments)
-        if scenarios is None:
-            return False
         leaving = [(self._numbers[id_], fragment) for id_, fragment in old.items() if id_ in gone]
         coming = [(numbers[id_], fragment) for id_, fragment in new.items() if id_ in come]
+        if self._has_long_ids or same_digits(self.db, [(n, f) for n, f in coming if f.id not in changed]):
+            return False
         held, holding = ([(n, hold(fragment_texts(f))) for n, f in changed] for changed in (leaving, coming))
         typical = self._lengths.typical
         for change, fragments in ((-1, held), (1, holding)):
@@ -169,7 +177,7 @@ class LibraryIndex:
                 self._lengths.add(number, one, change)
         if self._lengths.typical != typical:
             return False
-        self._numbers, self._scenarios = numbers, scenarios
+        self._numbers = numbers
         self.db.execute("BEGIN")
         sources = self._write_sources(library)
         if leaving or coming:
@@ -191,7 +199,12 @@ class LibraryIndex:
         self.db.executemany(DELETE_TEXT, ((number, *indexed_texts(fragment)) for number, fragment in gone))
         for statement in DELETE_ROWS:
             self.db.executemany(statement, ((number,) for number, _ in gone))
-        written = write_fragments(self._utils, come, self._numbers, sources, self._scenarios)
+        taken = self.db.execute("SELECT coalesce(max(id), 0) FROM scenario").fetchone()[0]
+        write_own_rows(self.db, come, sources)
+        written = write_scenarios(self.db, come, taken)
+        write_skills(self.db, come, sources)
+        write_references(self.db, come, self._numbers)
+        write_full_text(self.db, ((number, indexed_texts(fragment)) for number, fragment in come))
         for number, fragment in come:
             own = [(row, text) for row, owner, text in written if owner == number]
             touched |= add_keywords(self.db, number, fragment, own)
@@ -250,14 +263,6 @@ def assign_numbers(numbers: Mapping[str, int], ids: Sequence[str]) -> dict[str, 
     """Return a number for each of *ids*: the one in *numbers*, else the next."""
     following = itertools.count(max(numbers.values(), default=0) + 1)
     return {id_: numbers[id_] if id_ in numbers else next(following) for id_ in ids}
-
-
-def _scenario_ids(known: ScenarioIds, fragments: Sequence[Fragment]) -> ScenarioIds | None:
-    """Return the ids of all scenarios, of those in *known* from there; None where one needs more digits than others."""
-    owned = [(fragment.id, text) for fragment in fragments for text in fragment.use_when]
-    ids = {one: known.get(one) or scenario_ids([one])[0] for one in owned}
-    distinct = set(ids.values())
-    return ids if len(distinct) == len(owned) and max(map(len, distinct), default=0) <= PLAIN else None
 
 
 def _differ(old: Fragment, new: Fragment) -> bool:

@@ -1,21 +1,33 @@
 """A library → the rows of a new database, those of its fragments by `fragment_rows`."""
 
 import hashlib
+import itertools
 import sqlite3
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources import files
 
 import sqlite_utils
 
 from orchestr8_sqlite import __version__
-from orchestr8_sqlite.content import Library, SourceFile
-from orchestr8_sqlite.evidence import fragment_texts, hold
+from orchestr8_sqlite.content import Fragment, Library, SourceFile
 from orchestr8_sqlite.evidence_rows import EvidenceWriter, write_bytes
-from orchestr8_sqlite.fragment_rows import fragment_scenarios, json_text, write_fragments
+from orchestr8_sqlite.fragment_rows import (
+    Prepared,
+    json_text,
+    write_full_text,
+    write_own_rows,
+    write_references,
+    write_scenarios,
+    write_skills,
+)
 from orchestr8_sqlite.model import LookupResult, Ranker
 from orchestr8_sqlite.vocabulary import write_vocabulary
 
 SCHEMA_VERSION = "3.0.0"
+BATCH = 256
+"""Fragments that are written together."""
+
 INSERT_QUICK = """
 INSERT INTO quick_lookup
 VALUES (?, ?, ?, ?, ?, (SELECT id FROM scenario WHERE fragment_id = ? AND text = ?), ?, ?)
@@ -27,31 +39,63 @@ def create_schema(connection: sqlite3.Connection) -> None:
     connection.executescript(files("orchestr8_sqlite").joinpath("schema.sql").read_text(encoding="utf-8"))
 
 
-def write_library(connection: sqlite3.Connection, library: Library, settings: Mapping[str, str]) -> None:
-    """Write all rows of *library* but the quick lookups, which need the finished index.
+class IndexWriter:
+    """Writes an index into a new database: each fragment as it comes, then what only the whole library tells.
 
-    Args:
-        settings: Build settings for the `meta` table.
-
-    Raises:
-        BuildError: Two scenarios could not be told apart by their hash.
+    Fragments are numbered as they come.
     """
-    db = sqlite_utils.Database(connection, execute_plugins=False)
-    numbered = list(enumerate(library.fragments, start=1))
-    numbers = {fragment.id: number for number, fragment in numbered}
-    sources = _write_sources(db, library)
-    scenarios = write_fragments(db, numbered, numbers, sources, fragment_scenarios(library.fragments))
-    connection.execute("INSERT INTO fragment_text (fragment_text) VALUES ('optimize')")
-    write_vocabulary(connection, numbered, scenarios)
-    write_prompts(db, library, sources)
-    write_queries(db, library, numbers)
-    write_bytes(connection)
-    evidence = EvidenceWriter(connection)
-    for number, fragment in numbered:
-        evidence.add(number, hold(fragment_texts(fragment)))
-    evidence.close()
-    write_diagnostics(db, library)
-    write_meta(db, library, settings)
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        create_schema(db)
+        self._db = db
+        self._numbers: dict[str, int] = {}
+        self._sources: dict[tuple[str, str], int] = {}
+        self._waiting: list[tuple[int, Fragment, Prepared]] = []
+        self._scenarios: list[tuple[int, int, str]] = []
+        self._evidence = EvidenceWriter(db)
+
+    def add(self, fragment: Fragment, prepared: Prepared) -> Fragment:
+        """Take a fragment with what was prepared of it, and return it without its body."""
+        number = len(self._numbers) + 1
+        self._numbers[fragment.id] = number
+        self._sources[fragment.source.root, fragment.source.path] = number
+        self._waiting.append((number, fragment, prepared))
+        if len(self._waiting) >= BATCH:
+            self._write_waiting()
+        return replace(fragment, body="")
+
+    def close(self, library: Library, settings: Mapping[str, str]) -> None:
+        """Write what is left of *library*, whose fragments are all taken: all rows but the quick lookups.
+
+        Args:
+            settings: Build settings for the `meta` table.
+
+        Raises:
+            BuildError: Two scenarios could not be told apart by their hash.
+        """
+        self._write_waiting()
+        self._evidence.close()
+        db = sqlite_utils.Database(self._db, execute_plugins=False)
+        numbered = sorted((self._numbers[fragment.id], fragment) for fragment in library.fragments)
+        sources = write_sources(self._db, library, self._sources)
+        write_skills(self._db, numbered, sources)
+        write_references(self._db, numbered, self._numbers)
+        self._db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('optimize')")
+        write_vocabulary(self._db, numbered, self._scenarios)
+        write_prompts(db, library, sources)
+        write_queries(db, library, self._numbers)
+        write_bytes(self._db)
+        write_diagnostics(db, library)
+        write_meta(db, library, settings)
+
+    def _write_waiting(self) -> None:
+        numbered = [(number, fragment) for number, fragment, _ in self._waiting]
+        write_own_rows(self._db, numbered, self._sources)
+        self._scenarios += write_scenarios(self._db, numbered, len(self._scenarios))
+        write_full_text(self._db, ((number, prepared.texts) for number, _, prepared in self._waiting))
+        for number, _, prepared in self._waiting:
+            self._evidence.add(number, prepared.held)
+        self._waiting.clear()
 
 
 def write_quick_lookups(connection: sqlite3.Connection, ranker: Ranker, answers: Mapping[str, LookupResult]) -> None:
@@ -83,21 +127,18 @@ def source_outcomes(library: Library) -> list[tuple[SourceFile, str]]:
     return [outcomes[place] for place in sorted(outcomes)]
 
 
-def _write_sources(db: sqlite_utils.Database, library: Library) -> dict[tuple[str, str], int]:
-    ordered = source_outcomes(library)
-    db.table("source").insert_all(
-        {
-            "id": number,
-            "root": source.root,
-            "path": source.path,
-            "outcome": outcome,
-            "mtime_ns": source.mtime_ns,
-            "size": source.size,
-            "sha256": source.sha256,
-        }
-        for number, (source, outcome) in enumerate(ordered, start=1)
+def write_sources(
+    db: sqlite3.Connection, library: Library, numbers: Mapping[tuple[str, str], int]
+) -> dict[tuple[str, str], int]:
+    """Write the files of a library and return their rows: those in *numbers*, the others behind them."""
+    following = itertools.count(max(numbers.values(), default=0) + 1)
+    outcomes = source_outcomes(library)
+    rows = {(s.root, s.path): numbers.get((s.root, s.path)) or next(following) for s, _ in outcomes}
+    db.executemany(
+        "INSERT INTO source (id, root, path, outcome, mtime_ns, size, sha256) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        sorted((rows[s.root, s.path], s.root, s.path, what, s.mtime_ns, s.size, s.sha256) for s, what in outcomes),
     )
-    return {(source.root, source.path): number for number, (source, _) in enumerate(ordered, start=1)}
+    return rows
 
 
 def write_prompts(db: sqlite_utils.Database, library: Library, sources: Mapping[tuple[str, str], int]) -> None:

@@ -15,7 +15,7 @@ from support import Invoke, MakeCatalog, MakeIndex, MakeLibrary, write_files
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.cli import main
 from orchestr8_sqlite.content import Fragment, Library
-from orchestr8_sqlite.evidence import write_synonyms
+from orchestr8_sqlite.evidence_rows import write_synonyms
 from orchestr8_sqlite.wordlists import Synonym
 from orchestr8_sqlite.writer import create_schema, write_library
 

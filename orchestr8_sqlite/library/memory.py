@@ -45,9 +45,10 @@ class Parsed:
 
 
 class Memory:
-    """The files of a library as they were read last. Belongs to one set of roots."""
+    """The files of a library as they were read last. Belongs to one set of roots; one that keeps nothing to any."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps: bool = True) -> None:
+        self._keeps = keeps
         self._stored: dict[Key, Stored] = {}
         self._parsed: dict[Key, tuple[Hashable, Parsed]] = {}
         self._before: dict[Key, str] = {}
@@ -73,15 +74,24 @@ class Memory:
         content = path.read_bytes()
         settled = now - max(status.st_mtime_ns, status.st_ctime_ns) > DOUBT_NS
         digest = hashlib.sha256(content).hexdigest()
-        self._stored[key] = Stored(content, digest, status.st_mtime_ns, signature, settled)
-        return self._stored[key]
+        stored = Stored(content, digest, status.st_mtime_ns, signature, settled)
+        if self._keeps:
+            self._stored[key] = stored
+        return stored
 
     def parsed(self, key: Key, basis: Hashable, parse: Callable[[], Parsed]) -> Parsed:
         """Return what *parse* returned last time for *key*, where that was on the same *basis*."""
         known = self._parsed.get(key)
         if known is None or known[0] != basis:
-            known = self._parsed[key] = (basis, parse())
+            known = (basis, parse())
+        if self._keeps:
+            self._parsed[key] = known
         return known[1]
+
+    def accept(self, key: Key, parsed: Parsed) -> None:
+        """Take *parsed* for the last good version of a file."""
+        if self._keeps:
+            self.good[key] = parsed
 
     def keep(self, keys: Collection[Key]) -> None:
         """Forget all files but *keys*."""

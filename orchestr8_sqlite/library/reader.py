@@ -5,19 +5,28 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from orchestr8_sqlite.content import Diagnostic, Fragment, Library, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.errors import LibraryError
-from orchestr8_sqlite.library.document import decode, parse_document
 from orchestr8_sqlite.library.memory import Memory, Parsed
 from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.parsing import (
+    Bundle,
+    Outcome,
+    Parsing,
+    Prepare,
+    Task,
+    nothing,
+    parse_all,
+    parse_here,
+    read_source,
+)
 from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
 from orchestr8_sqlite.library.queries import read_queries
-from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.references import resolve_references
 from orchestr8_sqlite.library.skills import settle_skill_paths
-from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind, find_files, skills_around
+from orchestr8_sqlite.library.walk import Found, Kind, find_files, skills_around
 from orchestr8_sqlite.settings import latest_file_time
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.wordlists import OWN as SYNONYMS
@@ -26,7 +35,9 @@ R = TypeVar("R", Fragment, Prompt)
 Progress = Callable[[int, int], None]
 """Called with (files done, files in all) while a library is read."""
 
-UNCLOSED = "unclosed-front-matter"
+Take = Callable[[Fragment, Any], Fragment]
+"""Called with each fragment of a library in the order of reading, and with what was prepared of it; returns what is to
+be kept of it."""
 
 
 @dataclass
@@ -36,6 +47,7 @@ class _Reading:
     memory: Memory
     category: str | None
     latest: int | None
+    take: Take
     fragments: dict[str, Fragment] = field(default_factory=dict)
     prompts: dict[str, Prompt] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -44,20 +56,14 @@ class _Reading:
     ignored: list[SourceFile] = field(default_factory=list)
 
 
-@dataclass
-class _Bundle:
-    """The files beside a SKILL.md: the skill's own, and those of the skills nested in its folder."""
-
-    own: list[SkillFile] = field(default_factory=list)
-    nested: list[SkillFile] = field(default_factory=list)
-
-
 def read_library(
     roots: Sequence[Path],
     *,
     category: str | None = None,
     progress: Progress | None = None,
     memory: Memory | None = None,
+    prepare: Prepare = nothing,
+    take: Take = lambda fragment, _: fragment,
 ) -> Library:
     """Return everything in *roots*; where two roots hold the same fragment the first one wins.
 
@@ -67,23 +73,31 @@ def read_library(
         progress: Called after each file.
         memory: Of the last reading of the same roots. What it knows is not read again, and where a file is
             refused the record it had before stays.
+        prepare: Called with each fragment in the process that has parsed it: one of several for a large library that
+            is read without *memory*. It must be a function of a module.
+        take: Called with each fragment and what was prepared of it.
 
     Raises:
         LibraryError: A root is missing, is no folder, or holds no Markdown at all.
     """
     labels = _labels(roots)
-    reading = _Reading(memory or Memory(), category, latest_file_time())
+    reading = _Reading(memory or Memory(keeps=False), category, latest_file_time(), take)
     found = [(root, label, _find(root, label, reading)) for root, label in zip(roots, labels, strict=True)]
     total = sum(len(files) for _, _, files in found)
     done = 0
-    for root, label, files in found:
-        bundled = _bundled_files(root, label, files, reading)
-        for file in files:
-            if file.kind is not Kind.SKILL_FILE:
-                _read_file(root, label, file, bundled.get(file.skill or "", _Bundle()), reading)
-            done += 1
-            if progress:
-                progress(done, total)
+    tasks = [
+        Task(root, label, file, bundled.get(file.skill or "", Bundle()))
+        for root, label, files in found
+        for bundled in [_bundled_files(root, label, files, reading)]
+        for file in files
+        if file.kind is not Kind.SKILL_FILE
+    ]
+    parsing = Parsing(category, reading.latest, prepare)
+    outcomes = parse_here(tasks, parsing, memory) if memory else parse_all(tasks, parsing)
+    for done, (task, outcome) in enumerate(zip(tasks, outcomes, strict=True), start=total - len(tasks) + 1):
+        _place(task, outcome, reading)
+        if progress:
+            progress(done, total)
     known = {(label, file.path) for _, label, files in found for file in files}
     reading.memory.keep(known | _remember_lists(roots, labels, reading.memory))
     settled, apart = settle_skill_paths(reading.fragments.values(), labels)
@@ -94,7 +108,7 @@ def read_library(
         fragments=fragments,
         prompts=tuple(sorted(reading.prompts.values(), key=lambda prompt: prompt.name)),
         diagnostics=tuple(
-            sorted([*reading.diagnostics, *dangling, *unclear, *apart, *_shared_ids(reading)], key=_place)
+            sorted([*reading.diagnostics, *dangling, *unclear, *apart, *_shared_ids(reading)], key=_by_place)
         ),
         rejected=tuple(reading.rejected),
         ignored=tuple(reading.ignored),
@@ -135,66 +149,40 @@ def _labels(roots: Sequence[Path]) -> list[str]:
     return labels
 
 
-def _read_file(root: Path, label: str, file: Found, bundled: _Bundle, reading: _Reading) -> None:
-    notes = Notes(label, file.path)
-    source, content = _read_source(root, label, file.path, notes, reading)
-    if file.kind is Kind.OUTSIDE:
+def _place(task: Task, outcome: Outcome, reading: _Reading) -> None:
+    """Add what became of a file to *reading*."""
+    notes = Notes(task.label, task.file.path)
+    if outcome.problem is not None:
+        _note_unreadable(outcome.problem, notes)
+    if task.file.kind is Kind.OUTSIDE:
         notes.inform(
             "outside-layout",
             "lies in no category, prompt or skill folder; not indexed",
             "move it into a category folder, or give its folder as a root of its own",
         )
-        reading.ignored.append(source)
-    elif not _take(file, source, content, bundled, notes, reading):
-        reading.rejected.append(source)
+        reading.ignored.append(outcome.source)
+    elif not _take(outcome, notes, reading):
+        reading.rejected.append(outcome.source)
     reading.diagnostics += notes.diagnostics
 
 
-def _take(
-    file: Found,
-    source: SourceFile,
-    content: bytes | None,
-    bundled: _Bundle,
-    notes: Notes,
-    reading: _Reading,
-) -> bool:
-    """Add the record in *content* to *reading*, else the last good one; False (and an error noted) without any."""
-    key = source.root, source.path
-    good = reading.memory.good.get(key)
-    if content is not None:
-        basis = file, source, tuple(one.source for one in (*bundled.own, *bundled.nested))
-        parsed = reading.memory.parsed(key, basis, lambda: _parse(file, source, content, bundled, reading.category))
+def _take(outcome: Outcome, notes: Notes, reading: _Reading) -> bool:
+    """Add the record of a file to *reading*, else the last good one; False (and an error noted) without any."""
+    key = notes.root, notes.path
+    good, parsed = reading.memory.good.get(key), outcome.parsed
+    if parsed is not None:
         notes.diagnostics += parsed.diagnostics
         unfinished = good is not None and good.finished and not parsed.finished
-        if not unfinished and _add(parsed, notes, reading):
-            reading.memory.good[key] = parsed
+        if not unfinished and _add(parsed, outcome.prepared, notes, reading):
+            reading.memory.accept(key, parsed)
             return True
-    if good is None or not _add(good, Notes(*key), reading):
+    if good is None or not _add(good, None, Notes(*key), reading):
         return False
     notes.warn("kept", "the version before this one stays in the index", "correct the file and save it again")
     return True
 
 
-def _parse(file: Found, source: SourceFile, content: bytes, bundled: _Bundle, category: str | None) -> Parsed:
-    """Return what *content* holds; an empty file, or one whose front matter has no end, may be half written."""
-    notes = Notes(source.root, source.path)
-    text = decode(content, notes)
-    document = None if text is None else parse_document(text, notes)
-    if document is None:
-        return Parsed(None, tuple(notes.diagnostics))
-    record: Fragment | Prompt | None
-    if file.kind is Kind.PROMPT:
-        record = read_prompt(file, document, source, notes)
-    else:
-        skill_files = []
-        if file.kind is Kind.SKILL:
-            skill_files = [SkillFile(SKILL_FILE, content, source.sha256, source), *bundled.own]
-        record = read_fragment(file, document, source, skill_files, bundled.nested, notes, fallback_category=category)
-    finished = bool(content.strip()) and all(note.code != UNCLOSED for note in notes.diagnostics)
-    return Parsed(record, tuple(notes.diagnostics), document.line_of("id"), finished)
-
-
-def _add(parsed: Parsed, notes: Notes, reading: _Reading) -> bool:
+def _add(parsed: Parsed, prepared: object, notes: Notes, reading: _Reading) -> bool:
     """Add the record of a file to *reading*; False (and an error noted) where it has none or its name is taken."""
     record = parsed.record
     if isinstance(record, Prompt):
@@ -203,6 +191,7 @@ def _add(parsed: Parsed, notes: Notes, reading: _Reading) -> bool:
         return False
     if isinstance(written := record.metadata.get("id"), str):
         reading.written_ids[written].append((record, parsed.id_line))
+    reading.fragments[record.id] = reading.take(record, prepared)
     return True
 
 
@@ -218,36 +207,31 @@ def _place_record(records: dict[str, R], name: str, record: R, notes: Notes) -> 
     return False
 
 
-def _read_source(root: Path, label: str, path: str, notes: Notes, reading: _Reading) -> tuple[SourceFile, bytes | None]:
-    try:
-        stored = reading.memory.stored(root / path, (label, path))
-    except OSError as problem:
-        notes.error("unreadable", f"cannot be read: {problem.strerror}", "make it readable or remove it")
-        return SourceFile(label, path, 0, 0, ""), None
-    mtime_ns = stored.mtime_ns if reading.latest is None else min(stored.mtime_ns, reading.latest)
-    return SourceFile(label, path, mtime_ns, len(stored.content), stored.sha256), stored.content
-
-
-def _bundled_files(root: Path, label: str, files: Iterable[Found], reading: _Reading) -> dict[str, _Bundle]:
+def _bundled_files(root: Path, label: str, files: Iterable[Found], reading: _Reading) -> dict[str, Bundle]:
     """Return the readable files beside each SKILL.md, by skill folder, sorted by path."""
-    bundles: dict[str, _Bundle] = defaultdict(_Bundle)
+    bundles: dict[str, Bundle] = defaultdict(Bundle)
     skills = {file.skill for file in files if file.skill is not None}
     for file in files:
         if file.skill is None or (file.kind is Kind.SKILL and not skills_around(file.skill, skills)):
             continue
-        notes = Notes(label, file.path)
-        source, content = _read_source(root, label, file.path, notes, reading)
-        if content is not None:
-            for folder in skills_around(file.skill, skills):
-                bundles[folder].nested.append(_skill_file(folder, content, source))
-        if file.kind is Kind.SKILL:
-            continue  # read, and said where it cannot be, as a skill of its own
-        reading.diagnostics += notes.diagnostics
-        if content is None:
-            reading.rejected.append(source)
+        try:
+            source, content = read_source(root, label, file.path, reading.memory, reading.latest)
+        except OSError as problem:
+            if file.kind is not Kind.SKILL:  # that is said of it as a skill of its own
+                notes = Notes(label, file.path)
+                _note_unreadable(problem.strerror, notes)
+                reading.diagnostics += notes.diagnostics
+                reading.rejected.append(SourceFile(label, file.path, 0, 0, ""))
             continue
-        bundles[file.skill].own.append(_skill_file(file.skill, content, source))
+        for folder in skills_around(file.skill, skills):
+            bundles[folder].nested.append(_skill_file(folder, content, source))
+        if file.kind is not Kind.SKILL:
+            bundles[file.skill].own.append(_skill_file(file.skill, content, source))
     return bundles
+
+
+def _note_unreadable(problem: str | None, notes: Notes) -> None:
+    notes.error("unreadable", f"cannot be read: {problem}", "make it readable or remove it")
 
 
 def _skill_file(folder: str, content: bytes, source: SourceFile) -> SkillFile:
@@ -268,5 +252,5 @@ def _shared_ids(reading: _Reading) -> list[Diagnostic]:
     return diagnostics
 
 
-def _place(diagnostic: Diagnostic) -> tuple[str, str, int, str, str]:
+def _by_place(diagnostic: Diagnostic) -> tuple[str, str, int, str, str]:
     return diagnostic.root, diagnostic.path, diagnostic.line or 0, diagnostic.code, diagnostic.message
