@@ -109,7 +109,9 @@ class Snapshots:
 
 
 class Snapshot:
-    """One version of the index for all that a thread reads within the context, nested ones included."""
+    """One version of the index for all that a thread reads within the context, nested ones included; enter it once."""
+
+    __slots__ = ("_abandoned", "_catalog", "_nested", "_snapshots", "_threads")
 
     def __init__(self, snapshots: Snapshots, threads: threading.local) -> None:
         self._snapshots = snapshots
@@ -117,7 +119,6 @@ class Snapshot:
         self._catalog: Catalog | None = None
         self._nested = False
         self._abandoned = False
-        self.edition: Edition | None = None
 
     @property
     def catalog(self) -> Catalog:
@@ -125,8 +126,12 @@ class Snapshot:
         if self._catalog is None:
             self._catalog = self._snapshots.take()
             self._catalog.db.set_progress_handler(lambda: self._abandoned, STEPS_BETWEEN_CHECKS)
-            self.edition = edition_of(self._catalog)
         return self._catalog
+
+    @property
+    def edition(self) -> Edition | None:
+        """Return which version is read, or was, None where it was not looked at."""
+        return None if self._catalog is None else edition_of(self._catalog)
 
     def abandon(self) -> None:
         """Let the statement that is running for this snapshot fail soon, and every long one after it."""
@@ -147,7 +152,6 @@ class Snapshot:
         if self._catalog is not None:
             self._catalog.db.set_progress_handler(None, 0)
             self._snapshots.give_back(self._catalog)
-            self._catalog = None
 
 
 def edition_of(catalog: Catalog) -> Edition:

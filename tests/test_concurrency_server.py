@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from replacing import UPDATED, Index, told, waiting
+from servers import greet, receive, release, request, send, start
 from serving import HANDSHAKES, MODERN, PATIENCE, Wire, wired
 
 from orchestr8_sqlite import lookup
@@ -217,3 +218,23 @@ async def test_change_that_comes_in_the_midst_of_a_check_is_told_at_the_next(
         monkeypatch.setattr(Changes, "_look", look)
         await server.changes.check()
         assert f"{UPDATED} {RETRY}" in await told(server, wire)
+
+
+@pytest.mark.slow
+def test_servers_on_one_index_answer_side_by_side_and_each_notices_its_replacement(index: Index) -> None:
+    processes = [start(index.path) for _ in range(3)]
+    try:
+        for process in processes:
+            greet(process)
+        for variant, text in (("base", "Wait."), ("text", "Wait longer."), ("base", "Wait.")):
+            index.become(variant)
+            for process in processes:
+                send(process, request(1, "resources/read", uri=RETRY))
+            for process in processes:
+                answer = receive(process)
+                while "id" not in answer:  # it may tell of the lists that have changed
+                    answer = receive(process)
+                assert answer["result"]["contents"][0]["text"] == f"# Retry\n\n{text}"
+    finally:
+        for process in processes:
+            release(process)
