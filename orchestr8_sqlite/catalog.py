@@ -7,7 +7,7 @@ never changed. Whoever keeps a `Catalog` open asks `is_current` to notice a repl
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -108,8 +108,7 @@ class Catalog:
         """
         check_sqlite()
         try:
-            identity = file_identity(path)
-            db = _connect(path)
+            db, identity = _connect(path)
         except FileNotFoundError:
             raise CatalogError(f"There is no index at {path}; {BUILD}.") from None
         except (OSError, sqlite3.Error) as problem:
@@ -148,10 +147,7 @@ class Catalog:
 
     def is_current(self) -> bool:
         """Tell whether the file at the path is still the one that is open."""
-        try:
-            return file_identity(self.path) == self.identity
-        except OSError:
-            return False
+        return _is_at(self.path, self.identity)
 
     def forbid_all_but_reading(self) -> None:
         """Let this connection run SELECT statements only: no ATTACH, no writes, no extensions, no settings."""
@@ -170,9 +166,13 @@ class Catalog:
     ) -> None:
         self.close()
 
-    def reading(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def reading(self) -> Iterator[None]:
         """Turn what SQLite says of a damaged file, while the context lasts, into a `CatalogError`."""
-        return _translated(self.path)
+        try:
+            yield
+        except sqlite3.Error as problem:
+            raise CatalogError(f"The index {self.path} cannot be read ({problem}); {REBUILD}.") from None
 
     def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
         """Return the rows of a statement.
@@ -258,10 +258,15 @@ def check_sqlite() -> None:
         raise CatalogError(f"SQLite {sqlite3.sqlite_version} is too old: {needed} or newer with FTS5 is needed.")
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    """Open *path* immutable; a server closes it from another thread than the one that used it."""
+def _connect(path: Path) -> tuple[sqlite3.Connection, Identity]:
+    """Open *path* immutable, for any thread, and return with it which file that is, however often it is replaced."""
     uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    while True:
+        identity = file_identity(path)
+        db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        if _is_at(path, identity):
+            return db, identity
+        db.close()
 
 
 def _authorize_reading(action: int, name: str | None, *_: object) -> int:
@@ -272,18 +277,17 @@ def _authorize_reading(action: int, name: str | None, *_: object) -> int:
     return sqlite3.SQLITE_OK if action in reading or data_version else sqlite3.SQLITE_DENY
 
 
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as problem:
-        raise CatalogError(f"The index {path} cannot be read ({problem}); {REBUILD}.") from None
-
-
 def file_identity(path: Path) -> Identity:
     """Return what changes when another file is put in the place of the one at *path*."""
     status = path.stat()
     return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _is_at(path: Path, identity: Identity) -> bool:
+    try:
+        return file_identity(path) == identity
+    except OSError:
+        return False
 
 
 def _check_header(db: sqlite3.Connection, path: Path) -> None:

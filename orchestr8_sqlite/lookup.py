@@ -58,6 +58,8 @@ def find(
         try:
             return _find(catalog, request, holders or Holders(catalog.db), quick=quick)
         except sqlite3.DatabaseError as problem:
+            if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+                raise  # nobody waits for the answer any more
             logger.warning("the index is damaged, answering by tags, capabilities and scenarios alone: %s", problem)
             keywords = tuple(extract_keywords(request.query))
             return _result(catalog, request, keywords, Tier.FUZZY, match_fuzzy(catalog.db, request, keywords))

@@ -1,18 +1,17 @@
 """What both doors, MCP and CLI, offer: search, load, prompts, and reading of any URI.
 
-A `Service` may be used from several threads: each opens the index for itself, and a replaced
-index file is noticed at the next request.
+A `Service` may be used from several threads. Each request reads one version of the index from its beginning to its
+end; a replaced file is noticed at the next one.
 """
 
-import logging
-import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from itertools import chain
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from orchestr8_sqlite.bundles import documents_of, file_below, find_bundle, list_skills
-from orchestr8_sqlite.catalog import Catalog, FragmentRow, Identity, PromptRow
+from orchestr8_sqlite.catalog import Catalog, FragmentRow, PromptRow
 from orchestr8_sqlite.documents import Document, hand_out
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.listings import category_list, registry
@@ -24,11 +23,10 @@ from orchestr8_sqlite.prompts import fill_prompt
 from orchestr8_sqlite.render import render
 from orchestr8_sqlite.settings import Settings
 from orchestr8_sqlite.skills import is_skill_uri, read_skill_file
+from orchestr8_sqlite.snapshots import Snapshots, edition_of
 from orchestr8_sqlite.tokens import estimate_tokens
 from orchestr8_sqlite.uris import Listing, Match, Read, fragment_uri, parse_uri
 from orchestr8_sqlite.wording import SUGGESTIONS, counted, nearest, one_line
-
-logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 15 * 60
 """How long a finished answer is kept. Source: shared/DESIGN.md, section 6."""
@@ -36,6 +34,9 @@ ANSWER_SECONDS = 15 * 60
 MARKDOWN = "text/markdown"
 PAGE = 500
 MAX_URIS = 20
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,66 +65,40 @@ class Answer:
     data: bytes | None = None
 
 
+def _request(method: Callable[Concatenate["Service", P], R]) -> Callable[Concatenate["Service", P], R]:
+    """Return *method* as a request of its own, or as a part of the one that calls it."""
+
+    @wraps(method)
+    def answered(self: "Service", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.snapshots.snapshot():
+            return method(self, *args, **kwargs)
+
+    return answered
+
+
 class Service:
     """Answers requests from one index file. Close it when done."""
 
     def __init__(self, settings: Settings) -> None:
         self.path = settings.database
-        self._threads = threading.local()
-        self._catalogs: list[Catalog] = []
-        self._lock = threading.Lock()
-        self._current: Catalog | None = None
-        self._answers: Memory[Answer] = Memory(settings.cache_size, ANSWER_SECONDS)
         self.cache_size = settings.cache_size
+        self._answers: Memory[Answer] = Memory(settings.cache_size, ANSWER_SECONDS)
+        self.snapshots = Snapshots(settings.database, self._answers.forget)
 
     @property
     def catalog(self) -> Catalog:
-        """Return this thread's open index, opened again where the file was replaced.
+        """Return the index in the version that the request under way reads.
 
         Raises:
             CatalogError: There is no usable index at the path.
         """
-        catalog: Catalog | None = getattr(self._threads, "catalog", None)
-        if catalog is None or not catalog.is_current():
-            catalog = self._reopened(catalog)
-        self._follow(catalog)
-        return catalog
-
-    def _reopened(self, old: Catalog | None) -> Catalog:
-        """Return the index opened for this thread in place of *old*."""
-        fresh = Catalog.open(self.path)
-        if old is not None:
-            old.close()
-        self._threads.catalog = fresh
-        with self._lock:
-            self._catalogs = [kept for kept in self._catalogs if kept is not old] + [fresh]
-        return fresh
-
-    def _follow(self, catalog: Catalog) -> None:
-        """Take *catalog* for the index that is served now; a slower thread may just have taken an older one for it."""
-        with self._lock:
-            before, self._current = self._current, catalog
-        if before is not None and before.generation != catalog.generation:
-            logger.info("index replaced", extra={"generation": catalog.generation})
-            self._answers.forget()
-
-    @property
-    def generation(self) -> str:
-        """Return the generation of the index that was last read, empty before the first time."""
-        with self._lock:
-            return self._current.generation if self._current else ""
+        return self.snapshots.catalog
 
     def close(self) -> None:
-        """Close the index in all threads; none may be using it."""
-        for catalog in self._catalogs:
-            catalog.close()
+        """Close the index; no request may be under way."""
+        self.snapshots.close()
 
-    def unchanged_identity(self) -> Identity | None:
-        """Return the identity of the index where its file is still the one last read, else None; opens nothing."""
-        with self._lock:
-            current = self._current
-        return current.identity if current is not None and current.is_current() else None
-
+    @_request
     def search(self, request: MatchRequest) -> Answer:
         """Return the answer to *request* in its mode, from memory where the same was asked before."""
 
@@ -135,6 +110,7 @@ class Service:
 
         return self._kept(request, answer)
 
+    @_request
     def read(self, uri: str) -> Answer:
         """Return what *uri* asks for: a fragment, a search, a list, or a file of a skill.
 
@@ -161,6 +137,7 @@ class Service:
                 text = catalog.body((fragment or find_fragment(catalog, path)).id)
         return Answer(text, estimate_tokens(text))
 
+    @_request
     def load(self, uris: Sequence[str], *, max_tokens: int | None = None, related: bool = False) -> Answer:
         """Return the texts of several URIs, each under its URI where there is more than one.
 
@@ -184,6 +161,7 @@ class Service:
         handout = hand_out(documents, max_tokens)
         return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=tuple(links))
 
+    @_request
     def search_skills(self, request: MatchRequest) -> Answer:
         """Return the Agent Skills that answer *request*, by name and what they do."""
 
@@ -195,6 +173,7 @@ class Service:
 
         return self._kept(("skills", request), answer)
 
+    @_request
     def load_skill(self, name: str, files: Sequence[str] = (), *, max_tokens: int | None = None) -> Answer:
         """Return the instructions of the skill *name*, the list of its files, and the texts of those in *files*.
 
@@ -212,6 +191,7 @@ class Service:
         links = tuple(Link(uri, uri.rpartition("/")[2], served_type(uri, None)) for uri in binary)
         return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=links)
 
+    @_request
     def prompt(self, name: str, values: Mapping[str, str]) -> tuple[PromptRow, str]:
         """Return the prompt *name* and its text with *values* put in.
 
@@ -241,12 +221,9 @@ class Service:
         return catalog.neighbours(fragment.id) if fragment else []
 
     def _kept(self, key: Hashable, make: Callable[[Catalog], Answer]) -> Answer:
-        """Return the answer kept for *key* of this very file, made now where none is.
-
-        Files of one generation may differ in what is measured: in what an answer must cover.
-        """
+        """Return the answer kept for *key* of this very version of the index, made now where none is."""
         catalog = self.catalog
-        whole = catalog.identity, key
+        whole = edition_of(catalog), key
         kept = self._answers.recall(whole)
         return self._answers.remember(whole, make(catalog)) if kept is None else kept
 

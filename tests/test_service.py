@@ -298,8 +298,9 @@ def test_thread_that_opens_slowly_does_not_bring_back_the_index_before(
         return catalog
 
     service.read("orchestr8://registry")
+    make_index(tmp_path, {"skills/other.md": markdown("title: Other"), "agents/one.md": markdown("title: One")})
     monkeypatch.setattr(Catalog, "open", open_slowly)
-    slow = threading.Thread(target=lambda: service.catalog)
+    slow = threading.Thread(target=lambda: service.read("orchestr8://registry"))
     slow.start()
     assert opened.wait(10)
     monkeypatch.setattr(Catalog, "open", really_open)
@@ -307,9 +308,9 @@ def test_thread_that_opens_slowly_does_not_bring_back_the_index_before(
     service.read("orchestr8://registry")
     replaced.set()
     slow.join()
-    service.read("orchestr8://registry")
-    assert service.generation == service.catalog.generation
-    assert service.unchanged_identity() == service.catalog.identity
+    with Catalog.open(service.path) as catalog:
+        assert service.snapshots.generation == catalog.generation
+        assert service.snapshots.unchanged_edition() == (catalog.identity, catalog.generation)
 
 
 def test_answer_is_judged_anew_where_only_what_it_must_cover_was_measured_anew(service: Service, index: Path) -> None:

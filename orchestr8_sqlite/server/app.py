@@ -61,7 +61,7 @@ class LibraryServer(Server[dict[str, Any]]):
             fresh_ms: Milliseconds for which a client may take an answer for current.
             ready: Set once there is an index, where it may be missing at first.
         """
-        guard = Guard(executor, ready)
+        guard = Guard(executor, service.snapshots, ready)
         self.changes = Changes(service, guard)
         tools, resources, prompts = Tools(service, guard), Resources(service, guard), Prompts(service, guard)
         super().__init__(

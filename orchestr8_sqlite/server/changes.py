@@ -111,7 +111,7 @@ class Changes:
 
     async def notice(self) -> None:
         """Check where a request has met another generation of the index than clients know of."""
-        if self._lists is not None and self._service.generation != self._lists.generation:
+        if self._lists is not None and self._service.snapshots.generation != self._lists.generation:
             await self.check()
 
     async def check(self) -> None:
@@ -119,8 +119,7 @@ class Changes:
         async with self._checking:
             before, known = self._lists, dict(self._digests)
             try:
-                lists = await self._guard.in_thread(self._look)
-                digests = await self._guard.in_thread(lambda: self._digests_of(self._wanted()))
+                lists, digests = await self._guard.in_thread(lambda: (self._look(), self._digests_of(self._wanted())))
             except CatalogError as problem:
                 logger.warning("%s", problem)
                 self._lists = before or NOTHING

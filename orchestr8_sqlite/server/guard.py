@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from orchestr8_sqlite.errors import Orchestr8Error, RequestError, UnknownResource
 from orchestr8_sqlite.service import Answer
+from orchestr8_sqlite.snapshots import Edition, Snapshots
 from orchestr8_sqlite.wording import one_line
 
 logger = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ Context = Any
 """The SDK's `ServerRequestContext`; handlers need its `method`, `protocol_version`, `request_id` and `session`."""
 
 _details: ContextVar[dict[str, object]] = ContextVar("details")
+_editions: ContextVar[set[Edition]] = ContextVar("editions")
 
 
 def note(**details: object) -> None:
@@ -54,15 +56,30 @@ def noted() -> dict[str, object]:
     return {name: value for name, value in _details.get({}).items() if name not in ("method", "id")}
 
 
+@contextmanager
+def editions_read() -> Iterator[set[Edition]]:
+    """Yield a set of the versions of the index that work reads while the context lasts."""
+    editions: set[Edition] = set()
+    reset = _editions.set(editions)
+    try:
+        yield editions
+    finally:
+        _editions.reset(reset)
+
+
 class Guard:
     """Runs blocking work in *executor*; nothing that it raises reaches a client with a path or a traceback.
 
+    Each piece of work reads one version of the index. One whose client has cancelled its request ends early.
+
     Args:
+        snapshots: The index.
         ready: Set once there is an index, where it may be missing at first.
     """
 
-    def __init__(self, executor: Executor, ready: asyncio.Event | None = None) -> None:
+    def __init__(self, executor: Executor, snapshots: Snapshots, ready: asyncio.Event | None = None) -> None:
         self._executor = executor
+        self._snapshots = snapshots
         self._ready = ready
 
     @property
@@ -83,7 +100,20 @@ class Guard:
         """Return what *work* returns, from a thread and once there is an index; its errors are its own."""
         if self._ready is not None:
             await self._ready.wait()
-        return await asyncio.get_running_loop().run_in_executor(self._executor, copy_context().run, work)
+        snapshot = self._snapshots.snapshot()
+
+        def read() -> R:
+            with snapshot:
+                return work()
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, copy_context().run, read)
+        except asyncio.CancelledError:
+            snapshot.abandon()
+            raise
+        finally:
+            if snapshot.edition is not None:
+                _editions.get(set()).add(snapshot.edition)
 
 
 @contextmanager

@@ -11,11 +11,11 @@ from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult
 
-from orchestr8_sqlite.catalog import Identity
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.memory import Memory
-from orchestr8_sqlite.server.guard import Context, Guard, note, noted
+from orchestr8_sqlite.server.guard import Context, Guard, editions_read, note, noted
 from orchestr8_sqlite.service import ANSWER_SECONDS, Service
+from orchestr8_sqlite.snapshots import Edition, edition_of
 
 TEXT_SECONDS = 4 * 60 * 60
 PROMPT_SECONDS = 60 * 60
@@ -55,26 +55,27 @@ class Replies:
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Return the reply that is kept for the request, or the one made now."""
         memory = self._answers if _is_search(ctx) else self._memories.get(ctx.method)
-        identity = await self._identity() if memory is not None else None
-        if memory is None or identity is None:
+        edition = await self._edition() if memory is not None else None
+        if memory is None or edition is None:
             return await call_next(ctx)
         asked = {name: value for name, value in (ctx.params or {}).items() if name != "_meta"}
-        key = identity, ctx.protocol_version, ctx.method, _digest(asked)
+        key = edition, ctx.protocol_version, ctx.method, _digest(asked)
         kept = memory.recall(key)
         if kept is not None:
             note(**{**kept.details, "tier": "cache"})
             return kept.result
-        result = await call_next(ctx)
+        with editions_read() as read:
+            result = await call_next(ctx)
         details = noted()
-        if isinstance(result, dict) and self._service.unchanged_identity() == identity and _is_worth(result, details):
+        if isinstance(result, dict) and read <= {edition} and _is_worth(result, details):
             memory.remember(key, Reply(result, details))
         return result
 
-    async def _identity(self) -> Identity | None:
-        """Return the identity of the index, which is opened for that where it is new; None where it cannot be."""
+    async def _edition(self) -> Edition | None:
+        """Return the version of the index that is in place, opened where it is new; None where it cannot be."""
         try:
-            return self._service.unchanged_identity() or await self._guard.in_thread(
-                lambda: self._service.catalog.identity
+            return self._service.snapshots.unchanged_edition() or await self._guard.in_thread(
+                lambda: edition_of(self._service.catalog)
             )
         except CatalogError:
             return None

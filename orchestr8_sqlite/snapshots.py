@@ -1,0 +1,164 @@
+"""Which version of the index file a request reads: one, from its first look at it to its end.
+
+A replaced file is noticed when the next request looks. Requests that are under way keep the version they have; its
+last connection is closed with the last of them.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from orchestr8_sqlite.catalog import Catalog, Identity
+
+logger = logging.getLogger(__name__)
+
+Edition = tuple[Identity, str]
+"""What tells a version of the index from any other, even from one whose file came to have the same identity."""
+
+MOST_IDLE = 4
+"""Connections that are kept for the next requests. Each may hold PAGE_CACHE of memory."""
+
+STEPS_BETWEEN_CHECKS = 200_000
+"""Steps of SQLite's machine, about 25 ms of work, after which a statement asks whether anybody waits for it still."""
+
+
+class Snapshots:
+    """The open connections to an index file. Close it when no request is under way.
+
+    Args:
+        path: The index file, which may be replaced at any time.
+        forget: Called when it was, by another content or a new measurement of what answers must cover.
+    """
+
+    def __init__(self, path: Path, forget: Callable[[], None]) -> None:
+        self._path = path
+        self._forget = forget
+        self._threads = threading.local()
+        self._lock = threading.Lock()
+        self._idle: list[Catalog] = []
+        self._current: Catalog | None = None
+
+    def snapshot(self) -> "Snapshot":
+        """Return what a thread enters to read one version only, until it leaves."""
+        return Snapshot(self, self._threads)
+
+    @property
+    def catalog(self) -> Catalog:
+        """Return the index in the version that this thread's snapshot reads.
+
+        Raises:
+            CatalogError: There is no usable index at the path.
+        """
+        snapshot: Snapshot | None = getattr(self._threads, "snapshot", None)
+        assert snapshot is not None, "the index is read within a snapshot"
+        return snapshot.catalog
+
+    @property
+    def generation(self) -> str:
+        """Return the generation of the newest version that was read, empty before the first time."""
+        current = self._current
+        return "" if current is None else current.generation
+
+    def unchanged_edition(self) -> Edition | None:
+        """Return the newest version that was read where it is still the one in place, else None; opens nothing."""
+        current = self._current
+        return edition_of(current) if current is not None and current.is_current() else None
+
+    def take(self) -> Catalog:
+        """Return a connection to the file as it stands, for the caller alone until it is given back.
+
+        Raises:
+            CatalogError: There is no usable index at the path.
+        """
+        with self._lock:
+            if self._idle and self._idle[-1].is_current():
+                return self._idle.pop()
+        fresh = Catalog.open(self._path)
+        self._notice(fresh)
+        return fresh
+
+    def _notice(self, fresh: Catalog) -> None:
+        """Take *fresh* for the newest version where it is; a slower thread may just have opened an older one."""
+        with self._lock:
+            before = self._current
+            if before is not None and (before.identity == fresh.identity or not fresh.is_current()):
+                return
+            outdated, self._idle, self._current = self._idle, [], fresh
+        _close(outdated)
+        if before is not None:
+            self._forget()
+            logger.info("index replaced", extra={"generation": fresh.generation})
+
+    def give_back(self, catalog: Catalog) -> None:
+        """Keep a connection for the next request, or close it where there are enough or its file was replaced."""
+        with self._lock:
+            newest = self._current is not None and self._current.identity == catalog.identity
+            if newest and len(self._idle) < MOST_IDLE:
+                self._idle.append(catalog)
+                return
+        catalog.close()
+
+    def close(self) -> None:
+        """Close what is idle now, and from now on what is given back."""
+        with self._lock:
+            idle, self._idle, self._current = self._idle, [], None
+        _close(idle)
+
+
+class Snapshot:
+    """One version of the index for all that a thread reads within the context, nested ones included; enter it once."""
+
+    __slots__ = ("_abandoned", "_catalog", "_nested", "_snapshots", "_threads")
+
+    def __init__(self, snapshots: Snapshots, threads: threading.local) -> None:
+        self._snapshots = snapshots
+        self._threads = threads
+        self._catalog: Catalog | None = None
+        self._nested = False
+        self._abandoned = False
+
+    @property
+    def catalog(self) -> Catalog:
+        """Return the version that is read, taken when it is asked for the first time."""
+        if self._catalog is None:
+            self._catalog = self._snapshots.take()
+            self._catalog.db.set_progress_handler(lambda: self._abandoned, STEPS_BETWEEN_CHECKS)
+        return self._catalog
+
+    @property
+    def edition(self) -> Edition | None:
+        """Return which version is read, or was, None where it was not looked at."""
+        return None if self._catalog is None else edition_of(self._catalog)
+
+    def abandon(self) -> None:
+        """Let the statement that is running for this snapshot fail soon, and every long one after it."""
+        self._abandoned = True
+
+    def __enter__(self) -> Self:
+        self._nested = getattr(self._threads, "snapshot", None) is not None
+        if not self._nested:
+            self._threads.snapshot = self
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._nested:
+            return
+        self._threads.snapshot = None
+        if self._catalog is not None:
+            self._catalog.db.set_progress_handler(None, 0)
+            self._snapshots.give_back(self._catalog)
+
+
+def edition_of(catalog: Catalog) -> Edition:
+    """Return which version of the index *catalog* reads."""
+    return catalog.identity, catalog.generation
+
+
+def _close(catalogs: list[Catalog]) -> None:
+    for catalog in catalogs:
+        catalog.close()
