@@ -136,6 +136,11 @@ class Catalog:
         return int(major), int(minor)
 
     @property
+    def size(self) -> int:
+        """Return how many fragments the index holds."""
+        return int(self.meta.get("fragments", 0))
+
+    @property
     def least_coverage(self) -> float:
         """Return the share of a request, 0 to 1, that an answer must cover to stand; measured by the build."""
         return float(self.meta.get("least_coverage", 0))

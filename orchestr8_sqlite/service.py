@@ -5,6 +5,7 @@ end; a replaced file is noticed at the next one.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
 from itertools import chain
@@ -13,7 +14,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from orchestr8_sqlite.bundles import documents_of, file_below, find_bundle, list_skills
 from orchestr8_sqlite.catalog import Catalog, FragmentRow, PromptRow
 from orchestr8_sqlite.documents import Document, hand_out
-from orchestr8_sqlite.errors import RequestError, UnknownResource
+from orchestr8_sqlite.errors import CatalogError, RequestError, UnknownResource
 from orchestr8_sqlite.listings import category_list, registry
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.mediatypes import as_text, served_type
@@ -24,6 +25,7 @@ from orchestr8_sqlite.render import render
 from orchestr8_sqlite.settings import Settings
 from orchestr8_sqlite.skills import is_skill_uri, read_skill_file
 from orchestr8_sqlite.snapshots import Snapshots, edition_of
+from orchestr8_sqlite.tiers.sums import load_arrays
 from orchestr8_sqlite.tokens import estimate_tokens
 from orchestr8_sqlite.uris import Listing, Match, Read, fragment_uri, parse_uri
 from orchestr8_sqlite.wording import SUGGESTIONS, counted, nearest, one_line
@@ -97,6 +99,11 @@ class Service:
     def close(self) -> None:
         """Close the index; no request may be under way."""
         self.snapshots.close()
+
+    def warm_up(self) -> None:
+        """Load what makes the requests to a large index fast, if there is an index; a server does once it serves."""
+        with suppress(CatalogError), self.snapshots.snapshot():
+            load_arrays(self.catalog.size)
 
     @_request
     def search(self, request: MatchRequest) -> Answer:

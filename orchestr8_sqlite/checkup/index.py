@@ -6,10 +6,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
+
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.catalog import MINIMUM_SQLITE, REBUILD, Catalog
 from orchestr8_sqlite.checkup.report import Check, ok, omitted, problem
 from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.tiers.sums import LARGE, load_arrays
 from orchestr8_sqlite.wording import counted
 
 THOROUGH_BYTES = 200 * 1024 * 1024
@@ -33,6 +36,8 @@ def check_installation() -> Iterator[Check]:
         yield problem("sqlite", f"{found} lacks FTS5", "use a Python whose SQLite was built with FTS5")
     else:
         yield ok("sqlite", f"{found} with FTS5")
+    if not yaml.__with_libyaml__:
+        yield omitted("yaml", "PyYAML reads without libyaml, ten times as slowly", "install a wheel of PyYAML")
 
 
 def _has_fts5() -> bool:
@@ -60,6 +65,7 @@ def check_index(path: Path) -> Iterator[Check]:
         yield ok("index", f"{path}: schema {catalog.meta.get('schema_version', '?')}, {_age(path)}, {_size(path)}")
         yield _check_integrity(catalog)
         yield _check_contents(catalog)
+        yield from _check_speed(catalog)
 
 
 def _check_integrity(catalog: Catalog) -> Check:
@@ -70,6 +76,18 @@ def _check_integrity(catalog: Catalog) -> Check:
     except sqlite3.DatabaseError as error:
         verdict = str(error)
     return ok("integrity", "ok") if verdict == "ok" else problem("integrity", verdict.replace("\n", " "), REBUILD)
+
+
+def _check_speed(catalog: Catalog) -> Iterator[Check]:
+    """Yield what would make a large index faster; nothing for a small one."""
+    if catalog.size >= LARGE:
+        if load_arrays(catalog.size):
+            yield ok("speed", "NumPy adds up what the fragments earn")
+        else:
+            advice = "pip install 'orchestr8-sqlite[large]'"
+            yield omitted(
+                "speed", f"searches of {catalog.size:,} fragments are several times as fast with NumPy", advice
+            )
 
 
 def _check_contents(catalog: Catalog) -> Check:

@@ -60,6 +60,7 @@ async def _serve(
         stdio_streams(descriptors, stop, opening=opening, at_end=server.changes.close) as streams,
     ):
         logger.info("serving", extra={"version": __version__})
+        executor.submit(service.warm_up)
         await server.run(*streams, server.create_initialization_options())
     all_answered = streams[0].all_answered
     executor.shutdown(wait=all_answered, cancel_futures=True)
