@@ -234,7 +234,7 @@ def _list(db: sqlite3.Connection, scores: Values, limit: int, reading: Reading) 
     rows = sorted(db.execute(LISTED, {"ids": json.dumps(wanted)}), key=lambda row: (-scores[row[0]], row[1]))[:limit]
     scenarios = _best_scenarios(db, [row[0] for row in rows], reading)
     for row in rows:
-        yield Candidate(*row, score=scores[row[0]], scenario=scenarios.get(row[0]))
+        yield Candidate(*(*row, scores[row[0]], scenarios.get(row[0])))
 
 
 def _best_scenarios(db: sqlite3.Connection, numbers: list[int], reading: Reading) -> dict[int, str]:
