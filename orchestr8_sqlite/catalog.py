@@ -130,12 +130,6 @@ class Catalog:
         """Return the digest of what the index was built from; a different content has a different one."""
         return self.meta.get("generation", "")
 
-    @cached_property
-    def schema_version(self) -> tuple[int, int]:
-        """Return the major and the minor version of the schema."""
-        major, minor, *_ = self.meta.get("schema_version", "0.0").split(".")
-        return int(major), int(minor)
-
     @property
     def least_coverage(self) -> float:
         """Return the share of a request, 0 to 1, that an answer must cover to stand; measured by the build."""
