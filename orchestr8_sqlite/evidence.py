@@ -275,7 +275,7 @@ class EvidenceWriter:
         for stem, count in held.body.items():
             body = self._body[stem]
             body.members.append(member)
-            body.counts.append(count if count < MOST_COUNTED else MOST_COUNTED)
+            body.counts.append(min(MOST_COUNTED, count))
         self._topics.append((number, _topics(held)))
 
     def close(self) -> None:
