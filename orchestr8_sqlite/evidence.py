@@ -10,9 +10,10 @@ import sqlite3
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from functools import partial
+from typing import NamedTuple, Self, TypeVar
 
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.keywords import count_stems
@@ -325,40 +326,44 @@ def replace_evidence(
     db: sqlite3.Connection, gone: Iterable[tuple[int, Held]], come: Iterable[tuple[int, Held]], typical: Lengths
 ) -> None:
     """Take fragments with what they held out of the evidence, then others into it; only their terms are touched."""
-    short: dict[tuple[str, int], _ShortList] = {}
-    body: dict[tuple[str, int], _BodyList] = {}
+    short = _Kept(partial(_ShortList.read, db))
+    body = _Kept(partial(_BodyList.read, db))
     counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
-
-    def short_list(stem: str, block: int) -> _ShortList:
-        if (stem, block) not in short:
-            short[stem, block] = _ShortList.read(db, stem, block)
-        return short[stem, block]
-
-    def body_list(stem: str, block: int) -> _BodyList:
-        if (stem, block) not in body:
-            body[stem, block] = _BodyList.read(db, stem, block)
-        return body[stem, block]
-
     for number, held in gone:
         block, member = divmod(number, BLOCK)
         for stem in held.fields:
-            short_list(stem, block).remove(member)
+            short[stem, block].remove(member)
         for stem in held.body:
-            body_list(stem, block).remove(member)
+            body[stem, block].remove(member)
         _count(counts, held, -1)
         db.execute("DELETE FROM topic WHERE fragment_id = ?", (number,))
     for number, held in come:
         block, member = divmod(number, BLOCK)
         for stem, (fields, weight) in weigh(held, typical).items():
-            short_list(stem, block).insert(member, fields, weight, held.name.get(stem, 0))
+            short[stem, block].insert(member, fields, weight, held.name.get(stem, 0))
         for stem, count in held.body.items():
-            body_list(stem, block).insert(member, count)
+            body[stem, block].insert(member, count)
         _count(counts, held, 1)
         db.execute("INSERT INTO topic VALUES (?, ?)", (number, _topics(held)))
     db.executemany(ADD_TERM, ((stem, *changes) for stem, changes in sorted(counts.items())))
     db.execute(DROP_UNHELD, (json.dumps(sorted(counts), ensure_ascii=False),))
     _write_lists(db, short, WRITE_SHORT, DROP_SHORT)
     _write_lists(db, body, WRITE_BODY, DROP_BODY)
+
+
+Packed = TypeVar("Packed", _ShortList, _BodyList)
+
+
+class _Kept(dict[tuple[str, int], Packed]):
+    """(stem, block) → its row, read when it is first asked for."""
+
+    def __init__(self, read: Callable[[str, int], Packed]) -> None:
+        super().__init__()
+        self._read: Callable[[str, int], Packed] = read
+
+    def __missing__(self, key: tuple[str, int]) -> Packed:
+        self[key] = self._read(*key)
+        return self[key]
 
 
 def _count(counts: Mapping[str, list[int]], held: Held, change: int) -> None:
