@@ -25,7 +25,7 @@ from orchestr8_sqlite.lookup import QUICK_MIN_SCORE, find
 from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker
 from orchestr8_sqlite.tiers.shortcut import DEPTH
 from orchestr8_sqlite.wordlists import Synonym, read_synonyms
-from orchestr8_sqlite.writer import IndexWriter, write_quick_lookups
+from orchestr8_sqlite.writer import IndexWriter, create_schema, write_library, write_quick_lookups
 
 FEWEST_MEASURED = 20
 """Fragments below which a build cannot tell what an answer must cover: there, every answer stands."""
@@ -95,12 +95,14 @@ def build_index(
     db = sqlite3.connect(temporary, isolation_level=None)
     try:
         db.executescript(FAST_WRITES)
+        create_schema(db)
         writer = IndexWriter(db)
         db.execute("BEGIN")
         library = read_library(roots, category=category, progress=progress, prepare=prepare, take=writer.add)
         if strict:
             refuse_problems(library)
-        finish_index(db, writer, library, synonyms, settings_of(category, synonyms, library))
+        writer.close(library, settings_of(category, synonyms, library))
+        finish_index(db, synonyms)
         meta = _measure(db, temporary, library)
         db.close()
         size = temporary.stat().st_size
@@ -188,22 +190,14 @@ def fill_index(
     settings: Mapping[str, str],
 ) -> None:
     """Write everything but `least_coverage` to the new database *db*."""
-    writer = IndexWriter(db)
+    create_schema(db)
     db.execute("BEGIN")
-    for fragment in library.fragments:
-        writer.add(fragment, prepare(fragment))
-    finish_index(db, writer, library, synonyms, settings)
+    write_library(db, library, settings)
+    finish_index(db, synonyms)
 
 
-def finish_index(
-    db: sqlite3.Connection,
-    writer: IndexWriter,
-    library: Library,
-    synonyms: Sequence[Synonym],
-    settings: Mapping[str, str],
-) -> None:
-    """Write what *writer* has left of *library*, the synonyms, and the quick lookups."""
-    writer.close(library, settings)
+def finish_index(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:
+    """Write the synonyms and the quick lookups, and end the transaction."""
     write_synonyms(db, synonyms)
     write_answers(db)
     db.execute("COMMIT")

@@ -129,12 +129,6 @@ class Catalog:
         """Return the digest of what the index was built from; a different content has a different one."""
         return self.meta.get("generation", "")
 
-    @cached_property
-    def schema_version(self) -> tuple[int, int]:
-        """Return the major and the minor version of the schema."""
-        major, minor, *_ = self.meta.get("schema_version", "0.0").split(".")
-        return int(major), int(minor)
-
     @property
     def size(self) -> int:
         """Return how many fragments the index holds."""

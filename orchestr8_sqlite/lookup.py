@@ -22,7 +22,7 @@ from orchestr8_sqlite.tiers.found import Found
 from orchestr8_sqlite.tiers.fuzzy import match_fuzzy
 from orchestr8_sqlite.tiers.holders import Holders
 from orchestr8_sqlite.tiers.postings import match_keywords
-from orchestr8_sqlite.tiers.shortcut import FIRST_SCHEMA, match_quick
+from orchestr8_sqlite.tiers.shortcut import match_quick
 from orchestr8_sqlite.tiers.sums import PlainSums
 from orchestr8_sqlite.tiers.weighted import Ranked, list_best, order_best, rank
 from orchestr8_sqlite.tiers.weights import ENOUGH
@@ -68,7 +68,7 @@ def find(
 def _find(catalog: Catalog, request: MatchRequest, holders: Holders, *, quick: bool) -> LookupResult:
     keywords = tuple(extract_keywords(request.query))
     plain = not request.is_filtered and not request.explain
-    if quick and plain and request.min_score == QUICK_MIN_SCORE and catalog.schema_version >= FIRST_SCHEMA:
+    if quick and plain and request.min_score == QUICK_MIN_SCORE:
         found = match_quick(catalog.db, request, keywords)
         if found.candidates and found.coverage >= catalog.least_coverage:
             return replace(_result(catalog, request, keywords, Tier.QUICK, found), coverage=found.coverage)

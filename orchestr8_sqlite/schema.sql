@@ -336,8 +336,10 @@ SELECT p.stem, 65536 * p.block + 256 * high.value + low.value AS fragment_id,
 CREATE VIEW evidence_detail AS
 WITH
 size (n) AS (SELECT CAST(value AS REAL) FROM meta WHERE key = 'fragments'),
-rare (stem, rarity) AS (
-    SELECT stem, ln(1 + ((SELECT n FROM size) - fragment_count + 0.5) / (fragment_count + 0.5)) FROM term)
+rare (stem, rarity, in_bodies) AS (  -- bodies are not searched for what more than a quarter of all fragments hold
+    SELECT stem, ln(1 + ((SELECT n FROM size) - fragment_count + 0.5) / (fragment_count + 0.5)),
+           fragment_count <= 0.25 * (SELECT n FROM size)
+      FROM term)
 SELECT r.stem, r.rarity, f.uri, f.category,
        trim(iif(e.fields & 32, 'name ', '') || iif(e.fields & 16, 'title ', '') || iif(e.fields & 1, 'tag ', '')
             || iif(e.fields & 2, 'capability ', '') || iif(e.fields & 4, 'scenario ', '')
@@ -346,7 +348,8 @@ SELECT r.stem, r.rarity, f.uri, f.category,
   FROM rare r JOIN evidence_posting e ON e.stem = r.stem JOIN fragment f ON f.id = e.fragment_id
 UNION ALL
 SELECT r.stem, r.rarity, f.uri, f.category, 'body', b.weight / 1000.0, r.rarity * b.weight / 1000.0
-  FROM rare r JOIN body_posting b ON b.stem = r.stem JOIN fragment f ON f.id = b.fragment_id;
+  FROM rare r JOIN body_posting b ON b.stem = r.stem JOIN fragment f ON f.id = b.fragment_id
+ WHERE r.in_bodies;
 
 -- Which fragment points to which; to_uri is NULL where the target does not exist.
 CREATE VIEW reference_detail AS

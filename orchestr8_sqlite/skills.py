@@ -27,9 +27,6 @@ ACCEPTED = re.compile(rf"(?:@(?:[\w.:-]+:)?)?{SCHEME}://(?P<path>.*)", re.IGNORE
 AUTHORITY_SAFE = PATH_SAFE.translate({ord(character): None for character in "/:@"})
 """The first segment stands where other URIs have a host: there `:` and `@` would begin a port and end a user name."""
 
-FIRST_SCHEMA = (2, 1)
-"""The first schema version with a table of skills; an older index offers none."""
-
 MOST_FILES = 2000
 """Files after which a page of entries ends, so that a page of the largest skills is no hundred times the usual."""
 
@@ -133,7 +130,7 @@ def parse_skill_uri(text: str) -> str:
 
 def list_skills(catalog: Catalog, *, after: str = "", limit: int = 100) -> list[SkillEntry]:
     """Return the skills whose path sorts after *after*, in that order: at most *limit*, fewer where they are large."""
-    rows = _rows(catalog, SKILLS_AFTER, {"after": after, "limit": limit})
+    rows = catalog.rows(SKILLS_AFTER, {"after": after, "limit": limit})
     taken: list[tuple[int, str, str]] = []
     files = 0
     for id_, path, frontmatter, count in rows:
@@ -146,7 +143,7 @@ def list_skills(catalog: Catalog, *, after: str = "", limit: int = 100) -> list[
 
 def skill_follows(catalog: Catalog, after: str) -> bool:
     """Tell whether any skill sorts after the path *after*."""
-    return bool(_rows(catalog, SKILL_FOLLOWS, {"after": after}))
+    return bool(catalog.rows(SKILL_FOLLOWS, {"after": after}))
 
 
 def get_skill(catalog: Catalog, uri: str) -> SkillEntry:
@@ -158,7 +155,7 @@ def get_skill(catalog: Catalog, uri: str) -> SkillEntry:
     """
     path = parse_skill_uri(uri)
     folder, _, name = path.rpartition("/")
-    rows = _rows(catalog, SKILL_BY_PATH, {"path": folder}) if name == MAIN_FILE else []
+    rows = catalog.rows(SKILL_BY_PATH, {"path": folder}) if name == MAIN_FILE else []
     if not rows:
         raise UnknownResource(f"No skill is served at {skill_uri(path)}.{_hint(catalog, path)}")
     return _entries(catalog, rows)[0]
@@ -171,7 +168,7 @@ def fragment_of(catalog: Catalog, uri: str) -> str | None:
         RequestError: The URI is not acceptable.
     """
     folder = parse_skill_uri(uri).removesuffix(f"/{MAIN_FILE}")
-    rows = _rows(catalog, FRAGMENT_AT, {"path": folder})
+    rows = catalog.rows(FRAGMENT_AT, {"path": folder})
     return str(rows[0][0]) if rows else None
 
 
@@ -186,7 +183,7 @@ def read_directory(catalog: Catalog, uri: str, *, after: str = "", limit: int = 
     skill = _skill_around(catalog, path)
     children = _folders_below(catalog, path) if skill is None else _children(catalog, path, *skill)
     if not children:
-        if skill is not None and _rows(catalog, FILE, {"id": skill[0], "path": _below(path, skill[1])}):
+        if skill is not None and catalog.rows(FILE, {"id": skill[0], "path": _below(path, skill[1])}):
             raise RequestError(f"{skill_uri(path)} is a file, not a directory; read it with resources/read.")
         raise UnknownResource(f"No directory is served at {skill_uri(path)}.{_hint(catalog, path)}")
     return [children[name] for name in sorted(children) if name > after][:limit]
@@ -201,7 +198,7 @@ def read_skill_file(catalog: Catalog, uri: str) -> SkillContent:
     """
     path = parse_skill_uri(uri)
     skill = _skill_around(catalog, path)
-    rows = _rows(catalog, FILE, {"id": skill[0], "path": _below(path, skill[1])}) if skill else []
+    rows = catalog.rows(FILE, {"id": skill[0], "path": _below(path, skill[1])}) if skill else []
     if not rows:
         if _children(catalog, path, *skill) if skill else _folders_below(catalog, path):
             raise RequestError(f"{skill_uri(path)} is a directory; list it with resources/directory/read.")
@@ -211,17 +208,11 @@ def read_skill_file(catalog: Catalog, uri: str) -> SkillContent:
     return SkillContent(skill_uri(path), served_type(path, text), content, text)
 
 
-def _rows(catalog: Catalog, sql: str, parameters: Mapping[str, object]) -> list[Any]:
-    if catalog.schema_version < FIRST_SCHEMA:
-        return []
-    return catalog.rows(sql, parameters)
-
-
 def _entries(catalog: Catalog, rows: Sequence[tuple[int, str, str]]) -> list[SkillEntry]:
     """Return the entries of (fragment, path, front matter) rows, in their order."""
     files: dict[int, list[SkillResource]] = {id_: [] for id_, _, _ in rows}
     bases = {id_: skill_uri(path) for id_, path, _ in rows}
-    for id_, path, digest, size in _rows(catalog, MANIFESTS, {"ids": json.dumps(list(files))}):
+    for id_, path, digest, size in catalog.rows(MANIFESTS, {"ids": json.dumps(list(files))}):
         uri = f"{bases[id_]}/{quote(path, safe=PATH_SAFE)}"
         files[id_].append(SkillResource(uri, f"sha256:{digest}", size))
     return [
@@ -234,7 +225,7 @@ def _skill_around(catalog: Catalog, path: str) -> tuple[int, str, str] | None:
     """Return (fragment, path, front matter) of the innermost skill that *path* is or lies in."""
     parts = path.split("/")
     paths = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
-    rows = _rows(catalog, INNERMOST_SKILL, {"paths": json.dumps(paths)})
+    rows = catalog.rows(INNERMOST_SKILL, {"paths": json.dumps(paths)})
     return rows[0] if rows else None
 
 
@@ -243,7 +234,7 @@ def _children(catalog: Catalog, path: str, id_: int, skill: str, frontmatter: st
     below = _below(path, skill)
     low, high = (f"{below}/", f"{below}0") if below else ("", "\U0010ffff")
     children: dict[str, DirectoryEntry] = {}
-    for file, size in _rows(catalog, FILES_BELOW, {"id": id_, "low": low, "high": high}):
+    for file, size in catalog.rows(FILES_BELOW, {"id": id_, "low": low, "high": high}):
         name, slash, _ = file[len(low) :].partition("/")
         uri = skill_uri(f"{path}/{name}")
         if slash:
@@ -259,7 +250,7 @@ def _children(catalog: Catalog, path: str, id_: int, skill: str, frontmatter: st
 
 def _folders_below(catalog: Catalog, path: str) -> dict[str, DirectoryEntry]:
     """Return the folders directly below *path*, which lies above all skills, by name."""
-    rows = _rows(catalog, FOLDERS_BELOW, {"low": f"{path}/", "high": f"{path}0"})
+    rows = catalog.rows(FOLDERS_BELOW, {"low": f"{path}/", "high": f"{path}0"})
     return {name: DirectoryEntry(skill_uri(f"{path}/{name}"), name, name, DIRECTORY) for (name,) in rows}
 
 
@@ -275,6 +266,6 @@ def _hint(catalog: Catalog, path: str) -> str:
     if catalog.fragment(f"skills/{folder}"):
         return f" It is in the library, but no Agent Skill to offer; read {fragment_uri(f'skills/{folder}')} instead."
     parameters = {"name": folder.rpartition("/")[2], "limit": MOST_COMPARED}
-    paths = [row[0] for row in _rows(catalog, PATHS_NAMED, parameters) or _rows(catalog, ALL_PATHS, parameters)]
+    paths = [row[0] for row in catalog.rows(PATHS_NAMED, parameters) or catalog.rows(ALL_PATHS, parameters)]
     uris = [f"{skill_uri(alike)}/{MAIN_FILE}" for alike in nearest(folder, paths)]
     return f" Nearest: {', '.join(uris)}." if uris else ""

@@ -15,6 +15,7 @@ from orchestr8_sqlite.evidence_rows import EvidenceWriter, write_bytes
 from orchestr8_sqlite.fragment_rows import (
     Prepared,
     json_text,
+    prepare,
     write_full_text,
     write_own_rows,
     write_references,
@@ -40,13 +41,12 @@ def create_schema(connection: sqlite3.Connection) -> None:
 
 
 class IndexWriter:
-    """Writes an index into a new database: each fragment as it comes, then what only the whole library tells.
+    """Writes an index into an empty one: each fragment as it comes, then what only the whole library tells.
 
     Fragments are numbered as they come.
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        create_schema(db)
         self._db = db
         self._numbers: dict[str, int] = {}
         self._sources: dict[tuple[str, str], int] = {}
@@ -96,6 +96,14 @@ class IndexWriter:
         for number, _, prepared in self._waiting:
             self._evidence.add(number, prepared.held)
         self._waiting.clear()
+
+
+def write_library(db: sqlite3.Connection, library: Library, settings: Mapping[str, str]) -> None:
+    """Write all rows of *library* but the quick lookups, its fragments numbered in their order there."""
+    writer = IndexWriter(db)
+    for fragment in library.fragments:
+        writer.add(fragment, prepare(fragment))
+    writer.close(library, settings)
 
 
 def write_quick_lookups(connection: sqlite3.Connection, ranker: Ranker, answers: Mapping[str, LookupResult]) -> None:

@@ -46,8 +46,7 @@ def make_catalog(tmp_path: Path) -> Iterator[MakeCatalog]:
         connection = sqlite3.connect(path, isolation_level=None)
         connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
         create_schema(connection)
-        ordered = tuple(sorted(fragments, key=lambda fragment: fragment.id))
-        write_library(connection, Library(ordered, (), (), (), ()), {"least_coverage": str(least_coverage)})
+        write_library(connection, Library(fragments, (), (), (), ()), {"least_coverage": str(least_coverage)})
         connection.close()
         opened.append(Catalog.open(path))
         return opened[-1]

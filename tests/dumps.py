@@ -8,23 +8,31 @@ NAMES = {
     "fragment": "SELECT id, path FROM fragment",
     "scenario": "SELECT s.id, f.path || ':' || s.ordinal FROM scenario s JOIN fragment f ON f.id = s.fragment_id",
     "keyword": "SELECT id, text FROM keyword",
-    "term": "SELECT id, stem FROM term",
     "source": "SELECT id, root || '/' || path FROM source",
 }
 """Tables whose rows have numbers that a watched index gives in another order, and what to call a row instead."""
 
-NUMBERED = {"fragment", "scenario", "keyword", "term", "source", "skill_file"}
+NUMBERED = {"fragment", "scenario", "keyword", "source", "skill_file"}
+VIEWS = {"evidence": ("evidence_posting", "name_posting"), "body_evidence": ("body_posting",)}
+"""Packed tables, and the views that unpack them."""
+
 MEASURED = {"least_coverage", "least_coverage_of"}
 TABLES = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite%'"
 INSTANCES = "SELECT term, doc, col, offset FROM temp.instance"
 
 
 def dump(path: Path) -> dict[str, list[tuple[object, ...]]]:
-    """Return the rows of every table of the index at *path*, sorted; numbers of rows as what they stand for."""
+    """Return the rows of every table of the index at *path*, sorted; numbers of rows as what they stand for.
+
+    Those of a packed table are the rows of its views.
+    """
     db = sqlite3.connect(path)
     try:
         names = {table: dict(db.execute(sql).fetchall()) for table, sql in NAMES.items()}
-        tables = {name: _rows(db, name, names) for (name,) in db.execute(TABLES).fetchall()}
+        tables = {
+            name: [row for view in VIEWS.get(name, (name,)) for row in _rows(db, view, names)]
+            for (name,) in db.execute(TABLES).fetchall()
+        }
         db.execute("CREATE VIRTUAL TABLE temp.instance USING fts5vocab (main, fragment_text, instance)")
         tables["fragment_text"] = sorted(
             (term, names["fragment"][number], column, offset) for term, number, column, offset in db.execute(INSTANCES)

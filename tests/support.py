@@ -4,7 +4,9 @@ import hashlib
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +24,18 @@ SHARED = Path(os.environ.get("ORCHESTR8_SHARED", Path(__file__).parents[2] / "sh
 
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared corpora are not beside this checkout")
 needs_sqlite_shell = pytest.mark.skipif(shutil.which("sqlite3") is None, reason="there is no sqlite3 shell here")
+
+
+def _has_logarithm() -> bool:
+    with closing(sqlite3.connect(":memory:")) as db:
+        try:
+            db.execute("SELECT ln(2)")
+        except sqlite3.OperationalError:
+            return False
+    return True
+
+
+needs_logarithm = pytest.mark.skipif(not _has_logarithm(), reason="this SQLite has no mathematical functions")
 
 MakeCatalog = Callable[..., Catalog]
 """`make_catalog(*fragments, least_coverage=0.0)` returns the open index of these fragments; no answer is too weak
@@ -90,6 +104,20 @@ GARDENING = {
     for number in range(20)
 }
 """Files to put beside others: words of those are rare then, and a build measures what an answer must cover."""
+
+
+@contextmanager
+def blocks_of(size: int) -> Iterator[None]:
+    """Let lists be packed in blocks of *size* numbers, so that a small library has several.
+
+    The views of the index go on to count 65,536 numbers a block.
+    """
+    packing = [module for name, module in sys.modules.items() if name.startswith("orchestr8_sqlite.")]
+    with pytest.MonkeyPatch.context() as patch:
+        for module in packing:
+            if hasattr(module, "BLOCK"):
+                patch.setattr(module, "BLOCK", size)
+        yield
 
 
 def rows(path: Path, sql: str) -> list[tuple[object, ...]]:

@@ -71,7 +71,7 @@ def test_failed_write_leaves_the_old_index(
     def run_out_of_space(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(builder, "write_library", run_out_of_space)
+    monkeypatch.setattr(builder, "finish_index", run_out_of_space)
     with pytest.raises(BuildError, match="disk is full"):
         build(make_library(TWO), target)
     assert target.read_bytes() == before
@@ -152,8 +152,8 @@ def test_precomputed_answer_that_differs_from_the_live_one_fails_the_check(
     ("pragma", "message"),
     [
         ("PRAGMA application_id = 7", "no orchestr8-sqlite index"),
-        ("PRAGMA user_version = 30000", "newer schema version 3, this program reads 2; upgrade"),
-        ("PRAGMA user_version = 10000", "older schema version 1, this program reads 2; build it again"),
+        ("PRAGMA user_version = 40000", "newer schema version 4, this program reads 3; upgrade"),
+        ("PRAGMA user_version = 20200", "older schema version 2, this program reads 3; build it again"),
     ],
 )
 def test_index_of_another_kind_or_major_version_is_refused_in_one_sentence(
@@ -176,7 +176,7 @@ def test_build_measures_what_an_answer_must_cover_where_there_is_enough_to_measu
     with Catalog.open(small) as few, Catalog.open(enough) as many:
         assert few.least_coverage == 0.0
         assert 0.1 <= many.least_coverage <= 0.6
-        assert many.least_coverage == measure_least_coverage(many.db)
+        assert many.least_coverage == measure_least_coverage(many)
 
 
 @pytest.mark.parametrize(

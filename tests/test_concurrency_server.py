@@ -22,6 +22,7 @@ from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.changes import Changes
 from orchestr8_sqlite.service import Answer, Service
 from orchestr8_sqlite.settings import Settings
+from orchestr8_sqlite.tiers.holders import Holders
 
 pytestmark = pytest.mark.anyio
 
@@ -119,11 +120,11 @@ def began(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     begun = threading.Event()
     find = lookup._find
 
-    def find_endlessly(catalog: Catalog, request: MatchRequest, *, quick: bool) -> LookupResult:
+    def find_endlessly(catalog: Catalog, request: MatchRequest, holders: Holders, *, quick: bool) -> LookupResult:
         if request.query == "endless":
             begun.set()
             catalog.db.execute(ENDLESS).fetchone()
-        return find(catalog, request, quick=quick)
+        return find(catalog, request, holders, quick=quick)
 
     monkeypatch.setattr(lookup, "_find", find_endlessly)
     return begun

@@ -56,7 +56,7 @@ def test_word_is_as_rare_as_few_fragments_hold_it_and_an_unknown_one_as_can_be(m
     catalog = make_catalog(make_fragment("a", "Retry"), make_fragment("b", body="A retry"), *others(6))
     retry, unknown = read(catalog, "retry zzyzx").words
     assert retry.rarity == pytest.approx(rarity(8, 2))
-    assert unknown.term_id is None
+    assert (retry.count, unknown.count) == (2, 0)
     assert unknown.rarity == pytest.approx(rarity(8, 0))
 
 
@@ -292,9 +292,18 @@ def test_word_of_the_request_stands_in_for_no_other(make_index: MakeIndex) -> No
     assert {form for _, form, _ in stand_ins(read(catalog, "slow page performance"))} == {"lighthous"}
 
 
-def test_synonym_whose_forms_no_short_field_holds_is_not_kept(make_index: MakeIndex) -> None:
+def test_form_that_no_short_field_holds_stands_in_for_nothing(make_index: MakeIndex) -> None:
     catalog = make_index(make_fragment("p", body="Performance"), *others(), synonyms=(SLOW_SITE,))
-    assert catalog.db.execute("SELECT count(*) FROM synonym").fetchone() == (0,)
+    reading = read(catalog, "slow website")
+    assert (reading.forms, reading.unknown) == ((), ("slow", "website"))
+
+
+def test_form_is_as_rare_as_few_fragments_hold_it_anywhere(make_index: MakeIndex) -> None:
+    bodies = [make_fragment(f"b{number}", body="Performance") for number in range(2)]
+    catalog = make_index(*SPEED, *bodies, *others(), synonyms=(synonym("slow", "perform"),))
+    form = only_form(read(catalog, "slow"), "related")
+    assert form.count == 3
+    assert form.rarity == pytest.approx(rarity(10, 3))
 
 
 # What a form counts

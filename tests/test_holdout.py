@@ -16,25 +16,14 @@ from support import MakeCatalog, make_fragment
 from orchestr8_sqlite import holdout
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.holdout import (
-    NEAR_BEST,
-    WRONG_ANSWER,
-    HeldOut,
-    Scenario,
-    measure_least_coverage,
-    threshold_between,
-)
+from orchestr8_sqlite.holdout import NEAR_BEST, WRONG_ANSWER, HeldOut, measure_least_coverage, threshold_between
 from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import MatchRequest
+from orchestr8_sqlite.model import LookupResult, MatchRequest
+from orchestr8_sqlite.tiers.expansion import Form, Reading, Word
+from orchestr8_sqlite.tiers.holders import Evidence, Holders
 from orchestr8_sqlite.wordlists import foreign_requests
 
 LINE = "Retrying flaky uploads"
-EVIDENCE = """
-SELECT t.stem, e.fields, e.weight FROM evidence e JOIN term t ON t.id = e.term_id WHERE e.fragment_id = :id
- UNION ALL
-SELECT t.stem, 0, b.weight FROM body_evidence b JOIN term t ON t.id = b.term_id WHERE b.fragment_id = :id
- ORDER BY 1
-"""
 TABLES = ("fragment", "fragment_body", "scenario", "term", "evidence", "body_evidence", "topic", "meta")
 
 SUBJECTS = {
@@ -71,15 +60,6 @@ SUBJECTS = {
 }
 
 
-@pytest.fixture
-def held_out() -> Iterator[list[HeldOut]]:
-    """Return a list whose copies of indexes are closed after the test."""
-    opened: list[HeldOut] = []
-    yield opened
-    for copy in opened:
-        copy.close()
-
-
 def library(texts: Mapping[str, object] = MappingProxyType({}), *, hidden: bool = False) -> list[Fragment]:
     """Return twelve fragments, of which the first says LINE in its scenarios and where *texts* say so.
 
@@ -102,14 +82,25 @@ def library(texts: Mapping[str, object] = MappingProxyType({}), *, hidden: bool 
     return [replace(first, **mine), *rest, replace(last, **theirs)]  # type: ignore[arg-type]
 
 
-def evidence(db: sqlite3.Connection, path: str = "skills/uploads") -> list[tuple[str, int, int]]:
-    """Return (stem, fields, weight) of all evidence of a fragment."""
-    (id_,) = db.execute("SELECT id FROM fragment WHERE path = ?", (path,)).fetchone()
-    return db.execute(EVIDENCE, {"id": id_}).fetchall()
+def evidence(holders: Holders, path: str = "skills/uploads") -> dict[str, Evidence]:
+    """Return what a fragment holds of each term of the index."""
+    (id_,) = holders.db.execute("SELECT id FROM fragment WHERE path = ?", (path,)).fetchone()
+    words = [Word(stem, stem, 1, 1.0, False) for (stem,) in holders.db.execute("SELECT stem FROM term ORDER BY 1")]
+    forms = tuple(Form(word, word.text, "exact", word.stem, word.count, word.rarity, 1.0) for word in words)
+    reading = Reading(tuple(words), forms, size=1000)
+    holders.read(reading)
+    found = {form.stem: holders.evidence(form, reading, id_) for form in forms}
+    return {stem: held for stem, held in found.items() if held is not None}
 
 
-def scenario(copy: HeldOut, text: str = LINE) -> Scenario:
-    return next(one for one in copy.scenarios() if one.text == text)
+def hidden(catalog: Catalog, text: str = LINE) -> Holders:
+    """Return the lists of an index without the first scenario of that text."""
+    held_out = HeldOut(catalog)
+    return held_out.without(next(one for one in held_out.scenarios() if one.text == text))
+
+
+def answer(catalog: Catalog, query: str, holders: Holders, **options: object) -> LookupResult:
+    return find(catalog, MatchRequest(query, **options), quick=False, holders=holders)  # type: ignore[arg-type]
 
 
 def contents(db: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
@@ -127,25 +118,20 @@ def contents(db: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
     ],
 )
 def test_hidden_line_leaves_the_evidence_of_a_library_without_it(
-    make_catalog: MakeCatalog, held_out: list[HeldOut], texts: dict[str, object]
+    make_catalog: MakeCatalog, texts: dict[str, object]
 ) -> None:
-    expected = evidence(make_catalog(*library(texts, hidden=True)).db)
-    held_out.append(HeldOut(make_catalog(*library(texts)).db))
-    assert evidence(held_out[0].catalog.db) != expected
-    with held_out[0].without(scenario(held_out[0])) as catalog:
-        assert evidence(catalog.db) == expected
+    expected = evidence(Holders(make_catalog(*library(texts, hidden=True)).db))
+    catalog = make_catalog(*library(texts))
+    assert evidence(Holders(catalog.db)) != expected
+    assert evidence(hidden(catalog)) == expected
 
 
-def test_words_of_a_hidden_line_that_stand_elsewhere_keep_their_fields(
-    make_catalog: MakeCatalog, held_out: list[HeldOut]
-) -> None:
+def test_words_of_a_hidden_line_that_stand_elsewhere_keep_their_fields(make_catalog: MakeCatalog) -> None:
     texts: dict[str, object] = {"tags": ("uploads",), "body": "Flaky networks."}
-    held_out.append(HeldOut(make_catalog(*library(texts)).db))
-    with held_out[0].without(scenario(held_out[0])) as catalog:
-        left = {stem: fields for stem, fields, _ in evidence(catalog.db)}
+    left = evidence(hidden(make_catalog(*library(texts))))
     tag, other_scenario, name, body_alone = 1, 4, 32, 0
-    assert left["upload"] == tag + other_scenario + name
-    assert left["flaki"] == body_alone
+    assert left["upload"].fields == tag + other_scenario + name
+    assert left["flaki"].fields == body_alone
     assert "retri" not in left
 
 
@@ -159,55 +145,49 @@ def test_words_of_a_hidden_line_that_stand_elsewhere_keep_their_fields(
     ],
 )
 def test_line_is_hidden_in_any_case_and_wrapping_but_not_inside_words(
-    make_catalog: MakeCatalog, held_out: list[HeldOut], line: str, body: str, kept: list[str]
+    make_catalog: MakeCatalog, line: str, body: str, kept: list[str]
 ) -> None:
     rest = [make_fragment(f"other-{number}") for number in range(9)]
-    held_out.append(HeldOut(make_catalog(make_fragment("a", line, title="", body=body), *rest).db))
-    with held_out[0].without(scenario(held_out[0], line)) as catalog:
-        left = {stem for stem, _, _ in evidence(catalog.db, "skills/a")}
+    catalog = make_catalog(make_fragment("a", line, title="", body=body), *rest)
+    left = evidence(hidden(catalog, line), "skills/a").keys()
     assert left >= set(kept)
     assert not left & {"go", "retri", "flaki", "upload", "再試", "試行"}
 
 
-def test_hidden_title_teaches_nothing(make_catalog: MakeCatalog, held_out: list[HeldOut]) -> None:
-    twin = make_fragment("z-twin", title=LINE)
-    held_out.append(HeldOut(make_catalog(*library({"title": "LINE"}), twin).db))
-    learnt = "SELECT f.name FROM topic p JOIN fragment f ON f.id = p.fragment_id JOIN term t ON t.id = p.term_id"
-    with held_out[0].without(scenario(held_out[0])) as catalog:
-        assert catalog.db.execute(f"{learnt} WHERE t.stem = 'flaki'").fetchall() == [("z-twin",)]
+def test_hidden_title_teaches_nothing(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(*library({"title": "LINE"}), make_fragment("z-twin", title=LINE))
+    numbers = {name: id_ for id_, name in catalog.db.execute("SELECT id, name FROM fragment")}
+    topics = hidden(catalog).topics([numbers["uploads"], numbers["z-twin"]])
+    assert {number: set(stems) for number, stems in topics.items()} == {
+        numbers["uploads"]: {"upload"},
+        numbers["z-twin"]: {"twin", "retri", "flaki", "upload"},
+    }
 
 
-def test_other_fragments_are_untouched_while_a_line_is_hidden(
-    make_catalog: MakeCatalog, held_out: list[HeldOut]
-) -> None:
+def test_other_fragments_are_untouched_while_a_line_is_hidden(make_catalog: MakeCatalog) -> None:
     twin = make_fragment("z-twin", LINE, "Sending uploads again", description=LINE, body=LINE)
-    held_out.append(HeldOut(make_catalog(*library({"description": "LINE"}), twin).db))
-    paths = [path for (path,) in held_out[0].catalog.db.execute("SELECT path FROM fragment")]
-    before = {path: evidence(held_out[0].catalog.db, path) for path in paths}
-    with held_out[0].without(scenario(held_out[0])) as catalog:
-        changed = [path for path in paths if evidence(catalog.db, path) != before[path]]
+    catalog = make_catalog(*library({"description": "LINE"}), twin)
+    paths = [path for (path,) in catalog.db.execute("SELECT path FROM fragment")]
+    holders, altered = Holders(catalog.db), hidden(catalog)
+    changed = [path for path in paths if evidence(altered, path) != evidence(holders, path)]
     assert changed == ["skills/uploads"]
 
 
-def test_index_and_copy_are_afterwards_as_before(make_catalog: MakeCatalog, held_out: list[HeldOut]) -> None:
-    original = make_catalog(*library({"description": "LINE", "body": "LINE"})).db
-    before = contents(original)
-    held_out.append(HeldOut(original))
-    for one in held_out[0].scenarios():
-        with held_out[0].without(one):
-            assert contents(original) == before
-    with pytest.raises(ZeroDivisionError), held_out[0].without(scenario(held_out[0])):
-        raise ZeroDivisionError
-    assert contents(held_out[0].catalog.db) == before
-    assert contents(original) == before
+def test_hiding_lines_leaves_the_index_as_it_was(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(*library({"description": "LINE", "body": "LINE"}))
+    before, held_out = contents(catalog.db), HeldOut(catalog)
+    own = evidence(Holders(catalog.db))
+    for one in held_out.scenarios():
+        answer(catalog, one.text, held_out.without(one))
+    assert contents(catalog.db) == before
+    assert evidence(Holders(catalog.db)) == own
 
 
-def test_hidden_scenario_no_longer_finds_its_fragment(make_catalog: MakeCatalog, held_out: list[HeldOut]) -> None:
-    held_out.append(HeldOut(make_catalog(*library()).db))
-    request = MatchRequest("retrying flaky", min_score=0)
-    assert [c.name for c in find(held_out[0].catalog, request).candidates] == ["uploads"]
-    with held_out[0].without(scenario(held_out[0])) as catalog:
-        assert find(catalog, request).candidates == ()
+def test_hidden_scenario_no_longer_finds_its_fragment(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(*library())
+    found = answer(catalog, "retrying flaky", Holders(catalog.db), min_score=0)
+    assert [candidate.name for candidate in found.candidates] == ["uploads"]
+    assert answer(catalog, "retrying flaky", hidden(catalog), min_score=0).candidates == ()
 
 
 def subjects() -> list[Fragment]:
@@ -222,7 +202,7 @@ def subjects() -> list[Fragment]:
 def calibrated() -> Iterator[tuple[Catalog, float]]:
     """Return the index of thirty subjects, and what an answer of it must cover."""
     with open_in_memory(subjects()) as catalog:
-        yield catalog, measure_least_coverage(catalog.db)
+        yield catalog, measure_least_coverage(catalog)
 
 
 def test_least_coverage_lies_above_most_requests_of_other_fields(calibrated: tuple[Catalog, float]) -> None:
@@ -231,15 +211,17 @@ def test_least_coverage_lies_above_most_requests_of_other_fields(calibrated: tup
     assert sum(coverage >= least for coverage in reached) <= len(reached) * 0.05
 
 
+def reached_by_own_scenarios(catalog: Catalog) -> list[float]:
+    """Return how much of each scenario the answer covers that is found without it."""
+    held_out = HeldOut(catalog)
+    return [answer(catalog, one.text, held_out.without(one)).coverage for one in held_out.scenarios()]
+
+
 def test_least_coverage_lies_below_most_scenarios_that_the_index_was_not_told(
-    calibrated: tuple[Catalog, float], held_out: list[HeldOut]
+    calibrated: tuple[Catalog, float],
 ) -> None:
     catalog, least = calibrated
-    held_out.append(HeldOut(catalog.db))
-    reached = []
-    for one in held_out[0].scenarios():
-        with held_out[0].without(one) as hidden:
-            reached.append(find(hidden, MatchRequest(one.text)).coverage)
+    reached = reached_by_own_scenarios(catalog)
     assert len(reached) == 60
     assert sum(coverage < least for coverage in reached) <= len(reached) * 0.05
 
@@ -269,16 +251,12 @@ def test_no_threshold_makes_far_fewer_mistakes_than_the_middle_of_the_best(
 
 
 def test_few_scenarios_are_refused_however_badly_the_samples_can_be_told_apart(
-    calibrated: tuple[Catalog, float], held_out: list[HeldOut], monkeypatch: pytest.MonkeyPatch
+    calibrated: tuple[Catalog, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(holdout, "threshold_between", lambda *_: 1.0)
-    least = measure_least_coverage(calibrated[0].db)
-    held_out.append(HeldOut(calibrated[0].db))
-    refused = 0
-    for one in held_out[0].scenarios():
-        with held_out[0].without(one) as hidden:
-            refused += find(hidden, MatchRequest(one.text)).coverage < least
-    assert refused <= 60 * 0.05
+    catalog, _ = calibrated
+    least = measure_least_coverage(catalog)
+    assert sum(coverage < least for coverage in reached_by_own_scenarios(catalog)) <= 60 * 0.05
 
 
 def test_least_coverage_is_the_same_every_time_and_measuring_changes_nothing(
@@ -286,7 +264,7 @@ def test_least_coverage_is_the_same_every_time_and_measuring_changes_nothing(
 ) -> None:
     with open_in_memory(subjects()[::-1]) as again:
         before = contents(again.db)
-        assert measure_least_coverage(again.db) == calibrated[1]
+        assert measure_least_coverage(again) == calibrated[1]
         assert contents(again.db) == before
 
 
@@ -302,4 +280,4 @@ def test_least_coverage_is_the_same_every_time_and_measuring_changes_nothing(
 )
 def test_least_coverage_keeps_its_bounds_however_odd_the_library(fragments: list[Fragment]) -> None:
     with open_in_memory(fragments) as catalog:
-        assert 0.1 <= measure_least_coverage(catalog.db) <= 0.6
+        assert 0.1 <= measure_least_coverage(catalog) <= 0.6

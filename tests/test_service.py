@@ -382,7 +382,7 @@ def test_damaged_index_is_one_sentence(index: Path) -> None:
     service.close()
 
 
-@pytest.mark.parametrize("table", ["synonym", "evidence", "quick_lookup"])
+@pytest.mark.parametrize("table", ["synonym_word", "evidence", "quick_lookup"])
 def test_third_tier_answers_where_the_tables_of_the_first_two_are_damaged(
     index: Path, table: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -14,9 +14,11 @@ from dumps import dump
 from strategies import TAGS, TOPICS, WORDS
 from support import GARDENING, MakeLibrary, build, markdown, rows, write_files
 
-from orchestr8_sqlite import builder, reweighing, update, vocabulary, watch
+from orchestr8_sqlite import builder, evidence_rows, update, vocabulary, watch
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import BuildError, LibraryError
+from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.session import BuildSession, Built
 from orchestr8_sqlite.update import assign_numbers
 
@@ -295,17 +297,26 @@ def test_two_sessions_on_one_index_do_not_disturb_each_other(
     other.close()
 
 
-def test_fragments_stay_in_the_order_of_their_uris_where_many_come_between_two(
-    session: BuildSession, folder: Path, tmp_path: Path
+@pytest.mark.usefixtures("fixed_coverage")
+def test_fragments_keep_their_numbers_and_new_ones_come_last_but_equal_scores_go_by_uri(
+    make_library: MakeLibrary, tmp_path: Path
 ) -> None:
-    for number in range(40):
-        write_files(folder, {f"agents/m{number:03}.md": f"# M {number}\n"})
-    for number in range(40, 46):
-        write_files(folder, {f"agents/m{number:03}.md": f"# M {number}\n"})
+    root = make_library(GARDENING)
+    session = BuildSession([root], tmp_path / "index.db")
+    for name in ("m", "z", "b", "", "c"):
+        if name:
+            write_files(root, {f"guides/{name}.md": markdown("useWhen: [Watering tulips in week 3]", "# Gardening\n")})
+        else:
+            (root / "guides/z.md").unlink()
         session.build()
-    ordered = [str(row[0]) for row in rows(tmp_path / "index.db", "SELECT uri FROM fragment ORDER BY id")]
-    assert ordered == sorted(ordered)
-    assert len(ordered) == 49
+    session.close()
+    numbered = "SELECT id, path FROM fragment WHERE id < 2 OR id > 20 ORDER BY id"
+    assert rows(tmp_path / "index.db", numbered) == [
+        (1, "guides/g0"), (21, "guides/m"), (23, "guides/b"), (24, "guides/c"),
+    ]  # fmt: skip
+    with Catalog.open(tmp_path / "index.db") as catalog:
+        found = find(catalog, MatchRequest("watering tulips")).candidates
+    assert [(one.fragment_id, one.id) for one in found] == [(23, "guides/b"), (24, "guides/c"), (21, "guides/m")]
 
 
 def test_scenarios_whose_ids_begin_alike_get_the_ids_of_a_build_from_scratch(
@@ -324,15 +335,19 @@ def test_scenarios_whose_ids_begin_alike_get_the_ids_of_a_build_from_scratch(
 @pytest.mark.parametrize(
     ("ids", "expected"),
     [
-        (["a", "b"], {"a": 64, "b": 128}),
-        (["a", "m", "b"], {"a": 64, "m": 96, "b": 128}),
-        (["0", "a", "b", "c"], {"0": 32, "a": 64, "b": 128, "c": 192}),
-        (["b"], {"b": 128}),
-        (["a", *map(str, range(64)), "b"], None),
+        (["a", "b"], {"a": 1, "b": 5}),
+        (["a", "m", "b"], {"a": 1, "m": 6, "b": 5}),
+        (["z", "c", "b"], {"z": 6, "c": 7, "b": 5}),
+        (["a"], {"a": 1}),
+        ([], {}),
     ],
 )
-def test_new_fragments_are_numbered_in_the_gap_where_they_belong(ids: list[str], expected: dict[str, int]) -> None:
-    assert assign_numbers({"a": 64, "b": 128}, ids) == expected
+def test_new_fragments_get_the_next_numbers(ids: list[str], expected: dict[str, int]) -> None:
+    assert assign_numbers({"a": 1, "b": 5}, ids) == expected
+
+
+def test_first_fragment_of_an_index_is_number_1() -> None:
+    assert assign_numbers({}, ["b", "a"]) == {"b": 1, "a": 2}
 
 
 def test_what_an_answer_must_cover_is_carried_over_until_a_tenth_of_the_library_has_changed(
@@ -385,6 +400,6 @@ def test_index_is_settled_once_no_file_has_changed_for_a_while(
 
 
 def test_every_table_is_cleared_of_what_has_changed(folder: Path, tmp_path: Path) -> None:
-    tables = set(dump(build(folder, tmp_path / "index.db"))) - {"fragment_text"}
-    statements = "".join(inspect.getsource(module) for module in (update, reweighing, vocabulary))
+    tables = set(dump(build(folder, tmp_path / "index.db"))) - {"fragment_text", "byte"}
+    statements = "".join(inspect.getsource(module) for module in (update, evidence_rows, vocabulary))
     assert tables <= set(re.findall(r"DELETE FROM (\w+)", statements))

@@ -5,10 +5,8 @@ import itertools
 import json
 import random
 import re
-import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -300,19 +298,6 @@ def test_what_is_not_served_is_refused_with_what_to_ask_for_instead(
     assert callable(read)
     with pytest.raises(RequestError, match=advice):
         read(catalog, uri)
-
-
-def test_an_index_of_an_older_schema_offers_no_skills(tmp_path: Path) -> None:
-    path = build(write_files(tmp_path / "library", FILES), tmp_path / "index.db")
-    db = sqlite3.connect(path)
-    db.executescript(
-        "DROP TABLE skill; PRAGMA user_version = 20000; UPDATE meta SET value = '2.0.0' WHERE key = 'schema_version'"
-    )
-    db.close()
-    with Catalog.open(path) as catalog:
-        assert list_skills(catalog) == []
-        with pytest.raises(UnknownResource):
-            get_skill(catalog, "skill://pdf/SKILL.md")
 
 
 NAME = st.text(

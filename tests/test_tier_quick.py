@@ -1,9 +1,7 @@
 """Tier 1: precomputed answers are those that the other tiers would give."""
 
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from support import build, markdown, write_files
@@ -91,19 +89,3 @@ def test_precomputed_answer_is_read_by_primary_key(catalog: Catalog) -> None:
     plan = [str(row[3]) for row in catalog.db.execute(f"EXPLAIN QUERY PLAN {QUICK_MATCHES}", parameters)]
     assert plan[0].startswith("SEARCH q USING PRIMARY KEY (ranker=? AND query=?")
     assert all(step.startswith("SEARCH") for step in plan)
-
-
-def test_answer_of_an_index_that_does_not_say_what_it_covers_is_not_taken(tmp_path: Path) -> None:
-    library = write_files(tmp_path / "library", {"skills/retry.md": markdown("title: Retry\ndescription: Again")})
-    path = build(library, tmp_path / "index.db")
-    with Catalog.open(path) as catalog:
-        assert find(catalog, MatchRequest("retry")).tier is Tier.QUICK
-    connection = sqlite3.connect(path)
-    connection.executescript(
-        "ALTER TABLE quick_lookup DROP COLUMN coverage; PRAGMA user_version = 20100;"
-        "UPDATE meta SET value = '2.1.0' WHERE key = 'schema_version'"
-    )
-    connection.close()
-    with Catalog.open(path) as catalog:
-        found = find(catalog, MatchRequest("retry"))
-        assert (found.tier, [candidate.name for candidate in found.candidates]) == (Tier.FUZZY, ["retry"])

@@ -19,10 +19,6 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, q.score, s.te
 """
 
 
-FIRST_SCHEMA = (2, 2)
-"""The version of an index from which on its precomputed answers say how much they cover."""
-
-
 def match_quick(db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> Found:
     """Return the precomputed answer to *request*, empty where there is none.
 
