@@ -10,7 +10,6 @@ import difflib
 import logging
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.keywords import extract_keywords
@@ -63,7 +62,7 @@ def _find(catalog: Catalog, request: MatchRequest, *, quick: bool) -> LookupResu
     if quick and plain and request.min_score == QUICK_MIN_SCORE and catalog.schema_version >= FIRST_SCHEMA:
         found = match_quick(catalog.db, request, keywords)
         if found.candidates and found.coverage >= catalog.least_coverage:
-            return replace(_result(catalog, request, keywords, Tier.QUICK, found), coverage=found.coverage)
+            return _result(catalog, request, keywords, Tier.QUICK, found)._replace(coverage=found.coverage)
     if request.ranker is Ranker.CLASSIC:
         unknown = tuple(word.text for word in read_words(catalog.db, keywords) if word.term_id is None)
         return _result(catalog, request, keywords, *_classic(catalog, request, keywords), unknown)
@@ -73,25 +72,24 @@ def _find(catalog: Catalog, request: MatchRequest, *, quick: bool) -> LookupResu
         reading = read_parts(catalog.db, reading)
         tier, found = Tier.FUZZY, match_weighted(catalog.db, request, reading)
     result = _result(catalog, request, keywords, tier, found, reading.unknown)
-    return _judged(catalog, replace(result, read_as=reading.read_as), reading)
+    return _judged(catalog, result._replace(read_as=reading.read_as), reading)
 
 
 def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupResult:
     """Return *result* with how much of the request it covers, and so whether it stands; explained where wanted."""
     if not result.candidates:
-        return replace(result, confident=False, coverage=0.0)
+        return result._replace(confident=False, coverage=0.0)
     db, best = catalog.db, result.candidates[:JUDGED]
     held = held_forms(db, reading, [candidate.fragment_id for candidate in best])
     shares = {id_: coverage(reading, forms) for id_, forms in held.items()}
     most = round(max(covered_share(reading, covered) for covered in shares.values()), 3)  # judged as it is printed
     parts = explain(db, result.request, reading, result.candidates) if result.request.explain else {}
-    result = replace(result, coverage=most, parts=parts)
+    result = result._replace(coverage=most, parts=parts)
     if most >= catalog.least_coverage:
         return result
     reached = {text for covered in shares.values() for text, share in covered.items() if share}
     missing = [word for word in reading.words if word.text not in reached and not word.everyday]
-    return replace(
-        result,
+    return result._replace(
         confident=False,
         uncovered=tuple(word.text for word in sorted(missing, key=lambda word: -word.rarity)),
         nearest_tags=_nearest_tags(catalog, result.keywords, result.candidates[:NEAREST_TAGS]),
@@ -117,7 +115,7 @@ def _result(
 ) -> LookupResult:
     lists = catalog.lists([candidate.fragment_id for candidate in found.candidates])
     candidates = tuple(
-        replace(candidate, tags=lists[candidate.fragment_id][0], capabilities=lists[candidate.fragment_id][1])
+        candidate._replace(tags=lists[candidate.fragment_id][0], capabilities=lists[candidate.fragment_id][1])
         for candidate in found.candidates
     )
     return LookupResult(

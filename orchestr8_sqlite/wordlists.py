@@ -7,14 +7,14 @@ foreign.txt            requests that no one library answers, to calibrate what c
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.keywords import STOP_WORDS, extract_keywords, stem
 
+WORDS = Path(__file__).with_name("words")
 SHIPPED = ("names.txt", "needs.txt")
 OWN = "synonyms.txt"
 MAX_SLOTS = 4
@@ -22,8 +22,7 @@ CLASS = re.compile(r"\$(\w+)")
 CLASS_LINE = re.compile(r"\$(\w+) = (\S+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Synonym:
+class Synonym(NamedTuple):
     """What stands in for some words of a request.
 
     Every one of `slots` must be met by a word of the request; each is the stems of its alternatives. `forms` are
@@ -70,7 +69,7 @@ def foreign_requests() -> list[str]:
 
 
 def _shipped(name: str) -> str:
-    return files("orchestr8_sqlite").joinpath("words", name).read_text(encoding="utf-8")
+    return (WORDS / name).read_text(encoding="utf-8")
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

@@ -1,7 +1,5 @@
 """Tier order, thresholds, and what an answer says about words that nothing fits."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -232,7 +230,7 @@ def test_judging_and_explaining_change_no_ranking(
     with open_in_memory(library) as catalog:
         plain = find(catalog, request)
         catalog.meta = {**catalog.meta, "least_coverage": "1.0"}
-        judged = find(catalog, replace(request, explain=True))
+        judged = find(catalog, request._replace(explain=True))
     assert (judged.candidates, judged.total, judged.tier) == (plain.candidates, plain.total, plain.tier)
     assert judged.coverage == plain.coverage
     assert judged.confident == (judged.coverage == 1.0 and judged.candidates != ())

@@ -218,7 +218,7 @@ def with_forms(catalog: Catalog, reading: Reading, drawn: Sequence[tuple[int, st
         if row and reading.words:
             word = reading.words[number % len(reading.words)]
             forms.append(Form(word, text, how, row[0], row[1], weights.FACTORS[how]))
-    return replace(reading, forms=(*reading.forms, *forms))
+    return reading._replace(forms=(*reading.forms, *forms))
 
 
 @settings(max_examples=60, deadline=None)
@@ -250,7 +250,7 @@ def test_default_filters_the_unfiltered_answer_before_it_cuts_it(
     library: list[Fragment], query: str, options: dict[str, object]
 ) -> None:
     everything = MatchRequest(query, max_results=100, min_score=0)
-    request = replace(everything, **options)  # type: ignore[arg-type]
+    request = everything._replace(**options)  # type: ignore[arg-type]
     tags = {fragment_uri(fragment.id): set(fragment.tags) for fragment in library}
     with open_in_memory(library) as catalog:
         unfiltered = match(catalog, everything).candidates
@@ -319,7 +319,7 @@ def test_bodies_are_searched_for_words_that_at_most_a_quarter_of_the_fragments_h
 def test_synonym_is_not_looked_for_in_bodies(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(make_fragment("a", body="Some backoff text"), make_fragment("b", "Some backoff"), *others(8))
     reading = read_request(catalog.db, ["backoff"])
-    as_synonym = replace(reading, forms=tuple(replace(form, how="synonym") for form in reading.forms))
+    as_synonym = reading._replace(forms=tuple(form._replace(how="synonym") for form in reading.forms))
     request = MatchRequest("backoff")
     assert [c.id for c in match_weighted(catalog.db, request, reading).candidates] == ["skills/b", "skills/a"]
     assert [c.id for c in match_weighted(catalog.db, request, as_synonym).candidates] == ["skills/b"]
@@ -379,7 +379,7 @@ def test_only_the_best_of_a_words_forms_counts(make_catalog: MakeCatalog) -> Non
     reading = read_request(catalog.db, ["retry"])
     term_id, rarity = catalog.db.execute("SELECT id, rarity FROM term WHERE stem = 'backoff'").fetchone()
     also = Form(reading.words[0], "backoff", "joined", term_id, rarity, 0.9)
-    found = match_weighted(catalog.db, MatchRequest("retry"), replace(reading, forms=(*reading.forms, also)))
+    found = match_weighted(catalog.db, MatchRequest("retry"), reading._replace(forms=(*reading.forms, also)))
     plain = match_weighted(catalog.db, MatchRequest("retry"), reading)
     assert [(c.id, c.score) for c in found.candidates] == [(c.id, c.score) for c in plain.candidates]
 

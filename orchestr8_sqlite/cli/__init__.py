@@ -33,9 +33,9 @@ def _run(arguments: Sequence[str]) -> None:
         case ["serve", "--db", database] if not database.startswith("-"):
             _serve(Path(database))
         case _:
-            from orchestr8_sqlite.cli.app import app
+            from orchestr8_sqlite.cli.app import run
 
-            app()
+            run(arguments)
 
 
 def _serve(database: Path | None) -> None:

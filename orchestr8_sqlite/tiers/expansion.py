@@ -12,8 +12,7 @@ import json
 import sqlite3
 import string
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 from orchestr8_sqlite.keywords import extract_keywords, stem
 from orchestr8_sqlite.tiers.weights import DECAY, EVERYDAY, FACTORS, RARITY_BOUND, rarity_of
@@ -61,8 +60,7 @@ SELECT c.id, met.slot, met.stem, c.how, f.ordinal, t.stem, t.id, t.rarity
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """One word of a request; `term_id` is None where the index does not know it, and it is as rare as can be."""
 
     text: str
@@ -77,8 +75,7 @@ class Word:
         return EVERYDAY if self.everyday else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """A term that stands in for a word of the request; `factor` is what it counts where the word counts 1."""
 
     word: Word
@@ -95,8 +92,7 @@ class Form:
         return rarity * self.factor * self.word.weight
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """How a request is read: its words, and the terms that each of them is looked for by."""
 
     words: tuple[Word, ...]
@@ -104,12 +100,12 @@ class Reading:
     named: frozenset[str] = frozenset()
     """Words that meet a synonym, alone or with others; forms are given for one of them."""
 
-    @cached_property
+    @property
     def read_as(self) -> dict[str, str]:
         """Return the words that were taken for typos, and what they were read as."""
         return {form.word.text: form.text for form in self.forms if form.how == "typo"}
 
-    @cached_property
+    @property
     def unknown(self) -> tuple[str, ...]:
         """Return the words that the index does not know in any form."""
         known = self.named | {form.word.text for form in self.forms}

@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from orchestr8_sqlite.model import Candidate, MatchRequest, Part
 from orchestr8_sqlite.tiers.expansion import SEARCHED_WHOLE, Form, Reading
@@ -69,8 +69,7 @@ SELECT value, coalesce((SELECT text FROM keyword WHERE stem = value ORDER BY fra
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """A form that a fragment holds; `fields` are bits, 0 for the body alone, `weight` is what it earns of the gain."""
 
     form: Form
