@@ -85,6 +85,11 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {"folder": folder, "library": library, "index": build(library, folder / "index.db")}
 
 
+def check(imports: Imports, budget: Budget) -> None:
+    problems = overdrawn(imports, budget)
+    assert not problems, "\n".join(problems)
+
+
 def overdrawn(imports: Imports, budget: Budget) -> list[str]:
     """Return what *imports* has that *budget* does not allow, each with the way that it came in."""
     heavy = [imports.way(name) for name in imports.others if name in HEAVY - budget.heavy]
@@ -99,14 +104,14 @@ def overdrawn(imports: Imports, budget: Budget) -> list[str]:
 @pytest.mark.parametrize("line", BUDGETS)
 def test_command_imports_no_more_than_its_budget(places: dict[str, Path], line: str) -> None:
     arguments = [word.format(**places) for word in line.split()]
-    assert overdrawn(imports_of(RUN, arguments, floor_of(FLOOR)), BUDGETS[line]) == []
+    check(imports_of(RUN, arguments, floor_of(FLOOR)), BUDGETS[line])
 
 
 @pytest.mark.slow
 def test_doctor_imports_no_more_than_its_budget(places: dict[str, Path]) -> None:
     arguments = ["doctor", "--db", str(places["index"])]
     imports = imports_of(RUN, arguments, floor_of(FLOOR), may_fail=True)  # where a client of this machine is set up ill
-    assert overdrawn(imports, BUDGET_OF_DOCTOR) == []
+    check(imports, BUDGET_OF_DOCTOR)
 
 
 def test_every_command_has_a_budget() -> None:
@@ -127,7 +132,7 @@ def test_careless_import_is_named_with_the_way_that_it_came_in() -> None:
 
 def test_server_imports_little_before_its_first_answer() -> None:
     imports = imports_of("import orchestr8_sqlite.server.start", floor=floor_of("pass"))
-    assert overdrawn(imports, BUDGET_BEFORE_THE_FIRST_ANSWER) == []
+    check(imports, BUDGET_BEFORE_THE_FIRST_ANSWER)
     assert "typer" not in imports.all
 
 
@@ -148,7 +153,7 @@ def test_server_adds_little_to_what_its_sdk_imports(places: dict[str, Path]) -> 
     done = subprocess.run(command, input=conversation, capture_output=True, check=True)
     assert json.loads(done.stdout.splitlines()[-1])["id"] == 1
     imports = read_imports(done.stderr.decode(), floor_of(SDK_FLOOR))
-    assert overdrawn(imports, BUDGET_OF_THE_SERVER) == []
+    check(imports, BUDGET_OF_THE_SERVER)
     assert "typer" not in imports.others
 
 
