@@ -15,12 +15,13 @@ from typing import NamedTuple
 import pytest
 import servers
 from imports import Imports, floor_of, imports_of, read_imports
-from support import build, markdown, write_files
+from support import Invoke, build, markdown, write_files
 
 from orchestr8_sqlite import catalog
 from orchestr8_sqlite.cli.app import COMMANDS
+from orchestr8_sqlite.server import start
 from orchestr8_sqlite.server.identity import read_instructions
-from orchestr8_sqlite.settings import bundled_index
+from orchestr8_sqlite.settings import ServerSettings, bundled_index
 
 RUN = "from orchestr8_sqlite.cli import main; main()"
 FLOOR = "import sqlite3, typer"
@@ -136,13 +137,47 @@ def test_server_imports_little_before_its_first_answer() -> None:
     assert "typer" not in imports.all
 
 
-def test_server_as_clients_start_it_waits_for_no_typer(tmp_path: Path) -> None:
-    command = [*servers.command(tmp_path / "none.db")]
-    command[1:1] = ["-X", "importtime"]
-    done = subprocess.run(command, input=b"", capture_output=True, check=True)
+@pytest.mark.parametrize("options", [(), ("--db", "none.db"), ("--root", "library", "--root", ".", "--db", "none.db")])
+def test_server_as_clients_start_it_waits_for_no_typer(places: dict[str, Path], options: Sequence[str]) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "orchestr8_sqlite", "serve", *options]
+    done = subprocess.run(command, input=b"", capture_output=True, check=True, cwd=places["folder"])
     imports = read_imports(done.stderr.decode())
     assert "orchestr8_sqlite.server.early" in imports.own
     assert "typer" not in imports.all
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--db", "a.db"], ["--root", "l"], ["--root", "l", "--db", "a.db", "--root", "."]]
+)
+def test_server_is_set_up_the_same_with_and_without_typer(
+    places: dict[str, Path], invoke: Invoke, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.chdir(places["folder"])
+    (places["folder"] / "l").mkdir(exist_ok=True)
+    served: list[ServerSettings] = []
+
+    def serve(settings: ServerSettings) -> None:
+        served.append(settings)
+        sys.exit(0)
+
+    monkeypatch.setattr(start, "serve_stdio", serve)
+    invoke("serve", *options)
+    invoke("serve", *options, "--log-format", "text")  # typer reads this one
+    assert served[0] == served[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--db"], "requires an argument"),
+        (["--root", "--db", "a.db"], "unexpected extra argument"),
+        (["--data", "a.db"], "No such option: --data"),
+    ],
+)
+def test_wrong_option_of_the_server_is_explained(invoke: Invoke, options: list[str], problem: str) -> None:
+    code, _, err = invoke("serve", *options)
+    assert code == 2
+    assert problem in err
 
 
 @pytest.mark.slow
