@@ -1,6 +1,6 @@
 """The records that flow from a request to its answer.
 
-All are frozen: a stage makes new records, it never edits those of the stage before.
+None can be changed: a stage makes new records, it never edits those of the stage before.
 """
 
 from collections.abc import Mapping
