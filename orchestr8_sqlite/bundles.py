@@ -3,8 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from orchestr8_sqlite.catalog import Catalog, FragmentRow
 from orchestr8_sqlite.documents import Document
@@ -40,8 +39,7 @@ SELECT b.content FROM json_each(:splits) s JOIN fragment f ON f.path = s.value -
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(NamedTuple):
     """A skill and its other files, (path, bytes) each, in alphabetical order."""
 
     skill: FragmentRow

@@ -1,19 +1,21 @@
-"""Texts that are handed out together, as Markdown and as JSON, within one token budget."""
+"""Documents: a fragment by its id, and texts handed out together, as Markdown and JSON, within one token budget."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from orchestr8_sqlite.catalog import Catalog, FragmentRow
+from orchestr8_sqlite.errors import UnknownResource
+from orchestr8_sqlite.model import SCHEME
 from orchestr8_sqlite.sections import cut_note, cut_to_budget, fair_shares, shorten
 from orchestr8_sqlite.tokens import HEADROOM, compact_json, estimate_tokens, fits, sent_tokens
-from orchestr8_sqlite.wording import counted, one_line
+from orchestr8_sqlite.uris import fragment_uri
+from orchestr8_sqlite.wording import counted, nearest, one_line
 
 SEPARATOR = "\n\n---\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """A text under the URI or name it was asked by; `tail` are lines about it, which outlast a cut."""
 
     uri: str
@@ -32,7 +34,7 @@ class Document:
 
     def followed_by(self, neighbours: Sequence[str]) -> "Document":
         """Return the document with a last line that names *neighbours*; itself where there are none."""
-        return replace(self, tail=f"Related: {' '.join(neighbours)}") if neighbours else self
+        return self._replace(tail=f"Related: {' '.join(neighbours)}") if neighbours else self
 
     def cut(self, share: float) -> "Document":
         """Return the document cut at sections to *share* tokens, with a line that says what is left out.
@@ -43,11 +45,10 @@ class Document:
             return self
         tail = shorten(self.tail, share / 2) if self.tail else ""
         room = share - (sent_tokens(tail) + 2 if tail else 0)
-        return replace(self, body=cut_to_budget(self.body, (), room, cut_note(self.uri), sent_tokens), tail=tail)
+        return self._replace(body=cut_to_budget(self.body, (), room, cut_note(self.uri), sent_tokens), tail=tail)
 
 
-@dataclass(frozen=True, slots=True)
-class Handout:
+class Handout(NamedTuple):
     """Documents in both forms."""
 
     text: str
@@ -56,6 +57,21 @@ class Handout:
     def fits(self, max_tokens: int) -> bool:
         """Tell whether both forms keep a promise of *max_tokens*."""
         return fits(self.text, max_tokens) and fits(compact_json(self.content), max_tokens)
+
+
+def find_fragment(catalog: Catalog, path: str) -> FragmentRow:
+    """Return the fragment with the id *path*.
+
+    Raises:
+        UnknownResource: There is none; the sentence names the nearest.
+    """
+    found = catalog.fragment(path)
+    if found is None:
+        uri = fragment_uri(path)
+        similar = nearest(path, catalog.similar_paths(path))
+        hint = " Nearest: " + ", ".join(map(fragment_uri, similar)) + "." if similar else ""
+        raise UnknownResource(f"There is no {one_line(uri, 200)}.{hint} Or search: {SCHEME}://match?query=….")
+    return found
 
 
 def hand_out(documents: Sequence[Document], max_tokens: int | None) -> Handout:
@@ -70,7 +86,7 @@ def hand_out(documents: Sequence[Document], max_tokens: int | None) -> Handout:
     def of_first(count: int) -> Handout:
         left_out = len(documents) - count
         note = f"[left out: {counted(left_out, 'text')}; load fewer at once or raise maxTokens]" if left_out else ""
-        empty = _handout([replace(document, body="", tail="") for document in documents[:count]], note)
+        empty = _handout([document._replace(body="", tail="") for document in documents[:count]], note)
         frame = max(estimate_tokens(empty.text), estimate_tokens(compact_json(empty.content)))
         shares = fair_shares(sizes[:count], max_tokens / HEADROOM - frame)
         return _handout([d.cut(share) for d, share in zip(documents, shares, strict=False)], note)

@@ -10,7 +10,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import mean
 
 from orchestr8_sqlite.catalog import Catalog
@@ -118,13 +118,13 @@ class _Recorder:
         self._seconds.append(time.perf_counter() - started)
         deep = result
         if self._depth > usual.max_results:
-            deep = find(catalog, replace(usual, max_results=self._depth, min_score=0), quick=False, holders=holders)
+            deep = find(catalog, usual._replace(max_results=self._depth, min_score=0), quick=False, holders=holders)
         self._run[query.id] = [(self._names[candidate.uri], candidate.score) for candidate in deep.candidates]
         if not result.confident:
             self._weak.add(query.id)
         for mode in (Mode.INDEX, Mode.CATALOG):
             listed = result.candidates[: DEFAULT_RESULTS[mode]]
-            shown = replace(result, request=_in_mode(usual, mode), candidates=listed)
+            shown = result._replace(request=_in_mode(usual, mode), candidates=listed)
             self._tokens[mode].append(estimate_tokens(render(shown, catalog.body).text))
 
     def report(self) -> RunReport:
@@ -248,7 +248,7 @@ def format_run(report: RunReport, tag: str) -> str:
 
 
 def _in_mode(request: MatchRequest, mode: Mode) -> MatchRequest:
-    return replace(request, mode=mode, max_results=DEFAULT_RESULTS[mode])
+    return request._replace(mode=mode, max_results=DEFAULT_RESULTS[mode])
 
 
 def _measure(queries: Iterable[JudgedQuery], qrels: Qrels, run: Run) -> dict[str, dict[str, float]]:

@@ -1,7 +1,7 @@
 """The contents of the best matches, cut at section boundaries to a token budget."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from orchestr8_sqlite.model import Candidate, LookupResult
 from orchestr8_sqlite.sections import cut_note, cut_to_budget, fair_shares
@@ -25,8 +25,7 @@ FRAME = 14
 """Tokens around an excerpt: the separator, or the names and brackets of its JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(NamedTuple):
     """The text of a match under its `head`; one without head is a line that says that the text is left out."""
 
     candidate: Candidate
@@ -45,7 +44,7 @@ class Excerpt:
         uri, room = self.candidate.uri, share - (self.tokens - sent_tokens(self.text))
         if room < MINIMUM_SHARE:
             return Excerpt(self.candidate, "", f"[left out: ~{self.candidate.token_estimate} tokens; load {uri}]")
-        return replace(self, text=cut_to_budget(self.text, keywords, room, cut_note(uri), sent_tokens))
+        return self._replace(text=cut_to_budget(self.text, keywords, room, cut_note(uri), sent_tokens))
 
 
 def excerpt(result: LookupResult, read_body: ReadBody, budget: float) -> list[Excerpt]:

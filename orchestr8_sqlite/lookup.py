@@ -11,7 +11,6 @@ import logging
 import sqlite3
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.keywords import extract_keywords
@@ -71,17 +70,17 @@ def _find(catalog: Catalog, request: MatchRequest, holders: Holders, *, quick: b
     if quick and plain and request.min_score == QUICK_MIN_SCORE:
         found = match_quick(catalog.db, request, keywords)
         if found.candidates and found.coverage >= catalog.least_coverage:
-            return replace(_result(catalog, request, keywords, Tier.QUICK, found), coverage=found.coverage)
+            return _result(catalog, request, keywords, Tier.QUICK, found)._replace(coverage=found.coverage)
     if request.ranker is Ranker.CLASSIC:
         words = read_words(catalog.db, keywords, library_size(catalog.db))
-        unknown = tuple(word.text for word in words if not word.count)
+        unknown = tuple(word.text for word in words if not word.fragment_count)
         return _result(catalog, request, keywords, *_classic(catalog, request, keywords), unknown)
     tier, reading, ranked = _ranked(catalog, request, keywords, holders)
     found = list_best(ranked, request, reading, holders)
     result = _result(catalog, request, keywords, tier, found, reading.unknown)
     if request.explain:
-        result = replace(result, parts=explain(reading, holders, ranked.ranking, result.candidates))
-    return _judged(catalog, replace(result, read_as=reading.read_as), reading, holders)
+        result = result._replace(parts=explain(reading, holders, ranked.ranking, result.candidates))
+    return _judged(catalog, result._replace(read_as=reading.read_as), reading, holders)
 
 
 def cover(catalog: Catalog, request: MatchRequest, holders: Holders) -> float:
@@ -105,15 +104,14 @@ def _ranked(
 def _judged(catalog: Catalog, result: LookupResult, reading: Reading, holders: Holders) -> LookupResult:
     """Return *result* with how much of the request it covers, and so whether it stands."""
     if not result.candidates:
-        return replace(result, confident=False, coverage=0.0)
+        return result._replace(confident=False, coverage=0.0)
     held = held_forms(reading, holders, [candidate.fragment_id for candidate in result.candidates[:JUDGED]])
-    result = replace(result, coverage=_coverage(reading, held))
+    result = result._replace(coverage=_coverage(reading, held))
     if result.coverage >= catalog.least_coverage:
         return result
     reached = {text for forms in held.values() for text, share in coverage(reading, forms).items() if share}
     missing = [word for word in reading.words if word.text not in reached and not word.everyday]
-    return replace(
-        result,
+    return result._replace(
         confident=False,
         uncovered=tuple(word.text for word in sorted(missing, key=lambda word: -word.rarity)),
         nearest_tags=_nearest_tags(catalog, result.keywords, result.candidates[:NEAREST_TAGS]),
@@ -145,7 +143,7 @@ def _result(
 ) -> LookupResult:
     lists = catalog.lists([candidate.fragment_id for candidate in found.candidates])
     candidates = tuple(
-        replace(candidate, tags=lists[candidate.fragment_id][0], capabilities=lists[candidate.fragment_id][1])
+        candidate._replace(tags=lists[candidate.fragment_id][0], capabilities=lists[candidate.fragment_id][1])
         for candidate in found.candidates
     )
     return LookupResult(

@@ -1,11 +1,12 @@
 """The records that flow from a request to its answer.
 
-All are frozen: a stage makes new records, it never edits those of the stage before.
+None can be changed: a stage makes new records, it never edits those of the stage before.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
 
 SCHEME = "orchestr8"
 
@@ -50,8 +51,7 @@ class Tier(StrEnum):
     FUZZY = "fuzzy"
 
 
-@dataclass(frozen=True, slots=True)
-class PromptArgument:
+class PromptArgument(NamedTuple):
     """One argument that a prompt asks its user for."""
 
     name: str
@@ -59,8 +59,7 @@ class PromptArgument:
     required: bool
 
 
-@dataclass(frozen=True, slots=True)
-class MatchRequest:
+class MatchRequest(NamedTuple):
     """A validated question; `parameters.make_request` is the only place that makes one from outside input."""
 
     query: str
@@ -80,8 +79,7 @@ class MatchRequest:
         return bool(self.categories or self.tags or self.agent_skills)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One fragment that answers a request, with the evidence that matched best."""
 
     fragment_id: int
@@ -101,8 +99,7 @@ class Candidate:
         return self.uri.removeprefix(f"{SCHEME}://")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One part of a score: `points` for a `word` of the request, met by the `form` that stands in `fields`.
 
     `how` says as what: exact (inflected or not), typo, joined, synonym, related, part of a word. The share of the
@@ -116,16 +113,14 @@ class Part:
     points: float
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """One SQL statement with its parameters, as it was run."""
 
     sql: str
     parameters: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class LookupResult:
+class LookupResult(NamedTuple):
     """The answer to a request before it becomes text: candidates best first, and how they were found.
 
     `total` counts the fragments that match under the request's filters, listed or not. Where `confident` is false
@@ -143,8 +138,8 @@ class LookupResult:
     total: int
     uncovered: tuple[str, ...] = ()
     nearest_tags: tuple[str, ...] = ()
-    read_as: Mapping[str, str] = field(default_factory=dict)
+    read_as: Mapping[str, str] = MappingProxyType({})
     confident: bool = True
     coverage: float = 1.0
-    parts: Mapping[int, tuple[Part, ...]] = field(default_factory=dict)
-    statement: Statement | None = field(default=None, repr=False)
+    parts: Mapping[int, tuple[Part, ...]] = MappingProxyType({})
+    statement: Statement | None = None

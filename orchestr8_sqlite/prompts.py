@@ -1,4 +1,4 @@
-"""Fills a prompt's template with the values its user gave.
+"""A prompt by its name, and its template filled with the values its user gave.
 
     $ARGUMENTS          the first argument; where it was not given, all others joined by spaces
     ${name} · {{name}}  the argument *name*
@@ -13,10 +13,13 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote, quote_plus
 
-from orchestr8_sqlite.catalog import PromptRow
-from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.catalog import Catalog, PromptRow
+from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.model import SCHEME
-from orchestr8_sqlite.wording import one_line
+from orchestr8_sqlite.wording import SUGGESTIONS, nearest, one_line
+
+MOST_COMPARED = 500
+"""Prompts that an unknown name is compared with."""
 
 PLACEHOLDER = re.compile(r"\$ARGUMENTS\b|\$\{(?P<dollar>[\w.-]+)\}|\{\{\s*(?P<braces>[\w.-]+)\s*\}\}")
 URI = re.compile(rf"{SCHEME}://(?:\{{\{{[^}}]*\}}\}}|[^\s\"'`<>)\]])*")
@@ -24,6 +27,20 @@ URI = re.compile(rf"{SCHEME}://(?:\{{\{{[^}}]*\}}\}}|[^\s\"'`<>)\]])*")
 SEARCHED = 300
 """Characters of a value that a URI carries, up to the end of a word: a request weighs its rarest words only, a longer
 one costs tokens in each URI, and one of 1,000 could not be read."""
+
+
+def find_prompt(catalog: Catalog, name: str) -> PromptRow:
+    """Return the prompt *name*.
+
+    Raises:
+        UnknownResource: There is none; the sentence names the nearest.
+    """
+    prompt = catalog.prompt(name)
+    if prompt is None:
+        names = [known.name for known in catalog.prompts(limit=MOST_COMPARED)]
+        alike = nearest(name, names) or names[:SUGGESTIONS]
+        raise UnknownResource(f"There is no prompt {one_line(name, 80)!r}. Nearest: {', '.join(alike) or 'none'}.")
+    return prompt
 
 
 def fill_prompt(prompt: PromptRow, values: Mapping[str, str]) -> str:

@@ -5,14 +5,15 @@ written from them. Texts of other people (titles, scenarios, tags) are put on on
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from orchestr8_sqlite.excerpts import FRAME, Excerpt, ReadBody, excerpt, joined
 from orchestr8_sqlite.model import Candidate, LookupResult, Mode, Part
 from orchestr8_sqlite.sections import shorten
 from orchestr8_sqlite.tokens import HEADROOM, compact_json, fits
 from orchestr8_sqlite.wording import one_line
+
+if TYPE_CHECKING:
+    from orchestr8_sqlite.excerpts import Excerpt, ReadBody
 
 Entry = dict[str, Any]
 """What an answer says of one match."""
@@ -29,8 +30,7 @@ ECHO_MARGIN = 18
 """Tokens kept free where an answer repeats words of the request, which may be no words that an estimate knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rendering:
+class Rendering(NamedTuple):
     """An answer in both forms; `content` holds `matches`, and where there are any `total` and `note`."""
 
     text: str
@@ -42,7 +42,7 @@ class Rendering:
         return fits(self.text, max_tokens) and fits(compact_json(self.content), max_tokens)
 
 
-def render(result: LookupResult, read_body: ReadBody) -> Rendering:
+def render(result: LookupResult, read_body: "ReadBody") -> Rendering:
     """Return the answer in the mode of its request, within `max_tokens` as Markdown and as JSON."""
     if not result.candidates or not result.confident:
         note = shorten(_nothing(result), result.request.max_tokens - ECHO_MARGIN)
@@ -225,8 +225,10 @@ def _nothing(result: LookupResult) -> str:
     return text
 
 
-def _full(result: LookupResult, read_body: ReadBody) -> Rendering:
+def _full(result: LookupResult, read_body: "ReadBody") -> Rendering:
     """Return the contents of the best matches, cut so that both forms keep the budget."""
+    from orchestr8_sqlite.excerpts import FRAME, excerpt, joined
+
     budget = result.request.max_tokens
     excerpts = excerpt(result, read_body, budget / HEADROOM - FRAME)
     rendering = Rendering(
@@ -237,6 +239,6 @@ def _full(result: LookupResult, read_body: ReadBody) -> Rendering:
     return rendering if rendering.fits(budget) else _bare(result)
 
 
-def _full_entry(excerpt: Excerpt) -> Entry:
+def _full_entry(excerpt: "Excerpt") -> Entry:
     candidate = excerpt.candidate
     return {"uri": candidate.uri, "score": candidate.score, "text" if excerpt.head else "note": excerpt.text}

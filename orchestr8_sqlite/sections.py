@@ -2,10 +2,9 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.markdown import Body
 from orchestr8_sqlite.tokens import estimate_tokens, fits
 from orchestr8_sqlite.wording import counted
 
@@ -13,8 +12,7 @@ DEEPEST_HEADING = 3
 """Headings below this level do not begin a section of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A heading with the text below it up to the next heading of the same or a higher level."""
 
     title: str
@@ -28,6 +26,8 @@ class Section:
 
 def split_sections(body: str) -> list[Section]:
     """Return *body* in sections; joined by newlines they are the body again. Code is never cut."""
+    from orchestr8_sqlite.markdown import Body
+
     headings = [heading for heading in Body(body).headings if heading.level <= DEEPEST_HEADING]
     starts = [body.rfind("\n", 0, heading.start) + 1 for heading in headings]
     titles = dict(zip(starts, (heading.title for heading in headings), strict=True))

@@ -1,48 +1,42 @@
 """What both doors, MCP and CLI, offer: search, load, prompts, and reading of any URI.
 
 A `Service` may be used from several threads. Each request reads one version of the index from its beginning to its
-end; a replaced file is noticed at the next one.
+end; a replaced file is noticed at the next one. What a search does not need is imported when it is first asked for.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import wraps
 from itertools import chain
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from orchestr8_sqlite.bundles import documents_of, file_below, find_bundle, list_skills
-from orchestr8_sqlite.catalog import Catalog, FragmentRow, PromptRow
-from orchestr8_sqlite.documents import Document, hand_out
-from orchestr8_sqlite.errors import CatalogError, RequestError, UnknownResource
-from orchestr8_sqlite.listings import category_list, registry
+from orchestr8_sqlite.catalog import Catalog, PromptRow
+from orchestr8_sqlite.errors import CatalogError, RequestError
 from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.mediatypes import as_text, served_type
 from orchestr8_sqlite.memory import Memory
-from orchestr8_sqlite.model import SCHEME, LookupResult, MatchRequest, Mode
-from orchestr8_sqlite.prompts import fill_prompt
+from orchestr8_sqlite.model import LookupResult, MatchRequest, Mode
 from orchestr8_sqlite.render import render
 from orchestr8_sqlite.settings import Settings
-from orchestr8_sqlite.skills import is_skill_uri, read_skill_file
 from orchestr8_sqlite.snapshots import Snapshots, edition_of
 from orchestr8_sqlite.tiers.sums import load_arrays
 from orchestr8_sqlite.tokens import estimate_tokens
-from orchestr8_sqlite.uris import Listing, Match, Read, fragment_uri, parse_uri
-from orchestr8_sqlite.wording import SUGGESTIONS, counted, nearest, one_line
+from orchestr8_sqlite.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from orchestr8_sqlite.documents import Document
 
 ANSWER_SECONDS = 15 * 60
 """How long a finished answer is kept. Source: shared/DESIGN.md, section 6."""
 
 MARKDOWN = "text/markdown"
-PAGE = 500
 MAX_URIS = 20
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A resource that an answer points to."""
 
     uri: str
@@ -50,8 +44,7 @@ class Link:
     mime_type: str = MARKDOWN
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The text of an answer and its token estimate.
 
     `content` says the same as JSON, where the answer is one of a tool. `links` are the resources it names, `result`
@@ -61,7 +54,7 @@ class Answer:
     text: str
     tokens: int
     result: LookupResult | None = None
-    content: Mapping[str, Any] = field(default_factory=dict)
+    content: Mapping[str, Any] = MappingProxyType({})
     links: tuple[Link, ...] = ()
     mime_type: str = MARKDOWN
     data: bytes | None = None
@@ -125,6 +118,12 @@ class Service:
             RequestError: The URI is not acceptable.
             UnknownResource: There is no such fragment; the sentence names the nearest.
         """
+        from orchestr8_sqlite.bundles import file_below
+        from orchestr8_sqlite.documents import find_fragment
+        from orchestr8_sqlite.listings import category_list, registry
+        from orchestr8_sqlite.skills import is_skill_uri, read_skill_file
+        from orchestr8_sqlite.uris import Listing, Match, Read, parse_uri
+
         if is_skill_uri(uri):
             file = read_skill_file(self.catalog, uri)
             return _file_answer(file.uri, file.content)
@@ -155,6 +154,8 @@ class Service:
         Raises:
             RequestError: A URI is not acceptable or unknown; there is a line for each.
         """
+        from orchestr8_sqlite.documents import hand_out
+
         if not 1 <= len(uris) <= MAX_URIS:
             raise RequestError(f"Give 1 to {MAX_URIS} URIs, not {len(uris)}.")
         documents = self._documents(uris)
@@ -171,6 +172,7 @@ class Service:
     @_request
     def search_skills(self, request: MatchRequest) -> Answer:
         """Return the Agent Skills that answer *request*, by name and what they do."""
+        from orchestr8_sqlite.bundles import list_skills
 
         def answer(catalog: Catalog) -> Answer:
             result = find(catalog, request)
@@ -192,6 +194,10 @@ class Service:
             UnknownResource: There is no such skill; the sentence names the nearest.
             RequestError: Several skills have the name, or the skill has no such file.
         """
+        from orchestr8_sqlite.bundles import documents_of, find_bundle
+        from orchestr8_sqlite.documents import hand_out
+        from orchestr8_sqlite.mediatypes import served_type
+
         catalog = self.catalog
         documents, binary = documents_of(catalog, find_bundle(catalog, name), files)
         handout = hand_out(documents, max_tokens)
@@ -206,11 +212,15 @@ class Service:
             UnknownResource: There is no such prompt; the sentence names the nearest.
             RequestError: A required argument is missing.
         """
+        from orchestr8_sqlite.prompts import fill_prompt, find_prompt
+
         prompt = find_prompt(self.catalog, name)
         return prompt, fill_prompt(prompt, values)
 
-    def _documents(self, uris: Sequence[str]) -> list[Document]:
+    def _documents(self, uris: Sequence[str]) -> "list[Document]":
         """Return the text behind each of *uris*, once."""
+        from orchestr8_sqlite.documents import Document
+
         documents: list[Document] = []
         problems: list[RequestError] = []
         for uri in dict.fromkeys(uris):
@@ -223,6 +233,9 @@ class Service:
         return documents
 
     def _neighbours(self, uri: str) -> list[str]:
+        from orchestr8_sqlite.skills import is_skill_uri
+        from orchestr8_sqlite.uris import Read, parse_uri
+
         target, catalog = None if is_skill_uri(uri) else parse_uri(uri), self.catalog
         fragment = catalog.fragment(target.id) if isinstance(target, Read) else None
         return catalog.neighbours(fragment.id) if fragment else []
@@ -236,6 +249,8 @@ class Service:
 
 
 def _file_answer(path: str, content: bytes) -> Answer:
+    from orchestr8_sqlite.mediatypes import as_text, served_type
+
     text = as_text(content)
     mime_type = served_type(path, text)
     if text is None:
@@ -249,32 +264,3 @@ def _whole_text(uri: str, answer: Answer) -> str:
     return (
         f"[{answer.mime_type}, {counted(len(answer.data), 'byte')}: no text; read {one_line(uri, 200)} as a resource]"
     )
-
-
-def find_prompt(catalog: Catalog, name: str) -> PromptRow:
-    """Return the prompt *name*.
-
-    Raises:
-        UnknownResource: There is none; the sentence names the nearest.
-    """
-    prompt = catalog.prompt(name)
-    if prompt is None:
-        names = [known.name for known in catalog.prompts(limit=PAGE)]
-        alike = nearest(name, names) or names[:SUGGESTIONS]
-        raise UnknownResource(f"There is no prompt {one_line(name, 80)!r}. Nearest: {', '.join(alike) or 'none'}.")
-    return prompt
-
-
-def find_fragment(catalog: Catalog, path: str) -> FragmentRow:
-    """Return the fragment with the id *path*.
-
-    Raises:
-        UnknownResource: There is none; the sentence names the nearest.
-    """
-    found = catalog.fragment(path)
-    if found is None:
-        uri = fragment_uri(path)
-        similar = nearest(path, catalog.similar_paths(path))
-        hint = " Nearest: " + ", ".join(map(fragment_uri, similar)) + "." if similar else ""
-        raise UnknownResource(f"There is no {one_line(uri, 200)}.{hint} Or search: {SCHEME}://match?query=….")
-    return found

@@ -11,8 +11,8 @@ ORCHESTR8_ENV    development | production (default development); in production n
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from orchestr8_sqlite.errors import SettingsError
 
@@ -22,8 +22,7 @@ ENVIRONMENTS = ("development", "production")
 BUNDLED_INDEX = "bundled.db"
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """Validated settings."""
 
     database: Path
@@ -31,8 +30,7 @@ class Settings:
     cache_size: int
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSettings:
+class ServerSettings(NamedTuple):
     """Validated settings of the server; with `roots` it builds the index itself, and again on changes where `watch`."""
 
     base: Settings
@@ -90,7 +88,7 @@ def read_server_settings(
         raise SettingsError("There is nothing to watch: name the folders of the library with --root.")
     base = read_settings(database)
     if chosen and database is None and "ORCHESTR8_DB" not in values:
-        base = replace(base, database=index_of(chosen))
+        base = base._replace(database=index_of(chosen))
     missing = next((root for root in chosen if not root.is_dir()), None)
     if missing and not base.database.exists():
         raise SettingsError(f"{missing} is no folder: name those of the library with --root or ORCHESTR8_ROOTS.")
@@ -135,8 +133,7 @@ def bundled_index() -> Path:
     return Path(__file__).with_name(BUNDLED_INDEX)
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(NamedTuple):
     """The folders that other programs of this user keep their configuration in; they need not exist."""
 
     platform: str  # as sys.platform has it

@@ -1,7 +1,6 @@
 """Texts as sentences hold them: on one line, numbers with their noun, names with those like them."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 ITEM_LENGTH = 90
 
@@ -29,4 +28,6 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 def nearest(name: str, known: Sequence[str]) -> list[str]:
     """Return at most three of *known* that *name* may have been meant for, the most alike first."""
+    from difflib import get_close_matches
+
     return get_close_matches(name[:LONGEST_NAME], known, n=SUGGESTIONS, cutoff=LEAST_ALIKE)

@@ -7,14 +7,14 @@ foreign.txt            requests that no one library answers, to calibrate what c
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 from orchestr8_sqlite.errors import LibraryError
-from orchestr8_sqlite.keywords import STOP_WORDS, extract_keywords, stem
+from orchestr8_sqlite.keywords import MAX_KEYWORD_LENGTH, STOP_WORDS, extract_keywords, stem
 
+WORDS = Path(__file__).with_name("words")
 SHIPPED = ("names.txt", "needs.txt")
 OWN = "synonyms.txt"
 MAX_SLOTS = 4
@@ -22,8 +22,7 @@ CLASS = re.compile(r"\$(\w+)")
 CLASS_LINE = re.compile(r"\$(\w+) = (\S+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Synonym:
+class Synonym(NamedTuple):
     """What stands in for some words of a request.
 
     Every one of `slots` must be met by a word of the request; each is the stems of its alternatives. `forms` are
@@ -70,7 +69,7 @@ def foreign_requests() -> list[str]:
 
 
 def _shipped(name: str) -> str:
-    return files("orchestr8_sqlite").joinpath("words", name).read_text(encoding="utf-8")
+    return (WORDS / name).read_text(encoding="utf-8")
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -83,7 +82,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 def _parse(name: str, text: str) -> Iterator[Synonym]:
     classes: dict[str, str] = {}
     for number, line in _lines(text):
-        if defined := CLASS_LINE.fullmatch(line):
+        if line.startswith("$") and (defined := CLASS_LINE.fullmatch(line)):
             classes[defined[1]] = defined[2]
             continue
         found = list(_needs(line, classes) if "~" in line else _other_names(line))
@@ -94,10 +93,12 @@ def _parse(name: str, text: str) -> Iterator[Synonym]:
 
 def _needs(line: str, classes: Mapping[str, str]) -> Iterator[Synonym]:
     left, _, right = line.partition("~")
-    if any(used not in classes for used in CLASS.findall(left)):
-        return
-    slots = _slots(CLASS.sub(lambda used: classes[used[1]], left).split())
-    forms = tuple(_form(part) for part in right.split(","))
+    if "$" in left:
+        if any(used not in classes for used in CLASS.findall(left)):
+            return
+        left = CLASS.sub(lambda used: classes[used[1]], left)
+    slots = _slots(left.split())
+    forms = tuple(_form(part.strip()) for part in right.split(","))
     if 1 <= len(slots) <= MAX_SLOTS and all(forms):
         yield Synonym(slots, forms, "related")
 
@@ -118,14 +119,19 @@ def _other_names(line: str) -> Iterator[Synonym]:
 
 def _slots(words: Iterable[str]) -> tuple[frozenset[str], ...]:
     """Return the stems of the alternatives of each word; one that no request can hold is left out."""
-    slots = (
-        frozenset(_form(part) for part in word.split("/") if part.casefold() not in STOP_WORDS) - {""} for word in words
-    )
-    return tuple(slot for slot in slots if slot)
+    return tuple(slot for slot in map(_slot, words) if slot)
+
+
+@cache
+def _slot(word: str) -> frozenset[str]:
+    """Return the stems of the alternatives of *word*, which slashes part; a class has the same each time."""
+    return frozenset(_form(part) for part in word.split("/") if part.casefold() not in STOP_WORDS) - {""}
 
 
 @cache
 def _form(word: str) -> str:
     """Return the stem of the first keyword of *word*, which is the word itself; empty where it has none."""
+    if word.isascii() and word.isalpha() and word.islower() and 2 <= len(word) <= MAX_KEYWORD_LENGTH:
+        return "" if word in STOP_WORDS else stem(word)  # what a plain word gives below, too
     keywords = extract_keywords(word)
     return stem(keywords[0]) if keywords else ""

@@ -5,7 +5,6 @@ import re
 import shutil
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -286,19 +285,6 @@ def test_search_answers_from_the_bundled_index_without_any_setting(
 def test_every_command_shows_an_example_in_its_help(invoke: Invoke, command: str) -> None:
     _, out, _ = invoke(command, "--help")
     assert "Example: " in out
-
-
-def test_search_imports_neither_the_sdk_nor_the_build_side(index: Path) -> None:
-    script = (
-        "import sys; sys.argv = ['x', 'search', 'retry', '--db', sys.argv[1]]\n"
-        "from orchestr8_sqlite.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print([name for name in ('mcp', 'pydantic', 'rich', 'yaml', 'frontmatter', 'sqlite_utils', 'dotenv')"
-        " if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", script, index], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_database_can_be_read_while_another_program_holds_it_open(invoke: Invoke, index: Path) -> None:

@@ -4,8 +4,6 @@ import copy
 import json
 import os
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -271,22 +269,6 @@ def test_discover_is_answered_early(server: Server[Any]) -> None:
 )
 def test_what_is_no_well_formed_greeting_is_left_to_the_sdk(line: bytes) -> None:
     assert early_answer(line) is None
-
-
-def test_modules_before_the_first_answer_import_no_sdk() -> None:
-    code = (
-        "import sys, orchestr8_sqlite.server.start\n"
-        "late = {'mcp', 'mcp_types', 'pydantic', 'anyio', 'typer', 'asyncio'} & set(sys.modules)\n"
-        "assert not late, late"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_server_as_clients_start_it_waits_for_no_typer(tmp_path: Path) -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "orchestr8_sqlite", "serve", "--db", str(tmp_path / "none.db")]
-    done = subprocess.run(command, input=b"", capture_output=True, check=True)
-    assert b"orchestr8_sqlite.server.early" in done.stderr
-    assert b"typer" not in done.stderr
 
 
 class Client:

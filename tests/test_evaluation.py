@@ -13,7 +13,7 @@ from support import SHARED, MakeCatalog, MakeLibrary, build, make_fragment, mark
 from typer.testing import CliRunner
 
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.cli.app import app
+from orchestr8_sqlite.cli.app import make_app
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.evaluation import (
     RunReport,
@@ -204,18 +204,18 @@ def test_self_asks_every_scenario_without_its_line_and_the_authors_queries(
 def test_eval_of_the_library_itself_fails_under_its_bound(make_library: MakeLibrary, tmp_path: Path) -> None:
     root = make_library({"skills/one.md": markdown("tags: [retry]\nuseWhen:\n  - Adding retry to calls")})
     index = str(build(root, tmp_path / "index.db"))
-    run = CliRunner().invoke(app, ["eval", "--self", "--db", index, "--fail-under", "recall@5=0.9"])
+    run = CliRunner().invoke(make_app(), ["eval", "--self", "--db", index, "--fail-under", "recall@5=0.9"])
     assert (run.exit_code, "scenario" in run.output) == (0, True)
     root = make_library({"skills/one.md": markdown("useWhen:\n  - Adding retry to calls")})
     index = str(build(root, tmp_path / "other.db"))
-    run = CliRunner().invoke(app, ["eval", "--self", "--db", index, "--fail-under", "recall@5=0.9"])
+    run = CliRunner().invoke(make_app(), ["eval", "--self", "--db", index, "--fail-under", "recall@5=0.9"])
     assert (run.exit_code, "R@5 is 0.000, below 0.9" in run.output) == (1, True)
 
 
 @pytest.mark.parametrize("options", [[], ["--self", "--queries", "q.jsonl"], ["--queries", "q.jsonl"]])
 def test_eval_wants_judged_queries_or_the_library_itself(tmp_path: Path, options: list[str]) -> None:
     (tmp_path / "q.jsonl").write_text('{"id": "1", "text": "x"}\n', encoding="utf-8")
-    run = CliRunner().invoke(app, ["eval", *(str(tmp_path / o) if o.endswith("l") else o for o in options)])
+    run = CliRunner().invoke(make_app(), ["eval", *(str(tmp_path / o) if o.endswith("l") else o for o in options)])
     assert isinstance(run.exception, RequestError)
     assert str(run.exception) == "Give either --queries and --qrels, or --self."
 

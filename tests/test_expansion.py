@@ -56,7 +56,7 @@ def test_word_is_as_rare_as_few_fragments_hold_it_and_an_unknown_one_as_can_be(m
     catalog = make_catalog(make_fragment("a", "Retry"), make_fragment("b", body="A retry"), *others(6))
     retry, unknown = read(catalog, "retry zzyzx").words
     assert retry.rarity == pytest.approx(rarity(8, 2))
-    assert (retry.count, unknown.count) == (2, 0)
+    assert (retry.fragment_count, unknown.fragment_count) == (2, 0)
     assert unknown.rarity == pytest.approx(rarity(8, 0))
 
 
@@ -302,7 +302,7 @@ def test_form_is_as_rare_as_few_fragments_hold_it_anywhere(make_index: MakeIndex
     bodies = [make_fragment(f"b{number}", body="Performance") for number in range(2)]
     catalog = make_index(*SPEED, *bodies, *others(), synonyms=(synonym("slow", "perform"),))
     form = only_form(read(catalog, "slow"), "related")
-    assert form.count == 3
+    assert form.fragment_count == 3
     assert form.rarity == pytest.approx(rarity(10, 3))
 
 

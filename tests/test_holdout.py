@@ -86,7 +86,7 @@ def evidence(holders: Holders, path: str = "skills/uploads") -> dict[str, Eviden
     """Return what a fragment holds of each term of the index."""
     (id_,) = holders.db.execute("SELECT id FROM fragment WHERE path = ?", (path,)).fetchone()
     words = [Word(stem, stem, 1, 1.0, False) for (stem,) in holders.db.execute("SELECT stem FROM term ORDER BY 1")]
-    forms = tuple(Form(word, word.text, "exact", word.stem, word.count, word.rarity, 1.0) for word in words)
+    forms = tuple(Form(word, word.text, "exact", word.stem, word.fragment_count, word.rarity, 1.0) for word in words)
     reading = Reading(tuple(words), forms, size=1000)
     holders.read(reading)
     found = {form.stem: holders.evidence(form, reading, id_) for form in forms}

@@ -1,7 +1,6 @@
 """`install`: what it prints, what it writes, and what it refuses."""
 
 import json
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -209,16 +208,3 @@ def test_wrong_call_is_one_sentence_and_code_2(invoke: Invoke, home: Path, argum
 @pytest.mark.parametrize("command", ["install", "doctor"])
 def test_help_shows_an_example(invoke: Invoke, command: str) -> None:
     assert "Example: orchestr8-sqlite" in invoke(command, "--help")[1]
-
-
-def test_other_commands_load_nothing_of_clients_and_checks() -> None:
-    script = (
-        "import sys; sys.argv = ['x', 'path']\n"
-        "from orchestr8_sqlite.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "names = ('tomlkit', 'tomllib', 'orchestr8_sqlite.clients', 'orchestr8_sqlite.checkup')\n"
-        "print([name for name in names if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"

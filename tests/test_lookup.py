@@ -1,7 +1,5 @@
 """Tier order, thresholds, and what an answer says about words that nothing fits."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +20,7 @@ def ids(result: LookupResult) -> list[str]:
 
 def without_numbers(result: LookupResult) -> LookupResult:
     """Return *result* without the numbers of its fragments, which go by the order that they were read in."""
-    return replace(result, candidates=tuple(replace(candidate, fragment_id=0) for candidate in result.candidates))
+    return result._replace(candidates=tuple(c._replace(fragment_id=0) for c in result.candidates))
 
 
 def test_precomputed_answer_comes_before_the_index(make_library: MakeLibrary) -> None:
@@ -237,7 +235,7 @@ def test_judging_and_explaining_change_no_ranking(
     with open_in_memory(library) as catalog:
         plain = find(catalog, request)
         catalog.meta = {**catalog.meta, "least_coverage": "1.0"}
-        judged = find(catalog, replace(request, explain=True))
+        judged = find(catalog, request._replace(explain=True))
     assert (judged.candidates, judged.total, judged.tier) == (plain.candidates, plain.total, plain.tier)
     assert judged.coverage == plain.coverage
     assert judged.confident == (judged.coverage == 1.0 and judged.candidates != ())

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -83,7 +82,7 @@ def test_every_answer_keeps_its_budget_and_prints_readable_uris_only(
         catalog.meta = {**catalog.meta, "least_coverage": least_coverage}
         result = find(catalog, MatchRequest(query, mode, min_score=0, ranker=ranker, explain=explain))
         for budget in budgets:
-            text = render(replace(result, request=replace(result.request, max_tokens=budget)), catalog.body).text
+            text = render(result._replace(request=result.request._replace(max_tokens=budget)), catalog.body).text
             assert estimate_tokens(text) <= budget
             for uri in PRINTED_URI.findall(text):
                 target = parse_uri(uri)

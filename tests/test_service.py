@@ -4,7 +4,6 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -261,7 +260,7 @@ def test_no_answer_is_replayed_for_another_request(index: Path, options: dict[st
         return answers
 
     plain = MatchRequest("retry", min_score=0)
-    other = replace(plain, **options)  # type: ignore[arg-type]
+    other = plain._replace(**options)  # type: ignore[arg-type]
     together = asked_in([plain, other])
     assert together[other] == asked_in([other])[other]
     assert together[other].text != together[plain].text

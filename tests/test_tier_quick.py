@@ -1,7 +1,6 @@
 """Tier 1: precomputed answers are those that the other tiers would give."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from support import build, markdown, write_files
@@ -48,7 +47,7 @@ def test_precomputed_answers_equal_live_ones(catalog: Catalog, ranker: Ranker, l
     for keyword, _ in vocabulary(catalog):
         request = MatchRequest(keyword, max_results=limit, ranker=ranker)
         quick, live = find(catalog, request), find(catalog, request, quick=False)
-        assert replace(quick, tier=live.tier, statement=None) == replace(live, statement=None)
+        assert quick._replace(tier=live.tier, statement=None) == live._replace(statement=None)
 
 
 def test_keywords_of_the_most_fragments_are_precomputed(catalog: Catalog) -> None:
@@ -72,7 +71,7 @@ def test_spelling_of_the_query_does_not_matter(catalog: Catalog) -> None:
     "options", [{"categories": ("skill",)}, {"tags": ("shared",)}, {"min_score": 0.0}, {"min_score": 60.0}]
 )
 def test_filtered_request_gets_no_precomputed_answer(catalog: Catalog, options: dict[str, object]) -> None:
-    request = replace(MatchRequest("shared"), **options)  # type: ignore[arg-type]
+    request = MatchRequest("shared")._replace(**options)  # type: ignore[arg-type]
     asked = find(catalog, request)
     assert asked.tier is not Tier.QUICK
     assert asked.candidates == find(catalog, request, quick=False).candidates

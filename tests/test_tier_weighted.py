@@ -73,7 +73,7 @@ def with_forms(catalog: Catalog, reading: Reading, drawn: Sequence[tuple[int, st
             word = reading.words[number % len(reading.words)]
             rarity = math.log(1 + (reading.size - row[0] + 0.5) / (row[0] + 0.5))
             forms.append(Form(word, text, how, stemmed(text), row[0], rarity, weights.FACTORS[how]))
-    return replace(reading, forms=(*reading.forms, *forms))
+    return reading._replace(forms=(*reading.forms, *forms))
 
 
 def drawn_forms() -> st.SearchStrategy[list[tuple[int, str, str]]]:
@@ -182,7 +182,7 @@ def test_statement_of_an_answer_of_tier_3_has_its_rows(make_index: MakeIndex) ->
     request = MatchRequest("slow postgres", min_score=0)
     reading = read_parts(catalog.db, read_request(catalog.db, extract_keywords(request.query)))
     assert {form.how for form in reading.forms} == {"related", "part"}
-    for asked in (request, replace(request, categories=("agent",)), replace(request, tags=("api",))):
+    for asked in (request, request._replace(categories=("agent",)), request._replace(tags=("api",))):
         found = match(catalog, asked, reading)
         rows = catalog.db.execute(found.statement.sql, found.statement.parameters).fetchall()
         assert rows == rows_of(found.candidates, found.total) != []
@@ -194,7 +194,7 @@ def test_default_filters_the_unfiltered_answer_before_it_cuts_it(
     library: list[Fragment], query: str, options: dict[str, object]
 ) -> None:
     everything = MatchRequest(query, max_results=100, min_score=0)
-    request = replace(everything, **options)  # type: ignore[arg-type]
+    request = everything._replace(**options)  # type: ignore[arg-type]
     tags = {fragment_uri(fragment.id): set(fragment.tags) for fragment in library}
     with open_in_memory(library) as catalog:
         unfiltered = match(catalog, everything).candidates
@@ -263,7 +263,7 @@ def test_bodies_are_searched_for_words_that_at_most_a_quarter_of_the_fragments_h
 def test_synonym_is_not_looked_for_in_bodies(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(make_fragment("a", body="Some backoff text"), make_fragment("b", "Some backoff"), *others(8))
     reading = read_request(catalog.db, ["backoff"])
-    as_synonym = replace(reading, forms=tuple(replace(form, how="synonym") for form in reading.forms))
+    as_synonym = reading._replace(forms=tuple(form._replace(how="synonym") for form in reading.forms))
     request = MatchRequest("backoff")
     assert [c.id for c in match(catalog, request, reading).candidates] == ["skills/b", "skills/a"]
     assert [c.id for c in match(catalog, request, as_synonym).candidates] == ["skills/b"]
@@ -322,7 +322,7 @@ def test_only_the_best_of_a_words_forms_counts(make_catalog: MakeCatalog) -> Non
     )
     reading = read_request(catalog.db, ["retry"])
     also = Form(reading.words[0], "backoff", "joined", "backoff", 1, math.log(1 + 7.5 / 1.5), 0.9)
-    found = match(catalog, MatchRequest("retry"), replace(reading, forms=(*reading.forms, also)))
+    found = match(catalog, MatchRequest("retry"), reading._replace(forms=(*reading.forms, also)))
     plain = match(catalog, MatchRequest("retry"), reading)
     assert [(c.id, c.score) for c in found.candidates] == [(c.id, c.score) for c in plain.candidates]
 

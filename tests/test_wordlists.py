@@ -7,12 +7,14 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support import MakeLibrary, build, markdown, write_files
 
 from orchestr8_sqlite import wordlists
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import LibraryError
-from orchestr8_sqlite.keywords import STOP_WORDS, extract_keywords
+from orchestr8_sqlite.keywords import STOP_WORDS, extract_keywords, stem
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.wordlists import SHIPPED, Synonym, everyday_words, foreign_requests, read_synonyms
@@ -132,6 +134,16 @@ def test_foreign_requests_are_lines_with_a_keyword_each() -> None:
 
 
 # The form of a line
+
+
+@given(
+    st.text("abseingABS-./'+#19é再", max_size=7)
+    | st.sampled_from(sorted(STOP_WORDS))
+    | st.text("ab", min_size=60, max_size=70)
+)
+def test_word_of_a_list_is_read_as_the_same_word_of_a_text(word: str) -> None:
+    keywords = extract_keywords(word)
+    assert wordlists._form(word) == (stem(keywords[0]) if keywords else "")
 
 
 def test_names_of_one_word_each_are_looked_for_by_any_of_them(read_own: ReadOwn) -> None:

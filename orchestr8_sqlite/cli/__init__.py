@@ -28,18 +28,25 @@ def main() -> None:
 def _run(arguments: Sequence[str]) -> None:
     """Run the command; `serve` as clients call it goes without typer, whose import they would wait for."""
     match arguments:
-        case ["serve"]:
-            _serve(None)
-        case ["serve", "--db", database] if not database.startswith("-"):
-            _serve(Path(database))
+        case ["serve", *options] if _are_plain(options):
+            _serve(options)
         case _:
-            from orchestr8_sqlite.cli.app import app
+            from orchestr8_sqlite.cli.app import run
 
-            app()
+            run(arguments)
 
 
-def _serve(database: Path | None) -> None:
+def _are_plain(options: Sequence[str]) -> bool:
+    """Tell whether *options* are `--db` once and `--root` at most, each with a value that is no option itself."""
+    names, values = options[::2], options[1::2]
+    known = {*names} <= {"--db", "--root"} and names.count("--db") <= 1
+    return known and len(names) == len(values) and all(value[:1] not in ("", "-") for value in values)
+
+
+def _serve(options: Sequence[str]) -> None:
     from orchestr8_sqlite.server.start import serve_stdio
     from orchestr8_sqlite.settings import read_server_settings
 
-    serve_stdio(read_server_settings(database))
+    given = [(name, Path(value)) for name, value in zip(options[::2], options[1::2], strict=True)]
+    database = next((path for name, path in given if name == "--db"), None)
+    serve_stdio(read_server_settings(database, [path for name, path in given if name == "--root"]))

@@ -1,31 +1,51 @@
-"""The typer application: every command is registered here, in the order that `--help` shows."""
+"""The typer application: every command is named here, in the order that `--help` shows."""
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 
 import typer
 
 from orchestr8_sqlite import __version__
-from orchestr8_sqlite.cli import build, doctor, evaluate, inspect, install, query, serve
 
-app = typer.Typer(
-    name="orchestr8-sqlite",
-    help="Compile a library of Markdown fragments into one SQLite file and find the right one just in time.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command()(build.build)
-app.command()(serve.serve)
-app.command()(query.search)
-app.command()(query.load)
-app.command()(inspect.sql)
-app.command()(inspect.stats)
-app.command()(build.lint)
-app.command("eval")(evaluate.evaluate)
-app.command()(inspect.path)
-app.command()(inspect.export)
-app.command()(install.install)
-app.command()(doctor.doctor)
+COMMANDS = {
+    "build": "build:build",
+    "serve": "serve:serve",
+    "search": "query:search",
+    "load": "query:load",
+    "sql": "inspect:sql",
+    "stats": "inspect:stats",
+    "lint": "build:lint",
+    "eval": "evaluate:evaluate",
+    "path": "inspect:path",
+    "export": "inspect:export",
+    "install": "install:install",
+    "doctor": "doctor:doctor",
+}
+"""Command → the module beside this one and its function."""
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Run the command that *arguments* begin with; the others are not even imported where it is known."""
+    wanted = [name for name in arguments[:1] if name in COMMANDS]
+    make_app(wanted or COMMANDS)()
+
+
+def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """Return the application with the commands *names*; to import and to register all of them takes 30 ms."""
+    app = typer.Typer(
+        name="orchestr8-sqlite",
+        help="Compile a library of Markdown fragments into one SQLite file and find the right one just in time.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name in names:
+        module, _, function = COMMANDS[name].partition(":")
+        app.command(name)(getattr(import_module(f"orchestr8_sqlite.cli.{module}"), function))
+    app.callback()(options)
+    return app
 
 
 def _show_version(wanted: bool) -> None:
@@ -34,7 +54,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def options(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
 ) -> None:

@@ -1,10 +1,7 @@
 """Edits in TOML: a table is added at the end, or replaced in its place; comments stay."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-import tomlkit
 
 
 def parse(text: str) -> dict[str, object]:
@@ -13,6 +10,8 @@ def parse(text: str) -> dict[str, object]:
     Raises:
         ValueError: It is no TOML.
     """
+    import tomllib
+
     return tomllib.loads(text)
 
 
@@ -32,12 +31,16 @@ def with_table(text: str, path: Sequence[str], values: Mapping[str, object]) -> 
 
 def render_table(path: Sequence[str], values: Mapping[str, object]) -> str:
     """Return the table *path* with its values, a line each."""
+    import tomlkit
+
     lines = "".join(f"{key} = {tomlkit.item(value).as_string()}\n" for key, value in values.items())
     return f"[{'.'.join(path)}]\n{lines}"
 
 
 def with_replaced_table(text: str, path: Sequence[str], values: Mapping[str, object]) -> str:
     """Return *text* with other values in the table *path*, which it has."""
+    import tomlkit
+
     document = tomlkit.parse(text)
     table: Any = document
     for key in path:

@@ -9,9 +9,10 @@ from orchestr8_sqlite.completion import Completion, complete_argument, complete_
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.model import CATEGORIES, SCHEME
 from orchestr8_sqlite.parameters import parse_category
+from orchestr8_sqlite.prompts import find_prompt
 from orchestr8_sqlite.server.guard import Context, Guard, note
 from orchestr8_sqlite.server.resources import templates
-from orchestr8_sqlite.service import Service, find_prompt
+from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.wording import one_line
 
 EXPRESSION = re.compile(r"\{[+?]?([\w,]+)\}")

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
@@ -98,7 +97,7 @@ class Tools:
         check_names(arguments, list(SEARCH_SKILL.input_schema["properties"]))
         limit = arguments.get("maxResults", SKILLS_SHOWN)
         request = make_request({"query": arguments.get("query"), "maxResults": limit})
-        return self._service.search_skills(replace(request, agent_skills=True))
+        return self._service.search_skills(request._replace(agent_skills=True))
 
     def _load_skill(self, arguments: Arguments) -> Answer:
         self._check_skills()

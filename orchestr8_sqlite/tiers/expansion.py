@@ -13,8 +13,7 @@ import sqlite3
 import string
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import NamedTuple
 
 from orchestr8_sqlite.keywords import extract_keywords, stem
 from orchestr8_sqlite.tiers.weights import BODY_SPREAD, DECAY, EVERYDAY, FACTORS, RARITY_BOUND, rarity_of
@@ -56,13 +55,12 @@ SELECT f.synonym_id, f.how, f.ordinal, t.stem, t.fragment_count
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
-    """One word of a request; `count` fragments hold it, and where none does it is as rare as can be."""
+class Word(NamedTuple):
+    """One word of a request; `fragment_count` hold it, and where none does it is as rare as can be."""
 
     text: str
     stem: str
-    count: int
+    fragment_count: int
     rarity: float
     everyday: bool
 
@@ -72,27 +70,25 @@ class Word:
         return EVERYDAY if self.everyday else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """A term that stands in for a word of the request; `factor` is what it counts where the word counts 1."""
 
     word: Word
     text: str
     how: str
     stem: str
-    count: int
+    fragment_count: int
     rarity: float
     factor: float
 
     @property
     def gain(self) -> float:
         """Return what a fragment could earn by it: its rarity, or that of the word where that is less."""
-        rarity = self.rarity if not self.word.count else min(self.rarity, RARITY_BOUND * self.word.rarity)
+        rarity = self.rarity if not self.word.fragment_count else min(self.rarity, RARITY_BOUND * self.word.rarity)
         return rarity * self.factor * self.word.weight
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """How a request is read: its words, and the terms that each of them is looked for by."""
 
     words: tuple[Word, ...]
@@ -103,21 +99,21 @@ class Reading:
     named: frozenset[str] = frozenset()
     """Words that meet a synonym, alone or with others; forms are given for one of them."""
 
-    @cached_property
+    @property
     def read_as(self) -> dict[str, str]:
         """Return the words that were taken for typos, and what they were read as."""
         return {form.word.text: form.text for form in self.forms if form.how == "typo"}
 
     def searches_bodies(self, form: Form) -> bool:
         """Tell whether *form* is looked for in bodies too: a word itself, where not too many fragments hold it."""
-        return form.how in SEARCHED_WHOLE and form.count <= BODY_SPREAD * self.size
+        return form.how in SEARCHED_WHOLE and form.fragment_count <= BODY_SPREAD * self.size
 
-    @cached_property
+    @property
     def stems(self) -> frozenset[str]:
         """Return the stems that stand for words of the request themselves, typos repaired."""
         return frozenset(form.stem for form in self.forms if form.how in SEARCHED_WHOLE)
 
-    @cached_property
+    @property
     def unknown(self) -> tuple[str, ...]:
         """Return the words that the index does not know in any form."""
         known = self.named | {form.word.text for form in self.forms}
@@ -132,16 +128,22 @@ def read_request(db: sqlite3.Connection, keywords: Sequence[str]) -> Reading:
     """
     size = library_size(db)
     words = read_words(db, keywords, size)
-    own = [Form(word, word.text, OWN, word.stem, word.count, word.rarity, 1.0) for word in words if word.count]
+    own = [
+        Form(word, word.text, OWN, word.stem, word.fragment_count, word.rarity, 1.0)
+        for word in words
+        if word.fragment_count
+    ]
     joined = list(_joined(db, words, size))
     synonyms = list(_synonyms(db, words, size))
     named = frozenset(text for _, texts in synonyms for text in texts) | {form.word.text for form in joined}
-    unknown = [word for word in words if not word.count and not word.everyday and word.text not in named]
+    unknown = [word for word in words if not word.fragment_count and not word.everyday and word.text not in named]
     repairs = list(_repaired(db, unknown, size))
     if len(words) - len(unknown) + len(repairs) / 2 < len(words) / 2:
         repairs = []
     others = [*joined, *(form for form, _ in synonyms), *repairs]
-    return Reading(tuple(words), (*own, *_best(others, {word.stem for word in words if word.count})), size, named)
+    return Reading(
+        tuple(words), (*own, *_best(others, {word.stem for word in words if word.fragment_count})), size, named
+    )
 
 
 def read_parts(db: sqlite3.Connection, reading: Reading) -> Reading:
@@ -153,7 +155,7 @@ def read_parts(db: sqlite3.Connection, reading: Reading) -> Reading:
         if len(word.text) >= MIN_PART_LENGTH
         for text, one, count in db.execute(CONTAINING_WORDS, {"word": word.text, "limit": MAX_PARTS})
     ]
-    return replace(reading, forms=(*reading.forms, *_best(parts, known)))
+    return reading._replace(forms=(*reading.forms, *_best(parts, known)))
 
 
 def library_size(db: sqlite3.Connection) -> int:

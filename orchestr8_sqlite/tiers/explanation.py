@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from orchestr8_sqlite.model import Candidate, Part
 from orchestr8_sqlite.tiers.expansion import Form, Reading
@@ -38,8 +38,7 @@ SELECT value, coalesce((SELECT text FROM keyword WHERE stem = value ORDER BY fra
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """A form that a fragment holds; `fields` are bits, 0 for the body alone, `weight` is what it earns of the gain."""
 
     form: Form

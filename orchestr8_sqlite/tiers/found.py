@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from orchestr8_sqlite.model import Candidate, MatchRequest, Statement
 
@@ -18,8 +18,7 @@ FILTERS = """
 What is not asked for costs nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """The candidates of one tier, best first; `total` counts the fragments that match, listed or not.
 
     `coverage` is how much of the request they cover, where that was computed before.

@@ -8,7 +8,6 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import Candidate, MatchRequest, Statement
@@ -53,7 +52,7 @@ def match_fuzzy(db: sqlite3.Connection, request: MatchRequest, keywords: Sequenc
     fields: dict[Candidate, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for keyword, mask, *fragment in db.execute(EVIDENCE, parameters):
         fields[Candidate(*fragment)][keyword] |= mask
-    weighed = (replace(fragment, score=_weigh(fragment, masks.values(), request)) for fragment, masks in fields.items())
+    weighed = (fragment._replace(score=_weigh(fragment, masks.values(), request)) for fragment, masks in fields.items())
     enough = [candidate for candidate in weighed if candidate.score >= request.min_score]
     enough.sort(key=lambda candidate: (-candidate.score, candidate.uri))
     listed = _with_scenarios(db, enough[: request.max_results], keywords)
@@ -78,4 +77,4 @@ def _with_scenarios(
         held = sum(any(keyword in word for word in words) for keyword in keywords)
         if held > best.get(fragment_id, (-1, ""))[0]:
             best[fragment_id] = held, text
-    return [replace(c, scenario=best[c.fragment_id][1]) if c.fragment_id in best else c for c in candidates]
+    return [c._replace(scenario=best[c.fragment_id][1]) if c.fragment_id in best else c for c in candidates]

@@ -13,8 +13,8 @@ import math
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest, Statement
 from orchestr8_sqlite.tiers import weights
@@ -47,8 +47,7 @@ Values = dict[int, float]
 """Fragment number → points."""
 
 
-@dataclass(frozen=True)
-class Ranking:
+class Ranking(NamedTuple):
     """How the fragments that hold anything of a request rank.
 
     `earned` are the points of their evidence, `named` the share of their names that the request covers (1 at most
@@ -68,8 +67,7 @@ class Ranking:
         return self.best[number] + sum(sorted(map(self.learnt.__getitem__, held))) if held else self.best[number]
 
 
-@dataclass(frozen=True)
-class Ranked:
+class Ranked(NamedTuple):
     """The scores (0 to 100) of the fragments that may be listed, how many match, and what that rests on."""
 
     scores: Values
@@ -229,7 +227,7 @@ def ideal(reading: Reading) -> float:
 
 def _wanted(word: Word, reading: Reading) -> float:
     """Return what a word contributes to the ideal: its rarity, or where it is unknown that of its best form."""
-    if word.count:
+    if word.fragment_count:
         return word.rarity * word.weight
     forms = [form.gain for form in reading.forms if form.word.text == word.text]
     return max(forms, default=word.rarity * word.weight * weights.UNKNOWN_WORD)
