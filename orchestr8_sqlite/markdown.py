@@ -78,7 +78,8 @@ class Body:
     @cached_property
     def headings(self) -> list[Heading]:
         """Return the headings outside code; a section ends at the next heading of its level or above."""
-        found = [match for match in HEADING.finditer("\n" + self.text) if not self.is_code(match.start())]
+        edges = self.code_edges
+        found = [match for match in HEADING.finditer("\n" + self.text) if not bisect_right(edges, match.start()) % 2]
         headings = []
         ends = [len(self.text)] * (DEEPEST + 1)
         for match in reversed(found):

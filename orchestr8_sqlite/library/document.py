@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import yaml
 from frontmatter.default_handlers import YAMLHandler
+from yaml.constructor import SafeConstructor
 
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.markdown import Body
@@ -20,11 +21,34 @@ except ImportError:  # pragma: no cover - depends on how PyYAML was built
     from yaml import SafeLoader  # type: ignore[assignment]
 
 HANDLER = YAMLHandler()
+
+
+class _Loader(SafeLoader):
+    """Tells at once that a scalar is text where its first character leaves no doubt."""
+
+    def resolve(self, kind: type[yaml.Node], value: str, implicit: tuple[bool, bool]) -> str:
+        """Return the tag of a node that has none."""
+        if kind is yaml.ScalarNode and value and (not implicit[0] or value[0] not in self.yaml_implicit_resolvers):
+            return TEXT_TAG
+        return str(super().resolve(kind, value, implicit))
+
+
 MAX_REPAIRS = 20
 MAX_FRONT_MATTER = 65_536
 MAX_NESTING = 5_000
 NESTING = ("[", "{", "- ", "? ")
 """What opens a level of YAML: the C parser overruns its stack somewhere between 20,000 and 200,000 levels."""
+
+TEXT_TAG = "tag:yaml.org,2002:str"
+LIST_TAG = "tag:yaml.org,2002:seq"
+CONSTRUCTOR = SafeConstructor()
+READERS = {
+    "tag:yaml.org,2002:null": CONSTRUCTOR.construct_yaml_null,
+    "tag:yaml.org,2002:bool": CONSTRUCTOR.construct_yaml_bool,
+    "tag:yaml.org,2002:int": CONSTRUCTOR.construct_yaml_int,
+    "tag:yaml.org,2002:float": CONSTRUCTOR.construct_yaml_float,
+}
+"""Readers of scalars that JSON can say and that are no text."""
 
 YAML_PROBLEMS = (yaml.YAMLError, ValueError, RecursionError)
 ENTRY = re.compile(r"(?P<lead>\s*(?:- +)?(?:[\w.-]+: +|(?<=- )))(?P<value>\S.*?)\s*$")
@@ -106,8 +130,7 @@ def parse_document(text: str, notes: Notes) -> Document | None:
             line=text[:start].count("\n") + 1,
         )
         return _without_front_matter(text)
-    body_start = len(text) - len(body)
-    body_line = text[:body_start].count("\n") + 1 + _leading_lines(body)
+    body_line = text.count("\n", 0, len(text) - len(body)) + 1 + _leading_lines(body)
     if len(front) > MAX_FRONT_MATTER or sum(map(front.count, NESTING)) > MAX_NESTING:
         notes.error(
             "front-matter-size",
@@ -116,7 +139,7 @@ def parse_document(text: str, notes: Notes) -> Document | None:
             line=1,
         )
         return None
-    front = "\n" * (text[: text.index(front, start)].count("\n")) + front if front else ""
+    front = "\n" * text.count("\n", 0, text.index(front, start)) + front if front else ""
     return _with_front_matter(front, body.strip(), body_line, text, notes)
 
 
@@ -212,12 +235,47 @@ def _repair(front: str, line: int) -> tuple[int, str] | None:
 
 
 def _compose(front: str) -> tuple[yaml.Node | None, object]:
-    loader = SafeLoader(front)
+    loader = _Loader(front)
     try:
         node = loader.get_single_node()
-        return node, None if node is None else loader.construct_document(node)
+        if node is None:
+            return None, None
+        values = _plain_values(node)
+        return node, loader.construct_document(node) if values is None else values
     finally:
         loader.dispose()
+
+
+def _plain_values(node: yaml.Node) -> dict[str, object] | None:
+    """Return the values of a mapping of texts, numbers, and lists of them, as most front matters are.
+
+    None means that *node* is something else, or cannot be read: PyYAML's constructor then does, at twice the time.
+    """
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    values: dict[str, object] = {}
+    try:
+        for key, value in node.value:
+            if key.tag != TEXT_TAG or type(key) is not yaml.ScalarNode:
+                return None
+            if value.tag == LIST_TAG and type(value) is yaml.SequenceNode:
+                values[key.value] = [_plain_scalar(item) for item in value.value]
+            else:
+                values[key.value] = _plain_scalar(value)
+    except (KeyError, ValueError):
+        return None
+    return values
+
+
+def _plain_scalar(node: yaml.Node) -> object:
+    """Return the value of a text or number.
+
+    Raises:
+        KeyError, ValueError: It is none.
+    """
+    if type(node) is not yaml.ScalarNode:
+        raise KeyError(node.tag)
+    return node.value if node.tag == TEXT_TAG else READERS[node.tag](node)
 
 
 def _problem_line(problem: Exception) -> int | None:

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 import yaml
 
 from orchestr8_sqlite.content import Diagnostic, Fragment, Skill, SkillFile
-from orchestr8_sqlite.library.document import Document, first_styled_line
-from orchestr8_sqlite.library.fields import TEXT_TAG
+from orchestr8_sqlite.library.document import TEXT_TAG, Document, first_styled_line
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.library.references import RELATED_FIELDS
 from orchestr8_sqlite.library.verbatim import NotJson, verbatim_fields
