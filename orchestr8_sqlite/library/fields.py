@@ -7,8 +7,9 @@ from datetime import date
 
 import yaml
 
-from orchestr8_sqlite.library.document import TEXT_TAG, Document, node_line
+from orchestr8_sqlite.library.document import Document
 from orchestr8_sqlite.library.notes import Notes, shown
+from orchestr8_sqlite.library.yaml_text import TEXT_TAG, node_line
 
 NULL_TAG = "tag:yaml.org,2002:null"
 MAX_JSON_VALUES = 10_000

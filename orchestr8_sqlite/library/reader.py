@@ -1,23 +1,23 @@
 """Reads whole roots: walk, decode, parse, then what only the library as a whole can tell."""
 
+import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 from orchestr8_sqlite.content import Diagnostic, Fragment, Library, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.errors import LibraryError
-from orchestr8_sqlite.library.document import decode, parse_document
-from orchestr8_sqlite.library.memory import Memory, Parsed
+from orchestr8_sqlite.library.memory import Memory, Parsed, read_stored
 from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.parsing import Bundle, Task, parse_content, read_file, read_source
 from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
 from orchestr8_sqlite.library.queries import read_queries
-from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.references import resolve_references
 from orchestr8_sqlite.library.skills import settle_skill_paths
-from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind, find_files, skills_around
+from orchestr8_sqlite.library.walk import Found, Kind, find_files, skills_around
 from orchestr8_sqlite.settings import latest_file_time
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.wordlists import OWN as SYNONYMS
@@ -26,30 +26,18 @@ R = TypeVar("R", Fragment, Prompt)
 Progress = Callable[[int, int], None]
 """Called with (files done, files in all) while a library is read."""
 
-UNCLOSED = "unclosed-front-matter"
-
 
 @dataclass
 class _Reading:
-    """What has been read so far, over all roots; `latest` bounds the recorded file times."""
+    """What has been read so far, over all roots."""
 
-    memory: Memory
-    category: str | None
-    latest: int | None
+    memory: Memory | None
     fragments: dict[str, Fragment] = field(default_factory=dict)
     prompts: dict[str, Prompt] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     written_ids: dict[str, list[tuple[Fragment, int | None]]] = field(default_factory=lambda: defaultdict(list))
     rejected: list[SourceFile] = field(default_factory=list)
     ignored: list[SourceFile] = field(default_factory=list)
-
-
-@dataclass
-class _Bundle:
-    """The files beside a SKILL.md: the skill's own, and those of the skills nested in its folder."""
-
-    own: list[SkillFile] = field(default_factory=list)
-    nested: list[SkillFile] = field(default_factory=list)
 
 
 def read_library(
@@ -72,20 +60,18 @@ def read_library(
         LibraryError: A root is missing, is no folder, or holds no Markdown at all.
     """
     labels = _labels(roots)
-    reading = _Reading(memory or Memory(), category, latest_file_time())
+    reading = _Reading(memory)
     found = [(root, label, _find(root, label, reading)) for root, label in zip(roots, labels, strict=True)]
-    total = sum(len(files) for _, _, files in found)
-    done = 0
-    for root, label, files in found:
-        bundled = _bundled_files(root, label, files, reading)
-        for file in files:
-            if file.kind is not Kind.SKILL_FILE:
-                _read_file(root, label, file, bundled.get(file.skill or "", _Bundle()), reading)
-            done += 1
-            if progress:
-                progress(done, total)
-    known = {(label, file.path) for _, label, files in found for file in files}
-    reading.memory.keep(known | _remember_lists(roots, labels, reading.memory))
+    latest = latest_file_time()
+    tasks = [Task(root, label, file, category, latest) for root, label, files in found for file in files]
+    known = {task.key for task in tasks}
+    for done, task in enumerate(_with_bundles(tasks, reading), start=1):
+        if task.found.kind is not Kind.SKILL_FILE:
+            _take(task, *_read(task, memory), reading)
+        if progress:
+            progress(done, len(tasks))
+    if memory is not None:
+        memory.keep(known | _remember_lists(roots, labels, memory))
     settled, apart = settle_skill_paths(reading.fragments.values(), labels)
     resolved, dangling = resolve_references(settled, known)
     fragments = tuple(sorted(resolved, key=lambda fragment: fragment_uri(fragment.id)))
@@ -135,63 +121,45 @@ def _labels(roots: Sequence[Path]) -> list[str]:
     return labels
 
 
-def _read_file(root: Path, label: str, file: Found, bundled: _Bundle, reading: _Reading) -> None:
-    notes = Notes(label, file.path)
-    source, content = _read_source(root, label, file.path, notes, reading)
-    if file.kind is Kind.OUTSIDE:
+def _read(task: Task, memory: Memory | None) -> tuple[SourceFile, Parsed]:
+    """Return the file of *task* and what it holds, from *memory* where that is the same as last time."""
+    if memory is None:
+        return read_file(task)
+    notes = Notes(*task.key)
+    source, content = read_source(task, notes, memory.stored)
+    if content is None or task.found.kind is Kind.OUTSIDE:
+        return source, Parsed(None, tuple(notes.diagnostics))
+    basis = task.found, source, tuple(one.source for one in (*task.bundle.own, *task.bundle.nested))
+    return source, memory.parsed(task.key, basis, lambda: parse_content(task, source, content))
+
+
+def _take(task: Task, source: SourceFile, parsed: Parsed, reading: _Reading) -> None:
+    """Add a file to *reading*: its record, else the last good one, else that it has none."""
+    notes = Notes(*task.key, [*parsed.diagnostics])
+    if task.found.kind is Kind.OUTSIDE:
         notes.inform(
             "outside-layout",
             "lies in no category, prompt or skill folder; not indexed",
             "move it into a category folder, or give its folder as a root of its own",
         )
         reading.ignored.append(source)
-    elif not _take(file, source, content, bundled, notes, reading):
+    elif not _take_record(task, parsed, notes, reading):
         reading.rejected.append(source)
     reading.diagnostics += notes.diagnostics
 
 
-def _take(
-    file: Found,
-    source: SourceFile,
-    content: bytes | None,
-    bundled: _Bundle,
-    notes: Notes,
-    reading: _Reading,
-) -> bool:
-    """Add the record in *content* to *reading*, else the last good one; False (and an error noted) without any."""
-    key = source.root, source.path
-    good = reading.memory.good.get(key)
-    if content is not None:
-        basis = file, source, tuple(one.source for one in (*bundled.own, *bundled.nested))
-        parsed = reading.memory.parsed(key, basis, lambda: _parse(file, source, content, bundled, reading.category))
-        notes.diagnostics += parsed.diagnostics
-        unfinished = good is not None and good.finished and not parsed.finished
-        if not unfinished and _add(parsed, notes, reading):
-            reading.memory.good[key] = parsed
-            return True
-    if good is None or not _add(good, Notes(*key), reading):
+def _take_record(task: Task, parsed: Parsed, notes: Notes, reading: _Reading) -> bool:
+    """Add the record of a file, else its last good one, to *reading*; False (and an error noted) without any."""
+    known = {} if reading.memory is None else reading.memory.good
+    good = known.get(task.key)
+    unfinished = good is not None and good.finished and not parsed.finished
+    if not unfinished and _add(parsed, notes, reading):
+        known[task.key] = parsed
+        return True
+    if good is None or not _add(good, Notes(*task.key), reading):
         return False
     notes.warn("kept", "the version before this one stays in the index", "correct the file and save it again")
     return True
-
-
-def _parse(file: Found, source: SourceFile, content: bytes, bundled: _Bundle, category: str | None) -> Parsed:
-    """Return what *content* holds; an empty file, or one whose front matter has no end, may be half written."""
-    notes = Notes(source.root, source.path)
-    text = decode(content, notes)
-    document = None if text is None else parse_document(text, notes)
-    if document is None:
-        return Parsed(None, tuple(notes.diagnostics))
-    record: Fragment | Prompt | None
-    if file.kind is Kind.PROMPT:
-        record = read_prompt(file, document, source, notes)
-    else:
-        skill_files = []
-        if file.kind is Kind.SKILL:
-            skill_files = [SkillFile(SKILL_FILE, content, source.sha256, source), *bundled.own]
-        record = read_fragment(file, document, source, skill_files, bundled.nested, notes, fallback_category=category)
-    finished = bool(content.strip()) and all(note.code != UNCLOSED for note in notes.diagnostics)
-    return Parsed(record, tuple(notes.diagnostics), document.line_of("id"), finished)
 
 
 def _add(parsed: Parsed, notes: Notes, reading: _Reading) -> bool:
@@ -218,36 +186,39 @@ def _place_record(records: dict[str, R], name: str, record: R, notes: Notes) -> 
     return False
 
 
-def _read_source(root: Path, label: str, path: str, notes: Notes, reading: _Reading) -> tuple[SourceFile, bytes | None]:
-    try:
-        stored = reading.memory.stored(root / path, (label, path))
-    except OSError as problem:
-        notes.error("unreadable", f"cannot be read: {problem.strerror}", "make it readable or remove it")
-        return SourceFile(label, path, 0, 0, ""), None
-    mtime_ns = stored.mtime_ns if reading.latest is None else min(stored.mtime_ns, reading.latest)
-    return SourceFile(label, path, mtime_ns, len(stored.content), stored.sha256), stored.content
+def _with_bundles(tasks: Sequence[Task], reading: _Reading) -> Iterator[Task]:
+    """Yield *tasks*, those of skills with the files of their folders, which are read root by root."""
+    for _, group in itertools.groupby(tasks, key=lambda task: task.label):
+        of_root = list(group)
+        bundles = _read_bundles(of_root, reading)
+        for task in of_root:
+            bundle = None if task.found.skill is None else bundles.get(task.found.skill)
+            yield task if bundle is None else replace(task, bundle=bundle)
 
 
-def _bundled_files(root: Path, label: str, files: Iterable[Found], reading: _Reading) -> dict[str, _Bundle]:
-    """Return the readable files beside each SKILL.md, by skill folder, sorted by path."""
-    bundles: dict[str, _Bundle] = defaultdict(_Bundle)
-    skills = {file.skill for file in files if file.skill is not None}
-    for file in files:
-        if file.skill is None or (file.kind is Kind.SKILL and not skills_around(file.skill, skills)):
+def _read_bundles(tasks: Sequence[Task], reading: _Reading) -> dict[str, Bundle]:
+    """Return the readable files beside each SKILL.md of a root, by skill folder, sorted by path."""
+    own: dict[str, list[SkillFile]] = defaultdict(list)
+    nested: dict[str, list[SkillFile]] = defaultdict(list)
+    store = read_stored if reading.memory is None else reading.memory.stored
+    skills = {task.found.skill for task in tasks if task.found.skill is not None}
+    for task in tasks:
+        skill = task.found.skill
+        if skill is None or (task.found.kind is Kind.SKILL and not skills_around(skill, skills)):
             continue
-        notes = Notes(label, file.path)
-        source, content = _read_source(root, label, file.path, notes, reading)
+        notes = Notes(*task.key)
+        source, content = read_source(task, notes, store)
         if content is not None:
-            for folder in skills_around(file.skill, skills):
-                bundles[folder].nested.append(_skill_file(folder, content, source))
-        if file.kind is Kind.SKILL:
+            for folder in skills_around(skill, skills):
+                nested[folder].append(_skill_file(folder, content, source))
+        if task.found.kind is Kind.SKILL:
             continue  # read, and said where it cannot be, as a skill of its own
         reading.diagnostics += notes.diagnostics
         if content is None:
             reading.rejected.append(source)
             continue
-        bundles[file.skill].own.append(_skill_file(file.skill, content, source))
-    return bundles
+        own[skill].append(_skill_file(skill, content, source))
+    return {folder: Bundle(tuple(own[folder]), tuple(nested[folder])) for folder in own.keys() | nested.keys()}
 
 
 def _skill_file(folder: str, content: bytes, source: SourceFile) -> SkillFile:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import yaml
 
-from orchestr8_sqlite.library.document import READERS, TEXT_TAG
 from orchestr8_sqlite.library.fields import MAX_JSON_BITS, MAX_JSON_DEPTH, MAX_JSON_VALUES
+from orchestr8_sqlite.library.yaml_text import READERS, TEXT_TAG
 
 
 class NotJson(ValueError):
