@@ -64,7 +64,7 @@ def decode(content: bytes, notes: Notes) -> str | None:
         line = text[: text.index("\0")].count("\n") + 1
         notes.error("encoding", "the file holds NUL characters, so it is no text", "save the file as UTF-8", line=line)
         return None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def parse_document(text: str, notes: Notes) -> Document | None:
