@@ -53,9 +53,10 @@ MAX_KEYWORD_LENGTH = 64
 """Characters; longer words are blobs and hashes, not something that anybody asks for."""
 
 MAX_REMEMBERED = 100_000
-"""Distinct words, and the bytes that each of them has, to remember what they hold."""
+"""Distinct words whose keywords, and whose stems, are remembered."""
 
 MAX_REMEMBERED_LENGTH = 64
+"""Bytes of a word that is remembered; a longer one will hardly be met again."""
 
 MAX_PARTS = 4
 """A word joined from more parts (a path, a URL) is kept in parts only."""
@@ -100,7 +101,6 @@ STEMMER = Stemmer.Stemmer("porter")
 """The algorithm that the full-text index uses too."""
 
 CONNECTOR = re.compile(r"[-./_'&]")
-POSSESSIVE = re.compile(r"'s$", re.IGNORECASE)
 HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z]+|[A-Z]+|[^A-Za-z]+")
 CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 CAMEL_WORD = re.compile(r"(?<![^\W\d_])[A-Za-z][a-z]*[A-Z][A-Za-z]*(?![^\W\d_])")
@@ -218,12 +218,15 @@ class _Remembered(dict[bytes, tuple[str, ...]]):
 
 
 def _read_keywords(text: str) -> Iterable[str]:
+    if text.isalpha() and text[1:].islower() and text.isascii():
+        folded = text.casefold()
+        return (folded,) if _is_keyword(folded) else ()
     if text.isascii():
-        for word in ASCII_WORD.findall(text):
-            yield from _split_word(word)
-        return
-    for match in _unicode_patterns()[0].finditer(text):
-        yield from _bigrams(match[0]) if match.lastgroup == "cjk" else _split_word(match[0])
+        return itertools.chain.from_iterable(map(_split_word, ASCII_WORD.findall(text)))
+    words = _unicode_patterns()[0].finditer(text)
+    return itertools.chain.from_iterable(
+        _bigrams(word[0]) if word.lastgroup == "cjk" else _split_word(word[0]) for word in words
+    )
 
 
 def _read_stems(text: str) -> Iterable[str]:
@@ -246,14 +249,11 @@ def _bigrams(run: str) -> Iterator[str]:
 
 
 def _split_word(word: str) -> Iterator[str]:
-    if word.isalpha() and word[1:].islower() and word.isascii():
-        if _is_keyword(folded := word.casefold()):
-            yield folded
-        return
     word = word.replace("’", "'")
     if word.casefold() in STOP_WORDS:
         return
-    word = POSSESSIVE.sub("", word)
+    if word[-2:] in ("'s", "'S"):
+        word = word[:-2]
     pieces = [piece for piece in CONNECTOR.split(word) if piece]
     whole = word.casefold().replace("'", "")
     if len(pieces) <= MAX_PARTS and _is_keyword(whole):

@@ -6,13 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-HEADING = re.compile(r"\n(?P<level>#{1,6})[ \t]+(?P<title>\S.*?)(?:[ \t]+#+)?[ \t]*$", re.MULTILINE)
-FENCE = re.compile(r"\n {0,3}(?P<mark>`{3,}(?=[^`\n]*$)|~{3,})(?P<info>.*)$", re.MULTILINE)
-"""A line with the line end before it: to look for line ends is ten times as fast as to ask whether one was before.
-
-In a text with a line end put before it, a match begins where its line begins in the text itself.
-"""
-
+HEADING = re.compile(r"(?P<level>#{1,6})[ \t]+(?P<title>\S.*)")
+CLOSING = re.compile(r"[ \t]+#+[ \t]*$")
+FENCE = re.compile(r" {0,3}(?P<mark>`{3,}(?=[^`\n]*$)|~{3,})(?P<info>.*)", re.MULTILINE)
 BULLET = re.compile(r"^ {0,3}(?:[-*+]|\d+[.)])[ \t]+(?P<text>\S.*)$", re.MULTILINE)
 MARKUP_SIGN = re.compile(r"[\[*`_<]")
 MARKUP = re.compile(
@@ -50,13 +46,14 @@ class Body:
         """Return the positions at which code begins and ends, in turn."""
         edges: list[int] = []
         open_mark = ""
-        for fence in FENCE.finditer("\n" + self.text):
-            if not open_mark:
+        for start in sorted({*_lines_with("```", self.text), *_lines_with("~~~", self.text)}):
+            fence = FENCE.match(self.text, start)
+            if fence and not open_mark:
                 open_mark = fence["mark"]
-                edges.append(fence.start())
-            elif fence["mark"].startswith(open_mark) and not fence["info"].strip():
+                edges.append(start)
+            elif fence and fence["mark"].startswith(open_mark) and not fence["info"].strip():
                 open_mark = ""
-                edges.append(fence.end() - 1)
+                edges.append(fence.end())
         return edges
 
     def is_code(self, position: int) -> bool:
@@ -78,24 +75,50 @@ class Body:
     @cached_property
     def headings(self) -> list[Heading]:
         """Return the headings outside code; a section ends at the next heading of its level or above."""
-        found = [match for match in HEADING.finditer("\n" + self.text) if not self.is_code(match.start())]
         headings = []
         ends = [len(self.text)] * (DEEPEST + 1)
-        for match in reversed(found):
-            level = len(match["level"])
-            headings.append(Heading(level, plain_text(match["title"]), match.end() - 1, ends[level]))
-            ends[level:] = [match.start()] * (DEEPEST + 1 - level)
+        for start in reversed(list(_lines_from("#", self.text))):
+            heading = HEADING.match(self.text, start)
+            if heading and not self.is_code(start):
+                level = len(heading["level"])
+                title = plain_text(CLOSING.sub("", heading["title"]) if "#" in heading["title"] else heading["title"])
+                headings.append(Heading(level, title, heading.end(), ends[level]))
+                ends[level:] = [start] * (DEEPEST + 1 - level)
         return headings[::-1]
+
+    @cached_property
+    def _folded_titles(self) -> list[str]:
+        return [heading.title.casefold() for heading in self.headings]
 
     def sections(self, *titles: str) -> Iterator[Heading]:
         """Yield the headings whose casefolded title starts with one of *titles*."""
-        return (heading for heading in self.headings if heading.title.casefold().startswith(titles))
+        folded = zip(self._folded_titles, self.headings, strict=True)
+        return (heading for title, heading in folded if title.startswith(titles))
 
     def bullets(self, section: Heading) -> Iterator[re.Match[str]]:
         """Yield the bullets of a section outside code, with their `text`."""
         for bullet in BULLET.finditer(self.text, section.start, section.end):
             if not self.is_code(bullet.start()):
                 yield bullet
+
+
+def _lines_with(sign: str, text: str) -> Iterator[int]:
+    """Yield where the lines of *text* begin that hold *sign*."""
+    at = text.find(sign)
+    while at >= 0:
+        yield text.rfind("\n", 0, at) + 1
+        end = text.find("\n", at)
+        at = text.find(sign, end) if end >= 0 else -1
+
+
+def _lines_from(sign: str, text: str) -> Iterator[int]:
+    """Yield where the lines of *text* begin that begin with *sign*."""
+    if text.startswith(sign):
+        yield 0
+    at = text.find("\n" + sign)
+    while at >= 0:
+        yield at + 1
+        at = text.find("\n" + sign, at + 1)
 
 
 def plain_text(markdown: str) -> str:

@@ -18,6 +18,7 @@ from orchestr8_sqlite.keywords import (
     STOP_WORDS,
     _bigrams,
     _camel_parts,
+    _read_keywords,
     count_stems,
     extract_keywords,
     index_text,
@@ -220,11 +221,33 @@ def test_index_text_leaves_plain_english_as_it_is() -> None:
 
 WRITTEN = st.lists(
     st.sampled_from(
-        ["setUserId", "HTTPServer", "URL", "xÉa", "éUrl", "c++", "c#", "#b", "+#", "’s", ".net", "a.b", "—", "再試"]
+        [
+            "setUserId",
+            "HTTPServer",
+            "URL",
+            "xÉa",
+            "éUrl",
+            "c++",
+            "c#",
+            "#b",
+            "+#",
+            "’s",
+            ".net",
+            "a.b",
+            "r&d",
+            "—",
+            "再試",
+        ]
     )
     | MIXED,
     max_size=8,
 ).map("".join)
+
+
+@given(WRITTEN)
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_a_text_cut_into_words_has_the_keywords_that_the_pattern_finds_in_the_whole(text: str) -> None:
+    assert list(iterate_keywords(text)) == list(_read_keywords(unicodedata.normalize("NFKC", text)))
 
 
 @given(WRITTEN)

@@ -1,33 +1,25 @@
 """Bytes → text → front matter and body, with the line of every field.
 
-python-frontmatter tells where the front matter ends; PyYAML's composer keeps the lines.
-YAML that does not parse is repaired line by line where quoting a value is enough.
+python-frontmatter tells where the front matter ends.
 """
 
 import codecs
-import re
 from dataclasses import dataclass, field
 
 import yaml
 from frontmatter.default_handlers import YAMLHandler
 
-from orchestr8_sqlite.library.notes import Notes, shown
+from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.yaml_text import load_repairing, node_line
 from orchestr8_sqlite.markdown import Body
 
-try:
-    from yaml import CSafeLoader as SafeLoader
-except ImportError:  # pragma: no cover - depends on how PyYAML was built
-    from yaml import SafeLoader  # type: ignore[assignment]
-
 HANDLER = YAMLHandler()
-MAX_REPAIRS = 20
+
+
 MAX_FRONT_MATTER = 65_536
 MAX_NESTING = 5_000
 NESTING = ("[", "{", "- ", "? ")
 """What opens a level of YAML: the C parser overruns its stack somewhere between 20,000 and 200,000 levels."""
-
-YAML_PROBLEMS = (yaml.YAMLError, ValueError, RecursionError)
-ENTRY = re.compile(r"(?P<lead>\s*(?:- +)?(?:[\w.-]+: +|(?<=- )))(?P<value>\S.*?)\s*$")
 
 
 @dataclass(frozen=True)
@@ -52,22 +44,6 @@ class Document:
         return None if node is None else node_line(node)
 
 
-def node_line(node: yaml.Node) -> int:
-    """Return the line of the file on which *node* begins; the opening `---` is line 1."""
-    return int(node.start_mark.line) + 1
-
-
-def first_styled_line(text: str) -> int | None:
-    """Return the first line of the YAML *text* with an [a, b] list, an {a: b} map, an &anchor or a !tag."""
-    if not any(character in text for character in "[{&!"):
-        return None
-    for event in yaml.parse(text, Loader=SafeLoader):
-        styled = getattr(event, "flow_style", False) or getattr(event, "tag", None) or getattr(event, "anchor", None)
-        if styled and event.start_mark is not None:
-            return int(event.start_mark.line) + 1
-    return None
-
-
 def decode(content: bytes, notes: Notes) -> str | None:
     """Return the text of *content* with LF line ends, or None (and an error noted) for another encoding.
 
@@ -88,7 +64,7 @@ def decode(content: bytes, notes: Notes) -> str | None:
         line = text[: text.index("\0")].count("\n") + 1
         notes.error("encoding", "the file holds NUL characters, so it is no text", "save the file as UTF-8", line=line)
         return None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def parse_document(text: str, notes: Notes) -> Document | None:
@@ -106,8 +82,7 @@ def parse_document(text: str, notes: Notes) -> Document | None:
             line=text[:start].count("\n") + 1,
         )
         return _without_front_matter(text)
-    body_start = len(text) - len(body)
-    body_line = text[:body_start].count("\n") + 1 + _leading_lines(body)
+    body_line = text.count("\n", 0, len(text) - len(body)) + 1 + _leading_lines(body)
     if len(front) > MAX_FRONT_MATTER or sum(map(front.count, NESTING)) > MAX_NESTING:
         notes.error(
             "front-matter-size",
@@ -116,12 +91,12 @@ def parse_document(text: str, notes: Notes) -> Document | None:
             line=1,
         )
         return None
-    front = "\n" * (text[: text.index(front, start)].count("\n")) + front if front else ""
+    front = "\n" * text.count("\n", 0, text.index(front, start)) + front if front else ""
     return _with_front_matter(front, body.strip(), body_line, text, notes)
 
 
 def _with_front_matter(front: str, body: str, body_line: int, text: str, notes: Notes) -> Document | None:
-    parsed = _load_repairing(front, notes)
+    parsed = load_repairing(front, notes)
     if parsed is None:
         return None
     node, values, front = parsed
@@ -161,94 +136,3 @@ def _fields(node: yaml.MappingNode, notes: Notes) -> dict[str, yaml.Node]:
             )
         fields[name] = value
     return fields
-
-
-def _load_repairing(front: str, notes: Notes) -> tuple[yaml.Node | None, object, str] | None:
-    """Return (node, value, text) of the YAML text *front*, quoting values that keep it from parsing."""
-    repairs = Notes(notes.root, notes.path)
-    while True:
-        try:
-            node, value = _compose(front)
-        except YAML_PROBLEMS as problem:
-            line, text = _problem_line(problem), _problem_text(problem)
-        else:
-            notes.diagnostics.extend(repairs.diagnostics)
-            return node, value, front
-        repair = None if line is None or len(repairs.diagnostics) == MAX_REPAIRS else _repair(front, line)
-        if repair is None:
-            notes.error(
-                "yaml",
-                f"the front matter is not YAML: {text}",
-                "correct the line; quote values that hold ': ', '#', '@' or brackets",
-                line=None if line is None else line + 1,
-            )
-            return None
-        begin, repaired = repair
-        found = front.split("\n")[begin].strip()
-        repairs.warn(
-            "yaml-repaired",
-            f"{text}; read as quoted text: {shown(found)}",
-            "put the value in quotes",
-            line=begin + 1,
-            field=found.partition(":")[0] if not found.startswith("- ") else None,
-        )
-        front = repaired
-
-
-def _repair(front: str, line: int) -> tuple[int, str] | None:
-    """Return where a value begins whose quoting moves the problem on *line* down or away, and the new text."""
-    for start in range(line, max(line - MAX_REPAIRS, -1), -1):
-        quoted = _quote(front, start)
-        if quoted is None:
-            continue
-        try:
-            _compose(quoted)
-        except YAML_PROBLEMS as problem:
-            next_line = _problem_line(problem)
-            if next_line is None or next_line <= line:
-                continue
-        return start, quoted
-    return None
-
-
-def _compose(front: str) -> tuple[yaml.Node | None, object]:
-    loader = SafeLoader(front)
-    try:
-        node = loader.get_single_node()
-        return node, None if node is None else loader.construct_document(node)
-    finally:
-        loader.dispose()
-
-
-def _problem_line(problem: Exception) -> int | None:
-    mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
-    return None if mark is None else int(mark.line)
-
-
-def _problem_text(problem: Exception) -> str:
-    return str(getattr(problem, "problem", None) or str(problem).partition("\n")[0] or type(problem).__name__)
-
-
-def _quote(front: str, start: int) -> str | None:
-    """Return *front* with the value that begins on line *start* in single quotes, None where none begins there.
-
-    A value goes on over the lines below it that are blank or indented deeper than its key.
-    """
-    lines = front.expandtabs(2).split("\n")
-    entry = ENTRY.match(lines[start]) if start < len(lines) else None
-    if entry is None:
-        return None
-    end = start + 1
-    while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > _indent(lines[start])):
-        end += 1
-    value = "\n".join([entry["value"], *lines[start + 1 : end]])
-    tail = value[len(value.rstrip()) :]
-    value = value.rstrip()
-    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
-        value = value[1:-1]
-    quoted = entry["lead"] + "'" + value.replace("'", "''") + "'" + tail
-    return "\n".join([*lines[:start], *quoted.split("\n"), *lines[end:]])
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())

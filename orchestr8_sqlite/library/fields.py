@@ -7,10 +7,10 @@ from datetime import date
 
 import yaml
 
-from orchestr8_sqlite.library.document import Document, node_line
+from orchestr8_sqlite.library.document import Document
 from orchestr8_sqlite.library.notes import Notes, shown
+from orchestr8_sqlite.library.yaml_text import TEXT_TAG, node_line
 
-TEXT_TAG = "tag:yaml.org,2002:str"
 NULL_TAG = "tag:yaml.org,2002:null"
 MAX_JSON_VALUES = 10_000
 MAX_JSON_DEPTH = 20
@@ -126,12 +126,15 @@ def _json(value: object, budget: Iterator[int], depth: int = 0) -> object:
 
 
 def _distinct(items: Iterable[str], name: str, line: int, notes: Notes) -> tuple[str, ...]:
-    counts = Counter(items)
-    for text, count in counts.items():
+    found = list(items)
+    distinct = tuple(dict.fromkeys(found))
+    if len(distinct) == len(found):
+        return distinct
+    for text, count in Counter(found).items():
         if count > 1:
             what = f"{name} holds {shown(text)} {count} times; one is kept"
             notes.warn("duplicate-item", what, "remove the others", line=line, field=name)
-    return tuple(counts)
+    return distinct
 
 
 def _metadata_list(document: Document, name: str) -> tuple[str, ...]:
@@ -155,6 +158,9 @@ def _split(text: str) -> list[str]:
 
 def _items(node: yaml.Node, document: Document, name: str, notes: Notes) -> Iterator[str]:
     for item in node.value:
+        if item.tag == TEXT_TAG and isinstance(item, yaml.ScalarNode) and (text := " ".join(item.value.split())):
+            yield text
+            continue
         text = " ".join(_source(item, document).split())
         if not text or _is_null(item):
             notes.warn("empty-item", f"{name} has an empty item", "remove it", line=node_line(item), field=name)

@@ -5,6 +5,7 @@ of the last version that was not.
 """
 
 import hashlib
+import os
 import time
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
@@ -44,11 +45,28 @@ class Parsed:
     finished: bool = True
 
 
-class Memory:
-    """The files of a library as they were read last. Belongs to one set of roots; one that keeps nothing to any."""
+def read_stored(path: Path, _: Key) -> Stored:
+    """Return the file at *path*.
 
-    def __init__(self, *, keeps: bool = True) -> None:
-        self._keeps = keeps
+    Raises:
+        OSError: It cannot be read.
+    """
+    status = path.stat()
+    now = time.time_ns()
+    content = path.read_bytes()
+    settled = now - max(status.st_mtime_ns, status.st_ctime_ns) > DOUBT_NS
+    digest = hashlib.sha256(content).hexdigest()
+    return Stored(content, digest, status.st_mtime_ns, _signature(status), settled)
+
+
+def _signature(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+class Memory:
+    """The files of a library as they were read last. Belongs to one set of roots."""
+
+    def __init__(self) -> None:
         self._stored: dict[Key, Stored] = {}
         self._parsed: dict[Key, tuple[Hashable, Parsed]] = {}
         self._before: dict[Key, str] = {}
@@ -65,33 +83,20 @@ class Memory:
         except OSError:
             self._stored.pop(key, None)
             raise
-        signature = status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+        signature = _signature(status)
         known = self._stored.get(key)
         if known is not None and known.settled and known.signature == signature:
             return known
         self._stored.pop(key, None)
-        now = time.time_ns()
-        content = path.read_bytes()
-        settled = now - max(status.st_mtime_ns, status.st_ctime_ns) > DOUBT_NS
-        digest = hashlib.sha256(content).hexdigest()
-        stored = Stored(content, digest, status.st_mtime_ns, signature, settled)
-        if self._keeps:
-            self._stored[key] = stored
+        self._stored[key] = stored = read_stored(path, key)
         return stored
 
     def parsed(self, key: Key, basis: Hashable, parse: Callable[[], Parsed]) -> Parsed:
         """Return what *parse* returned last time for *key*, where that was on the same *basis*."""
         known = self._parsed.get(key)
         if known is None or known[0] != basis:
-            known = (basis, parse())
-        if self._keeps:
-            self._parsed[key] = known
+            known = self._parsed[key] = (basis, parse())
         return known[1]
-
-    def accept(self, key: Key, parsed: Parsed) -> None:
-        """Take *parsed* for the last good version of a file."""
-        if self._keeps:
-            self.good[key] = parsed
 
     def keep(self, keys: Collection[Key]) -> None:
         """Forget all files but *keys*."""

@@ -1,4 +1,4 @@
-"""One file → what it holds, for a single file here or for many in worker processes."""
+"""One file of a library → what it holds, without a look at any other: work for whichever process has time."""
 
 import multiprocessing
 import os
@@ -6,122 +6,94 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from orchestr8_sqlite.content import Fragment, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.library.document import decode, parse_document
-from orchestr8_sqlite.library.memory import Memory, Parsed
+from orchestr8_sqlite.library.memory import Key, Parsed, Stored, read_stored
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind
+
+UNCLOSED = "unclosed-front-matter"
 
 FEWEST = 500
 """Files from which on worker processes pay for their start."""
 
 BATCH = 64
-"""Files that a worker parses at a time."""
+"""Files that a worker reads at a time."""
 
 AHEAD = 3
 """Batches a worker that may wait to be taken."""
 
-UNCLOSED = "unclosed-front-matter"
-
 Prepare = Callable[[Fragment], Any]
 """Called with a fragment in the process that has parsed it."""
 
+Store = Callable[[Path, Key], Stored]
+"""Reads a file; raises OSError where it cannot be read."""
 
-@dataclass
+
+@dataclass(frozen=True, slots=True)
 class Bundle:
     """The files beside a SKILL.md: the skill's own, and those of the skills nested in its folder."""
 
-    own: list[SkillFile] = field(default_factory=list)
-    nested: list[SkillFile] = field(default_factory=list)
+    own: tuple[SkillFile, ...] = ()
+    nested: tuple[SkillFile, ...] = ()
 
 
-class Task(NamedTuple):
-    """A file to parse: its root and the name of that, where it lies, and what is bundled with it."""
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A file to be read, and all that this takes.
+
+    `label` is the name of its root, `category` that of plain files that do not say theirs; `latest` bounds the
+    recorded file time.
+    """
 
     root: Path
     label: str
-    file: Found
-    bundle: Bundle
+    found: Found
+    category: str | None = None
+    latest: int | None = None
+    bundle: Bundle = Bundle()
 
-
-class Parsing(NamedTuple):
-    """How files are parsed: the category of those that do not say theirs, and a bound of the recorded file times."""
-
-    category: str | None
-    latest: int | None
-    prepare: Prepare
+    @property
+    def key(self) -> Key:
+        """Return the name of the root and the path below it."""
+        return self.label, self.found.path
 
 
 class Outcome(NamedTuple):
-    """What became of a file: `parsed` unless there was a `problem` to read it."""
+    """A file, what it holds, and what was prepared of its fragment."""
 
     source: SourceFile
-    parsed: Parsed | None
+    parsed: Parsed
     prepared: Any
-    problem: str | None
 
 
 def nothing(_: Fragment) -> None:
     """Prepare nothing of a fragment."""
 
 
-def parse_all(tasks: Sequence[Task], parsing: Parsing) -> Iterator[Outcome]:
-    """Yield what becomes of each task, in their order; many are parsed in several processes."""
+def read_files(tasks: Sequence[Task], prepare: Prepare) -> Iterator[Outcome]:
+    """Yield what the file of each task holds, in their order; many are read in several processes."""
     workers = os.cpu_count() or 1
     if len(tasks) < FEWEST or workers < 2 or multiprocessing.current_process().daemon:
-        yield from parse_here(tasks, parsing, Memory(keeps=False))
+        yield from (read_file(task, prepare) for task in tasks)
         return
+    batches = (tasks[at : at + BATCH] for at in range(0, len(tasks), BATCH))
+    waiting: deque[Future[list[Outcome]]] = deque()
     with ProcessPoolExecutor(workers, mp_context=_context()) as pool:
-        batches = (tasks[at : at + BATCH] for at in range(0, len(tasks), BATCH))
-        waiting: deque[Future[list[Outcome]]] = deque()
         try:
-            for batch in islice(batches, AHEAD * workers):
-                waiting.append(pool.submit(_parse_batch, batch, parsing))
+            waiting.extend(pool.submit(_read_batch, batch, prepare) for batch in islice(batches, AHEAD * workers))
             while waiting:
                 yield from waiting.popleft().result()
-                waiting.extend(pool.submit(_parse_batch, batch, parsing) for batch in islice(batches, 1))
+                waiting.extend(pool.submit(_read_batch, batch, prepare) for batch in islice(batches, 1))
         finally:
             for future in waiting:
                 future.cancel()
-
-
-def parse_here(tasks: Sequence[Task], parsing: Parsing, memory: Memory) -> Iterator[Outcome]:
-    """Yield what becomes of each task, in their order; what *memory* knows is not read again."""
-    for task in tasks:
-        yield parse_file(task, parsing, memory)
-
-
-def parse_file(task: Task, parsing: Parsing, memory: Memory) -> Outcome:
-    """Return what becomes of a file."""
-    file, bundle = task.file, task.bundle
-    try:
-        source, content = read_source(task.root, task.label, file.path, memory, parsing.latest)
-    except OSError as problem:
-        return Outcome(SourceFile(task.label, file.path, 0, 0, ""), None, None, problem.strerror)
-    if file.kind is Kind.OUTSIDE:
-        return Outcome(source, None, None, None)
-    basis = file, source, tuple(one.source for one in (*bundle.own, *bundle.nested))
-    key = task.label, file.path
-    parsed = memory.parsed(key, basis, lambda: _parse(file, source, content, bundle, parsing.category))
-    prepared = parsing.prepare(parsed.record) if isinstance(parsed.record, Fragment) else None
-    return Outcome(source, parsed, prepared, None)
-
-
-def read_source(root: Path, label: str, path: str, memory: Memory, latest: int | None) -> tuple[SourceFile, bytes]:
-    """Return a file and its bytes.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    stored = memory.stored(root / path, (label, path))
-    mtime_ns = stored.mtime_ns if latest is None else min(stored.mtime_ns, latest)
-    return SourceFile(label, path, mtime_ns, len(stored.content), stored.sha256), stored.content
 
 
 def _context() -> multiprocessing.context.BaseContext:
@@ -130,25 +102,53 @@ def _context() -> multiprocessing.context.BaseContext:
     return multiprocessing.get_context("fork" if can_fork else "spawn")
 
 
-def _parse_batch(tasks: Sequence[Task], parsing: Parsing) -> list[Outcome]:
-    memory = Memory(keeps=False)
-    return [parse_file(task, parsing, memory) for task in tasks]
+def _read_batch(tasks: Sequence[Task], prepare: Prepare) -> list[Outcome]:
+    return [read_file(task, prepare) for task in tasks]
 
 
-def _parse(file: Found, source: SourceFile, content: bytes, bundle: Bundle, category: str | None) -> Parsed:
+def read_file(task: Task, prepare: Prepare = nothing) -> Outcome:
+    """Return the file of *task* and what it holds."""
+    notes = Notes(*task.key)
+    source, content = read_source(task, notes, read_stored)
+    if content is None or task.found.kind is Kind.OUTSIDE:
+        return Outcome(source, Parsed(None, tuple(notes.diagnostics)), None)
+    return prepared_outcome(source, parse_content(task, source, content), prepare)
+
+
+def prepared_outcome(source: SourceFile, parsed: Parsed, prepare: Prepare) -> Outcome:
+    """Return what a file holds together with what *prepare* makes of it."""
+    return Outcome(source, parsed, prepare(parsed.record) if isinstance(parsed.record, Fragment) else None)
+
+
+def read_source(task: Task, notes: Notes, store: Store) -> tuple[SourceFile, bytes | None]:
+    """Return the file of *task* and its bytes, None (and an error noted) where it cannot be read."""
+    label, path = task.key
+    try:
+        stored = store(task.root / path, task.key)
+    except OSError as problem:
+        notes.error("unreadable", f"cannot be read: {problem.strerror}", "make it readable or remove it")
+        return SourceFile(label, path, 0, 0, ""), None
+    mtime_ns = stored.mtime_ns if task.latest is None else min(stored.mtime_ns, task.latest)
+    return SourceFile(label, path, mtime_ns, len(stored.content), stored.sha256), stored.content
+
+
+def parse_content(task: Task, source: SourceFile, content: bytes) -> Parsed:
     """Return what *content* holds; an empty file, or one whose front matter has no end, may be half written."""
     notes = Notes(source.root, source.path)
     text = decode(content, notes)
     document = None if text is None else parse_document(text, notes)
     if document is None:
         return Parsed(None, tuple(notes.diagnostics))
+    found, bundle = task.found, task.bundle
     record: Fragment | Prompt | None
-    if file.kind is Kind.PROMPT:
-        record = read_prompt(file, document, source, notes)
+    if found.kind is Kind.PROMPT:
+        record = read_prompt(found, document, source, notes)
     else:
-        skill_files = []
-        if file.kind is Kind.SKILL:
+        skill_files: list[SkillFile] = []
+        if found.kind is Kind.SKILL:
             skill_files = [SkillFile(SKILL_FILE, content, source.sha256, source), *bundle.own]
-        record = read_fragment(file, document, source, skill_files, bundle.nested, notes, fallback_category=category)
+        record = read_fragment(
+            found, document, source, skill_files, bundle.nested, notes, fallback_category=task.category
+        )
     finished = bool(content.strip()) and all(note.code != UNCLOSED for note in notes.diagnostics)
     return Parsed(record, tuple(notes.diagnostics), document.line_of("id"), finished)

@@ -1,25 +1,26 @@
 """Reads whole roots: walk, decode, parse, then what only the library as a whole can tell."""
 
+import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from orchestr8_sqlite.content import Diagnostic, Fragment, Library, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.errors import LibraryError
-from orchestr8_sqlite.library.memory import Memory, Parsed
+from orchestr8_sqlite.library.memory import Memory, Parsed, read_stored
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import (
     Bundle,
     Outcome,
-    Parsing,
     Prepare,
     Task,
     nothing,
-    parse_all,
-    parse_here,
+    parse_content,
+    prepared_outcome,
+    read_files,
     read_source,
 )
 from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
@@ -42,11 +43,9 @@ be kept of it."""
 
 @dataclass
 class _Reading:
-    """What has been read so far, over all roots; `latest` bounds the recorded file times."""
+    """What has been read so far, over all roots."""
 
-    memory: Memory
-    category: str | None
-    latest: int | None
+    memory: Memory | None
     take: Take
     fragments: dict[str, Fragment] = field(default_factory=dict)
     prompts: dict[str, Prompt] = field(default_factory=dict)
@@ -81,25 +80,20 @@ def read_library(
         LibraryError: A root is missing, is no folder, or holds no Markdown at all.
     """
     labels = _labels(roots)
-    reading = _Reading(memory or Memory(keeps=False), category, latest_file_time(), take)
+    reading = _Reading(memory, take)
     found = [(root, label, _find(root, label, reading)) for root, label in zip(roots, labels, strict=True)]
-    total = sum(len(files) for _, _, files in found)
-    done = 0
-    tasks = [
-        Task(root, label, file, bundled.get(file.skill or "", Bundle()))
-        for root, label, files in found
-        for bundled in [_bundled_files(root, label, files, reading)]
-        for file in files
-        if file.kind is not Kind.SKILL_FILE
-    ]
-    parsing = Parsing(category, reading.latest, prepare)
-    outcomes = parse_here(tasks, parsing, memory) if memory else parse_all(tasks, parsing)
-    for done, (task, outcome) in enumerate(zip(tasks, outcomes, strict=True), start=total - len(tasks) + 1):
-        _place(task, outcome, reading)
+    latest = latest_file_time()
+    tasks = [Task(root, label, file, category, latest) for root, label, files in found for file in files]
+    known = {task.key for task in tasks}
+    readable = [task for task in _with_bundles(tasks, reading) if task.found.kind is not Kind.SKILL_FILE]
+    bundled = len(tasks) - len(readable)
+    outcomes = read_files(readable, prepare) if memory is None else (_read(task, memory, prepare) for task in readable)
+    for done, (task, outcome) in enumerate(zip(readable, outcomes, strict=True), start=bundled + 1):
+        _take(task, outcome, reading)
         if progress:
-            progress(done, total)
-    known = {(label, file.path) for _, label, files in found for file in files}
-    reading.memory.keep(known | _remember_lists(roots, labels, reading.memory))
+            progress(done, len(tasks))
+    if memory is not None:
+        memory.keep(known | _remember_lists(roots, labels, memory))
     settled, apart = settle_skill_paths(reading.fragments.values(), labels)
     resolved, dangling = resolve_references(settled, known)
     fragments = tuple(sorted(resolved, key=lambda fragment: fragment_uri(fragment.id)))
@@ -108,7 +102,7 @@ def read_library(
         fragments=fragments,
         prompts=tuple(sorted(reading.prompts.values(), key=lambda prompt: prompt.name)),
         diagnostics=tuple(
-            sorted([*reading.diagnostics, *dangling, *unclear, *apart, *_shared_ids(reading)], key=_by_place)
+            sorted([*reading.diagnostics, *dangling, *unclear, *apart, *_shared_ids(reading)], key=_place)
         ),
         rejected=tuple(reading.rejected),
         ignored=tuple(reading.ignored),
@@ -149,34 +143,41 @@ def _labels(roots: Sequence[Path]) -> list[str]:
     return labels
 
 
-def _place(task: Task, outcome: Outcome, reading: _Reading) -> None:
-    """Add what became of a file to *reading*."""
-    notes = Notes(task.label, task.file.path)
-    if outcome.problem is not None:
-        _note_unreadable(outcome.problem, notes)
-    if task.file.kind is Kind.OUTSIDE:
+def _read(task: Task, memory: Memory, prepare: Prepare) -> Outcome:
+    """Return the file of *task* and what it holds, from *memory* where that is the same as last time."""
+    notes = Notes(*task.key)
+    source, content = read_source(task, notes, memory.stored)
+    if content is None or task.found.kind is Kind.OUTSIDE:
+        return Outcome(source, Parsed(None, tuple(notes.diagnostics)), None)
+    basis = task.found, source, tuple(one.source for one in (*task.bundle.own, *task.bundle.nested))
+    parsed = memory.parsed(task.key, basis, lambda: parse_content(task, source, content))
+    return prepared_outcome(source, parsed, prepare)
+
+
+def _take(task: Task, outcome: Outcome, reading: _Reading) -> None:
+    """Add a file to *reading*: its record, else the last good one, else that it has none."""
+    notes = Notes(*task.key, [*outcome.parsed.diagnostics])
+    if task.found.kind is Kind.OUTSIDE:
         notes.inform(
             "outside-layout",
             "lies in no category, prompt or skill folder; not indexed",
             "move it into a category folder, or give its folder as a root of its own",
         )
         reading.ignored.append(outcome.source)
-    elif not _take(outcome, notes, reading):
+    elif not _take_record(task, outcome, notes, reading):
         reading.rejected.append(outcome.source)
     reading.diagnostics += notes.diagnostics
 
 
-def _take(outcome: Outcome, notes: Notes, reading: _Reading) -> bool:
-    """Add the record of a file to *reading*, else the last good one; False (and an error noted) without any."""
-    key = notes.root, notes.path
-    good, parsed = reading.memory.good.get(key), outcome.parsed
-    if parsed is not None:
-        notes.diagnostics += parsed.diagnostics
-        unfinished = good is not None and good.finished and not parsed.finished
-        if not unfinished and _add(parsed, outcome.prepared, notes, reading):
-            reading.memory.accept(key, parsed)
-            return True
-    if good is None or not _add(good, None, Notes(*key), reading):
+def _take_record(task: Task, outcome: Outcome, notes: Notes, reading: _Reading) -> bool:
+    """Add the record of a file, else its last good one, to *reading*; False (and an error noted) without any."""
+    known = {} if reading.memory is None else reading.memory.good
+    good = known.get(task.key)
+    unfinished = good is not None and good.finished and not outcome.parsed.finished
+    if not unfinished and _add(outcome.parsed, outcome.prepared, notes, reading):
+        known[task.key] = outcome.parsed
+        return True
+    if good is None or not _add(good, None, Notes(*task.key), reading):
         return False
     notes.warn("kept", "the version before this one stays in the index", "correct the file and save it again")
     return True
@@ -207,31 +208,39 @@ def _place_record(records: dict[str, R], name: str, record: R, notes: Notes) -> 
     return False
 
 
-def _bundled_files(root: Path, label: str, files: Iterable[Found], reading: _Reading) -> dict[str, Bundle]:
-    """Return the readable files beside each SKILL.md, by skill folder, sorted by path."""
-    bundles: dict[str, Bundle] = defaultdict(Bundle)
-    skills = {file.skill for file in files if file.skill is not None}
-    for file in files:
-        if file.skill is None or (file.kind is Kind.SKILL and not skills_around(file.skill, skills)):
-            continue
-        try:
-            source, content = read_source(root, label, file.path, reading.memory, reading.latest)
-        except OSError as problem:
-            if file.kind is not Kind.SKILL:  # that is said of it as a skill of its own
-                notes = Notes(label, file.path)
-                _note_unreadable(problem.strerror, notes)
-                reading.diagnostics += notes.diagnostics
-                reading.rejected.append(SourceFile(label, file.path, 0, 0, ""))
-            continue
-        for folder in skills_around(file.skill, skills):
-            bundles[folder].nested.append(_skill_file(folder, content, source))
-        if file.kind is not Kind.SKILL:
-            bundles[file.skill].own.append(_skill_file(file.skill, content, source))
-    return bundles
+def _with_bundles(tasks: Sequence[Task], reading: _Reading) -> Iterator[Task]:
+    """Yield *tasks*, those of skills with the files of their folders, which are read root by root."""
+    for _, group in itertools.groupby(tasks, key=lambda task: task.label):
+        of_root = list(group)
+        bundles = _read_bundles(of_root, reading)
+        for task in of_root:
+            bundle = None if task.found.skill is None else bundles.get(task.found.skill)
+            yield task if bundle is None else replace(task, bundle=bundle)
 
 
-def _note_unreadable(problem: str | None, notes: Notes) -> None:
-    notes.error("unreadable", f"cannot be read: {problem}", "make it readable or remove it")
+def _read_bundles(tasks: Sequence[Task], reading: _Reading) -> dict[str, Bundle]:
+    """Return the readable files beside each SKILL.md of a root, by skill folder, sorted by path."""
+    own: dict[str, list[SkillFile]] = defaultdict(list)
+    nested: dict[str, list[SkillFile]] = defaultdict(list)
+    store = read_stored if reading.memory is None else reading.memory.stored
+    skills = {task.found.skill for task in tasks if task.found.skill is not None}
+    for task in tasks:
+        skill = task.found.skill
+        if skill is None or (task.found.kind is Kind.SKILL and not skills_around(skill, skills)):
+            continue
+        notes = Notes(*task.key)
+        source, content = read_source(task, notes, store)
+        if content is not None:
+            for folder in skills_around(skill, skills):
+                nested[folder].append(_skill_file(folder, content, source))
+        if task.found.kind is Kind.SKILL:
+            continue  # read, and said where it cannot be, as a skill of its own
+        reading.diagnostics += notes.diagnostics
+        if content is None:
+            reading.rejected.append(source)
+            continue
+        own[skill].append(_skill_file(skill, content, source))
+    return {folder: Bundle(tuple(own[folder]), tuple(nested[folder])) for folder in own.keys() | nested.keys()}
 
 
 def _skill_file(folder: str, content: bytes, source: SourceFile) -> SkillFile:
@@ -252,5 +261,5 @@ def _shared_ids(reading: _Reading) -> list[Diagnostic]:
     return diagnostics
 
 
-def _by_place(diagnostic: Diagnostic) -> tuple[str, str, int, str, str]:
+def _place(diagnostic: Diagnostic) -> tuple[str, str, int, str, str]:
     return diagnostic.root, diagnostic.path, diagnostic.line or 0, diagnostic.code, diagnostic.message

@@ -126,11 +126,15 @@ def _kept(fragment: Fragment, targets: _Targets, notes: Notes) -> Iterator[Refer
 
 
 def _uris(body: Body) -> Iterator[Pointer]:
-    for match in URI.finditer(body.text) if f"{SCHEME}://" in body.text else ():
-        if body.text[match.end() : match.end() + 1] in PLACEHOLDER:
+    end = 0
+    while (start := body.text.find(f"{SCHEME}://", end)) >= 0:
+        match = URI.match(body.text, start)
+        assert match is not None
+        end = match.end()
+        if body.text[end : end + 1] in PLACEHOLDER:
             continue
         if target := _target(match[0].rstrip(".,;:!?&=")):
-            yield match.start(), target, "code" if body.is_code(match.start()) else "uri"
+            yield start, target, "code" if body.is_code(start) else "uri"
 
 
 def _links(body: Body, path: str) -> Iterator[Pointer]:
@@ -141,7 +145,7 @@ def _links(body: Body, path: str) -> Iterator[Pointer]:
 
 
 def _fragment_lines(body: Body) -> Iterator[Pointer]:
-    for line in FRAGMENT_LINE.finditer(body.text) if "→" in body.text else ():
+    for line in FRAGMENT_LINE.finditer(body.text) if "**→" in body.text else ():
         for match in FRAGMENT_NAME.finditer(line["rest"]):
             kind = "code" if body.is_code(line.start()) else "fragment"
             yield line.start(), match["name"].removeprefix("./"), kind

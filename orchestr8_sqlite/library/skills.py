@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 import yaml
 
 from orchestr8_sqlite.content import Diagnostic, Fragment, Skill, SkillFile
-from orchestr8_sqlite.library.document import Document, first_styled_line
-from orchestr8_sqlite.library.fields import TEXT_TAG
+from orchestr8_sqlite.library.document import Document
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.library.references import RELATED_FIELDS
 from orchestr8_sqlite.library.verbatim import NotJson, verbatim_fields
 from orchestr8_sqlite.library.walk import SKILL_FILE, Found
+from orchestr8_sqlite.library.yaml_text import TEXT_TAG, first_styled_line
 
 FORMAT_FIELDS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
 OWN_FIELDS = frozenset(

@@ -7,17 +7,9 @@ import math
 from collections.abc import Iterator
 
 import yaml
-from yaml.constructor import SafeConstructor
 
-from orchestr8_sqlite.library.fields import MAX_JSON_BITS, MAX_JSON_DEPTH, MAX_JSON_VALUES, TEXT_TAG
-
-CONSTRUCTOR = SafeConstructor()
-READERS = {
-    "tag:yaml.org,2002:null": CONSTRUCTOR.construct_yaml_null,
-    "tag:yaml.org,2002:bool": CONSTRUCTOR.construct_yaml_bool,
-    "tag:yaml.org,2002:int": CONSTRUCTOR.construct_yaml_int,
-    "tag:yaml.org,2002:float": CONSTRUCTOR.construct_yaml_float,
-}
+from orchestr8_sqlite.library.fields import MAX_JSON_BITS, MAX_JSON_DEPTH, MAX_JSON_VALUES
+from orchestr8_sqlite.library.yaml_text import READERS, TEXT_TAG
 
 
 class NotJson(ValueError):

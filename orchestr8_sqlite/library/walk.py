@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS
@@ -54,7 +54,7 @@ def find_files(root: Path, notes: Notes) -> list[Found]:
 
     Symbolic links that lead out of the root are noted and not followed.
     """
-    files = sorted(_walk(root, "", (root.resolve(),), notes), key=lambda path: PurePosixPath(path).parts)
+    files = sorted(_walk(root, "", (root.resolve(),), notes), key=lambda path: path.split("/"))
     skills = {path.rpartition("/")[0] for path in files if path.rpartition("/")[2] == SKILL_FILE}
     top = {
         path.partition("/")[0] for path in files if "/" in path and (path.endswith(".md") or _skill_of(path, skills))

@@ -1,0 +1,183 @@
+"""YAML text → nodes with their lines, and their values.
+
+PyYAML's composer keeps the lines. YAML that does not parse is repaired line by line where quoting a value is enough.
+"""
+
+import re
+
+import yaml
+from yaml.constructor import SafeConstructor
+
+from orchestr8_sqlite.library.notes import Notes, shown
+
+try:
+    from yaml import CSafeLoader as SafeLoader
+except ImportError:  # pragma: no cover - depends on how PyYAML was built
+    from yaml import SafeLoader  # type: ignore[assignment]
+
+MAX_REPAIRS = 20
+TEXT_TAG = "tag:yaml.org,2002:str"
+LIST_TAG = "tag:yaml.org,2002:seq"
+CONSTRUCTOR = SafeConstructor()
+READERS = {
+    "tag:yaml.org,2002:null": CONSTRUCTOR.construct_yaml_null,
+    "tag:yaml.org,2002:bool": CONSTRUCTOR.construct_yaml_bool,
+    "tag:yaml.org,2002:int": CONSTRUCTOR.construct_yaml_int,
+    "tag:yaml.org,2002:float": CONSTRUCTOR.construct_yaml_float,
+}
+"""Readers of scalars that JSON can say and that are no text."""
+
+YAML_PROBLEMS = (yaml.YAMLError, ValueError, RecursionError)
+ENTRY = re.compile(r"(?P<lead>\s*(?:- +)?(?:[\w.-]+: +|(?<=- )))(?P<value>\S.*?)\s*$")
+
+
+class _Loader(SafeLoader):
+    """Tells at once that a scalar is text where its first character leaves no doubt."""
+
+    def resolve(self, kind: type[yaml.Node], value: str, implicit: tuple[bool, bool]) -> str:
+        """Return the tag of a node that has none."""
+        if kind is yaml.ScalarNode and value and (not implicit[0] or value[0] not in self.yaml_implicit_resolvers):
+            return TEXT_TAG
+        return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]
+
+
+def node_line(node: yaml.Node) -> int:
+    """Return the line of the file on which *node* begins; the opening `---` is line 1."""
+    return int(node.start_mark.line) + 1
+
+
+def first_styled_line(text: str) -> int | None:
+    """Return the first line of the YAML *text* with an [a, b] list, an {a: b} map, an &anchor or a !tag."""
+    if not any(character in text for character in "[{&!"):
+        return None
+    for event in yaml.parse(text, Loader=SafeLoader):
+        styled = getattr(event, "flow_style", False) or getattr(event, "tag", None) or getattr(event, "anchor", None)
+        if styled and event.start_mark is not None:
+            return int(event.start_mark.line) + 1
+    return None
+
+
+def load_repairing(front: str, notes: Notes) -> tuple[yaml.Node | None, object, str] | None:
+    """Return (node, value, text) of the YAML text *front*, quoting values that keep it from parsing."""
+    repairs = Notes(notes.root, notes.path)
+    while True:
+        try:
+            node, value = _compose(front)
+        except YAML_PROBLEMS as problem:
+            line, text = _problem_line(problem), _problem_text(problem)
+        else:
+            notes.diagnostics.extend(repairs.diagnostics)
+            return node, value, front
+        repair = None if line is None or len(repairs.diagnostics) == MAX_REPAIRS else _repair(front, line)
+        if repair is None:
+            notes.error(
+                "yaml",
+                f"the front matter is not YAML: {text}",
+                "correct the line; quote values that hold ': ', '#', '@' or brackets",
+                line=None if line is None else line + 1,
+            )
+            return None
+        begin, repaired = repair
+        found = front.split("\n")[begin].strip()
+        repairs.warn(
+            "yaml-repaired",
+            f"{text}; read as quoted text: {shown(found)}",
+            "put the value in quotes",
+            line=begin + 1,
+            field=found.partition(":")[0] if not found.startswith("- ") else None,
+        )
+        front = repaired
+
+
+def _repair(front: str, line: int) -> tuple[int, str] | None:
+    """Return where a value begins whose quoting moves the problem on *line* down or away, and the new text."""
+    for start in range(line, max(line - MAX_REPAIRS, -1), -1):
+        quoted = _quote(front, start)
+        if quoted is None:
+            continue
+        try:
+            _compose(quoted)
+        except YAML_PROBLEMS as problem:
+            next_line = _problem_line(problem)
+            if next_line is None or next_line <= line:
+                continue
+        return start, quoted
+    return None
+
+
+def _compose(front: str) -> tuple[yaml.Node | None, object]:
+    loader = _Loader(front)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None, None
+        values = _plain_values(node)
+        return node, loader.construct_document(node) if values is None else values
+    finally:
+        loader.dispose()
+
+
+def _plain_values(node: yaml.Node) -> dict[str, object] | None:
+    """Return the values of a mapping of texts, numbers, and lists of them, as most front matters are.
+
+    None means that *node* is something else, or cannot be read: PyYAML's constructor then does, at twice the time.
+    """
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    values: dict[str, object] = {}
+    try:
+        for key, value in node.value:
+            if key.tag != TEXT_TAG or type(key) is not yaml.ScalarNode:
+                return None
+            if value.tag == LIST_TAG and type(value) is yaml.SequenceNode:
+                values[key.value] = [_plain_scalar(item) for item in value.value]
+            else:
+                values[key.value] = _plain_scalar(value)
+    except (KeyError, ValueError):
+        return None
+    return values
+
+
+def _plain_scalar(node: yaml.Node) -> object:
+    """Return the value of a text or number.
+
+    Raises:
+        KeyError, ValueError: It is none.
+    """
+    if type(node) is not yaml.ScalarNode:
+        raise KeyError(node.tag)
+    return node.value if node.tag == TEXT_TAG else READERS[node.tag](node)
+
+
+def _problem_line(problem: Exception) -> int | None:
+    mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
+    return None if mark is None else int(mark.line)
+
+
+def _problem_text(problem: Exception) -> str:
+    return str(getattr(problem, "problem", None) or str(problem).partition("\n")[0] or type(problem).__name__)
+
+
+def _quote(front: str, start: int) -> str | None:
+    """Return *front* with the value that begins on line *start* in single quotes, None where none begins there.
+
+    A value goes on over the lines below it that are blank or indented deeper than its key.
+    """
+    lines = front.expandtabs(2).split("\n")
+    entry = ENTRY.match(lines[start]) if start < len(lines) else None
+    if entry is None:
+        return None
+    end = start + 1
+    while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > _indent(lines[start])):
+        end += 1
+    value = "\n".join([entry["value"], *lines[start + 1 : end]])
+    tail = value[len(value.rstrip()) :]
+    value = value.rstrip()
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+        value = value[1:-1]
+    quoted = entry["lead"] + "'" + value.replace("'", "''") + "'" + tail
+    return "\n".join([*lines[:start], *quoted.split("\n"), *lines[end:]])
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
