@@ -15,7 +15,13 @@ NAMES = {
 
 NUMBERED = {"fragment", "scenario", "keyword", "term", "source", "skill_file"}
 MEASURED = {"least_coverage", "least_coverage_of"}
-TABLES = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite%'"
+PACKED = {"posting_list", "posting_block", "scenario_owner", "scenario_end", "fragment_place", "field_block"}
+"""Tables that say by the numbers of rows what other tables and views say too."""
+
+TABLES = """
+SELECT name FROM pragma_table_list
+ WHERE schema = 'main' AND (type = 'table' AND name NOT LIKE 'sqlite%' OR name = 'field_posting')
+"""
 INSTANCES = "SELECT term, doc, col, offset FROM temp.instance"
 
 
@@ -24,7 +30,7 @@ def dump(path: Path) -> dict[str, list[tuple[object, ...]]]:
     db = sqlite3.connect(path)
     try:
         names = {table: dict(db.execute(sql).fetchall()) for table, sql in NAMES.items()}
-        tables = {name: _rows(db, name, names) for (name,) in db.execute(TABLES).fetchall()}
+        tables = {name: _rows(db, name, names) for (name,) in db.execute(TABLES).fetchall() if name not in PACKED}
         db.execute("CREATE VIRTUAL TABLE temp.instance USING fts5vocab (main, fragment_text, instance)")
         tables["fragment_text"] = sorted(
             (term, names["fragment"][number], column, offset) for term, number, column, offset in db.execute(INSTANCES)
@@ -37,7 +43,8 @@ def dump(path: Path) -> dict[str, list[tuple[object, ...]]]:
 
 def _rows(db: sqlite3.Connection, table: str, names: Mapping[str, Mapping[int, str]]) -> list[tuple[object, ...]]:
     columns = [row[1] for row in db.execute(f"PRAGMA table_info ({table})")]
-    points = {f"{name}_id": known for name, known in names.items()} | {"target_id": names["fragment"]}
+    points = {f"{name}_id": known for name, known in names.items()}
+    points |= {"target_id": names["fragment"], "prefix_id": names["keyword"]}
     if table == "scenario":
         del points["scenario_id"]  # the digest, not a number
     kept = [

@@ -23,7 +23,18 @@ TAGS = ("api", "retry", "node", "error-handling", "golang")
 NAMES = ("a", "b c", "b!c", "deep/one", "deep/Two", "ü", "z")
 """Names whose order as ids is not their order as URIs: a space sorts before `!`, its escape %20 behind."""
 
-STORED = ("fragment", "tag", "capability", "scenario", "keyword", "keyword_suffix", "posting", "field_posting")
+STORED = (
+    "fragment",
+    "tag",
+    "capability",
+    "scenario",
+    "keyword",
+    "keyword_suffix",
+    "posting",
+    "field_block",
+    "posting_list",
+    "posting_block",
+)
 
 
 TOPICS = """kubernetes rollout backoff queue schema index shard proxy gateway token session cookie vault audit metric
