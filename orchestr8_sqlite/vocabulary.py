@@ -27,6 +27,7 @@ CLASSIC_FIELDS = TAG | CAPABILITY | SCENARIO
 OTHER_FIELDS = bytes(mask for mask in range(64) if not mask & CLASSIC_FIELDS)
 SCENARIO_DIGITS = 12
 
+NO_SCENARIOS = array("I")
 URI_ORDER = "SELECT id FROM fragment ORDER BY uri"
 
 
@@ -110,8 +111,8 @@ class KeywordWriter:
     def close(self) -> None:
         """Write all that is left; the rows of the fragments must be there."""
         self._write_fields()
-        write_keywords(self._connection, self._ids, self._scenarios, self._fragment_counts)
-        self._write_postings()
+        counts = self._write_postings()
+        write_keywords(self._connection, self._ids, counts, self._fragment_counts)
         write_blocks(self._connection, "INSERT INTO scenario_owner VALUES (?, ?)", self._owners)
         for block, ends in itertools.groupby(self._ends, key=lambda row: row // BLOCK):
             write_ends(self._connection, block, (row % BLOCK for row in ends))
@@ -131,15 +132,14 @@ class KeywordWriter:
             self._fragment_counts[id_] += len(fields.translate(None, OTHER_FIELDS))
         self._fields.clear()
 
-    def _write_postings(self) -> None:
-        self._connection.executemany(
-            "INSERT INTO posting VALUES (?, ?)",
-            itertools.chain.from_iterable(
-                zip(itertools.repeat(id_), rows) for id_, rows in enumerate(self._scenarios, start=1)
-            ),
-        )
+    def _write_postings(self) -> list[int]:
+        """Write who holds each keyword, let go of it, and return how many do."""
+        counts = [len(rows) for rows in self._scenarios]
         for id_, rows in enumerate(self._scenarios, start=1):
+            self._connection.executemany("INSERT INTO posting VALUES (?, ?)", zip(itertools.repeat(id_), rows))
             pack_scenarios(self._connection, id_, rows)
+            self._scenarios[id_ - 1] = NO_SCENARIOS
+        return counts
 
 
 def write_vocabulary(
@@ -163,7 +163,7 @@ def write_vocabulary(
 def write_keywords(
     connection: sqlite3.Connection,
     ids: Mapping[str, int],
-    scenarios: Sequence[Sequence[int]],
+    scenario_counts: Sequence[int],
     fragment_counts: Mapping[int, int],
 ) -> None:
     """Write keywords with their numbers, suffixes and prefixes into empty tables."""
@@ -171,13 +171,13 @@ def write_keywords(
     connection.executemany(
         "INSERT INTO keyword VALUES (?, ?, ?, ?, ?, ?)",
         (
-            (id_, text, stem(text), len(scenarios[id_ - 1]), fragment_counts[id_], ids.get(prefixes.get(text, "")))
+            (id_, text, stem(text), scenario_counts[id_ - 1], fragment_counts[id_], ids.get(prefixes.get(text, "")))
             for text, id_ in ids.items()
         ),
     )
     connection.executemany(
         "INSERT INTO keyword_suffix VALUES (?, ?)",
-        sorted((suffix, id_) for text, id_ in ids.items() for suffix in set(suffixes(text))),
+        sorted([(suffix, id_) for text, id_ in ids.items() for suffix in suffixes(text)]),
     )
 
 
@@ -233,12 +233,9 @@ def write_blocks(connection: sqlite3.Connection, sql: str, numbers: "array[int]"
     )
 
 
-def suffixes(keyword: str) -> Iterator[str]:
-    """Yield the endings that a query keyword can be found by: two characters at least, one for CJK."""
-    for start in range(len(keyword)):
-        suffix = keyword[start:]
-        if len(suffix) > 1 or not suffix.isascii():
-            yield suffix
+def suffixes(keyword: str) -> list[str]:
+    """Return the endings that a query keyword can be found by: two characters at least, one for CJK."""
+    return [keyword[start:] for start in range(len(keyword) - keyword[-1].isascii())]
 
 
 def _split(packed: "array[int]") -> tuple[bytes, bytes]:

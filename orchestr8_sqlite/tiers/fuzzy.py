@@ -71,10 +71,9 @@ def match_fuzzy(db: sqlite3.Connection, request: MatchRequest, keywords: Sequenc
     for points in sorted(levels, reverse=True):
         if points + SHORT_POINTS < request.min_score:
             break
-        if _is_settled(enough, points + SHORT_POINTS, request):
-            total = _count_all(levels, request)
-            if total >= COUNTED:
-                break
+        if not request.is_filtered and _is_settled(enough, points + SHORT_POINTS, request):
+            total = _count_all(db, levels, request)
+            break
         weighed = (_weigh(candidate) for candidate in _fitting(db, request, dict.fromkeys(levels[points], points)))
         enough += [candidate for candidate in weighed if candidate.score >= request.min_score]
     enough.sort(key=lambda candidate: (-candidate.score, candidate.uri))
@@ -113,11 +112,15 @@ def _is_settled(enough: Sequence[Candidate], most: int, request: MatchRequest) -
     return sum(candidate.score > most for candidate in enough) >= request.max_results
 
 
-def _count_all(levels: Mapping[int, Sequence[int]], request: MatchRequest) -> int:
-    """Return how many fragments surely match: 0 where filters decide, COUNTED or more where those do not matter."""
-    if request.is_filtered:
-        return 0
-    return sum(len(fragments) for points, fragments in levels.items() if points >= request.min_score)
+def _count_all(db: sqlite3.Connection, levels: Mapping[int, Sequence[int]], request: MatchRequest) -> int:
+    """Return how many fragments match where no filters decide: many of them without a look at the fragment."""
+    least = request.min_score
+    total = sum(len(fragments) for points, fragments in levels.items() if points >= least)
+    for points, fragments in levels.items():
+        if total < COUNTED and least - SHORT_POINTS <= points < least:
+            fitting = _fitting(db, request, dict.fromkeys(fragments, points))
+            total += sum(_weigh(candidate).score >= least for candidate in fitting)
+    return total
 
 
 def _fitting(db: sqlite3.Connection, request: MatchRequest, points: Mapping[int, int]) -> list[Candidate]:
