@@ -34,8 +34,11 @@ QUICK_LOOKUPS = 20
 """Keywords with a precomputed answer: those that most fragments hold. Source: shared/seeds/index-lookup.md."""
 
 MOST_USED_KEYWORDS = """
-SELECT k.text FROM field_posting p JOIN keyword k ON k.id = p.keyword_id WHERE p.fields & :fields
- GROUP BY k.id ORDER BY count(*) DESC, k.text LIMIT :limit
+SELECT k.text FROM keyword k
+ WHERE k.fragment_count OR :fields = 63
+ ORDER BY iif(:fields = 63, (SELECT sum(length(fields)) FROM field_block WHERE keyword_id = k.id), k.fragment_count)
+          DESC, k.text
+ LIMIT :limit
 """
 SEARCHED_FIELDS = {Ranker.DEFAULT: 63, Ranker.CLASSIC: 7}
 """Bits of field_posting.fields that a ranker searches."""

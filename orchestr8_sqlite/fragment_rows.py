@@ -9,7 +9,7 @@ from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.evidence import Held, fragment_texts, hold
 from orchestr8_sqlite.keywords import index_text
 from orchestr8_sqlite.uris import fragment_uri
-from orchestr8_sqlite.vocabulary import scenario_ids
+from orchestr8_sqlite.vocabulary import HeldKeywords, hold_keywords, scenario_ids
 
 INSERT_FRAGMENT = """
 INSERT INTO fragment (id, uri, category, name, path, title, description, version, size, token_estimate, author_tokens,
@@ -46,15 +46,16 @@ Numbered = Sequence[tuple[int, Fragment]]
 
 
 class Prepared(NamedTuple):
-    """What of a fragment's rows takes long to make: its evidence, and the columns of `fragment_text`."""
+    """What of a fragment's rows takes long to make: its evidence, its keywords, and the columns of `fragment_text`."""
 
     held: Held
+    keywords: HeldKeywords
     texts: tuple[str, ...]
 
 
 def prepare(fragment: Fragment) -> Prepared:
     """Return what of the fragment's rows takes long to make and hangs on nothing else."""
-    return Prepared(hold(fragment_texts(fragment)), indexed_texts(fragment))
+    return Prepared(hold(fragment_texts(fragment)), hold_keywords(fragment), indexed_texts(fragment))
 
 
 def write_own_rows(db: sqlite3.Connection, fragments: Numbered, sources: Sources) -> None:

@@ -123,8 +123,9 @@ class Statement(NamedTuple):
 class LookupResult(NamedTuple):
     """The answer to a request before it becomes text: candidates best first, and how they were found.
 
-    `total` counts the fragments that match under the request's filters, listed or not. Where `confident` is false
-    nothing fits: the candidates are the closest there is, and cover only the share `coverage` of the request.
+    `total` counts the fragments that match under the request's filters, listed or not, up to COUNTED.
+    Where `confident` is false nothing fits: the candidates are the closest there is, and cover only the share
+    `coverage` of the request.
     `read_as` maps words that were taken for typos to what they were read as. `uncovered` holds the words that the
     index does not know or, where nothing fits, that the candidates do not cover; `nearest_tags` is what the index
     knows instead. `parts` explains the score of each candidate by its fragment, where the request asks for it.

@@ -83,7 +83,8 @@ CREATE TABLE keyword (
     text           TEXT NOT NULL UNIQUE,  -- as keywords.py extracts it
     stem           TEXT NOT NULL,         -- what its inflected forms share
     scenario_count INTEGER NOT NULL,      -- scenarios that hold it
-    fragment_count INTEGER NOT NULL       -- fragments with it in a tag, capability or scenario
+    fragment_count INTEGER NOT NULL,      -- fragments with it in a tag, capability or scenario
+    prefix_id      INTEGER REFERENCES keyword (id)  -- the longest other keyword that it begins with
 ) STRICT;
 CREATE INDEX keyword_by_stem ON keyword (stem);
 
@@ -99,11 +100,41 @@ CREATE TABLE posting (
     PRIMARY KEY (keyword_id, scenario_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE field_posting (
-    keyword_id  INTEGER NOT NULL REFERENCES keyword (id),  -- a keyword
-    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- a fragment with it in any field but the body
-    fields      INTEGER NOT NULL,  -- 1 tag + 2 capability + 4 scenario + 8 description + 16 title + 32 name
-    PRIMARY KEY (keyword_id, fragment_id)
+CREATE TABLE posting_list (  -- of keywords in more than 16 and up to 2048 scenarios: what posting holds, packed
+    keyword_id INTEGER PRIMARY KEY REFERENCES keyword (id),  -- a keyword
+    scenarios  BLOB NOT NULL  -- the scenarios that hold it, ascending, four bytes each, the low one first
+) STRICT;
+
+CREATE TABLE posting_block (  -- of keywords in more scenarios: the same, cut into blocks
+    keyword_id INTEGER NOT NULL REFERENCES keyword (id),  -- a keyword
+    block      INTEGER NOT NULL,  -- scenarios 65536 * block and up
+    members    INTEGER NOT NULL,  -- how many of these hold it
+    scenarios  BLOB NOT NULL,  -- which: below 1024 two bytes each, the low one first, from there on a bit for each
+                               -- scenario of the block, the lowest bit first
+    PRIMARY KEY (keyword_id, block)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE scenario_owner (
+    block  INTEGER PRIMARY KEY,  -- scenarios 2048 * block and up
+    owners BLOB NOT NULL  -- the fragment of each, 0 for a free number; four bytes each, the low one first
+) STRICT;
+
+CREATE TABLE scenario_end (
+    block INTEGER PRIMARY KEY,  -- scenarios 65536 * block and up
+    ends  BLOB NOT NULL  -- a bit for each, the lowest bit first: the last one of its fragment
+) STRICT;
+
+CREATE TABLE fragment_place (
+    block  INTEGER PRIMARY KEY,  -- fragments 2048 * block and up
+    places BLOB NOT NULL  -- of each, its place in the order of the URIs; four bytes each, the low one first
+) STRICT;
+
+CREATE TABLE field_block (  -- packed: see the view field_posting
+    keyword_id INTEGER NOT NULL REFERENCES keyword (id),  -- a keyword
+    block      INTEGER NOT NULL,  -- fragments 65536 * block and up
+    fragments  BLOB NOT NULL,  -- which of these have it in any field but the body, two bytes each, the low one first
+    fields     BLOB NOT NULL,  -- of each: 1 tag + 2 capability + 4 scenario + 8 description + 16 title + 32 name; a byte
+    PRIMARY KEY (keyword_id, block)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE term (
@@ -248,6 +279,8 @@ CREATE TABLE diagnostic (
     fix      TEXT NOT NULL   -- what to do
 ) STRICT;
 
+CREATE INDEX skill_file_by_path ON skill_file (path, fragment_id) WHERE path = 'SKILL.md';  -- who is an Agent Skill
+
 -- Full text of each fragment, stemmed; rowid = fragment.id, stores no copy of the text.
 -- Query it with quoted words: SELECT rowid FROM fragment_text WHERE fragment_text MATCH '"retry" OR "c++"'.
 CREATE VIRTUAL TABLE fragment_text USING fts5 (
@@ -273,6 +306,19 @@ SELECT k.text AS keyword, k.scenario_count, k.fragment_count, s.text AS scenario
   JOIN posting p ON p.keyword_id = k.id
   JOIN scenario s ON s.id = p.scenario_id
   JOIN fragment f ON f.id = s.fragment_id;
+
+-- Who holds a keyword in which fields: the rows that field_block packs.
+CREATE VIEW field_posting AS
+WITH
+digit (value, hex) AS (SELECT key, value FROM json_each('["0","1","2","3","4","5","6","7","8","9","A","B","C","D","E","F"]')),
+octet (value, hex) AS MATERIALIZED (
+    SELECT 16 * high.value + low.value, high.hex || low.hex FROM digit high JOIN digit low)
+SELECT b.keyword_id, 65536 * b.block + 256 * high.value + low.value AS fragment_id, field.value AS fields
+  FROM field_block b
+  CROSS JOIN json_each('[' || rtrim(replace(hex(zeroblob(length(b.fields))), '00', '0,'), ',') || ']') place
+  JOIN octet low ON low.hex = hex(substr(b.fragments, 2 * place.key + 1, 1))
+  JOIN octet high ON high.hex = hex(substr(b.fragments, 2 * place.key + 2, 1))
+  JOIN octet field ON field.hex = hex(substr(b.fields, place.key + 1, 1));
 
 -- The points that a query keyword of the vocabulary earns in a scenario by the classic rules:
 -- SELECT uri, scenario, sum(points) FROM score_evidence WHERE keyword IN ('retry', 'backoff')

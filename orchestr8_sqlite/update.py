@@ -28,12 +28,8 @@ from orchestr8_sqlite.fragment_rows import (
     write_skills,
 )
 from orchestr8_sqlite.integrity import check_counts, check_links
-from orchestr8_sqlite.vocabulary import (
-    SCENARIO_DIGITS,
-    add_keywords,
-    remove_keywords,
-    settle_keywords,
-)
+from orchestr8_sqlite.keyword_changes import Touched, add_keywords, remove_keywords, settle_keywords
+from orchestr8_sqlite.vocabulary import SCENARIO_DIGITS
 from orchestr8_sqlite.wordlists import Synonym
 from orchestr8_sqlite.writer import (
     source_outcomes,
@@ -193,7 +189,7 @@ class LibraryIndex:
 
     def _replace(self, gone: Numbered, come: Numbered, sources: Mapping[tuple[str, str], int]) -> None:
         """Take the fragments in *gone* out of all tables and write those in *come*."""
-        touched: set[str] = set()
+        touched: set[Touched] = set()
         for number, fragment in gone:
             touched |= remove_keywords(self.db, number, fragment)
         self.db.executemany(DELETE_TEXT, ((number, *indexed_texts(fragment)) for number, fragment in gone))

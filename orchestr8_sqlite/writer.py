@@ -23,7 +23,7 @@ from orchestr8_sqlite.fragment_rows import (
     write_skills,
 )
 from orchestr8_sqlite.model import LookupResult, Ranker
-from orchestr8_sqlite.vocabulary import write_vocabulary
+from orchestr8_sqlite.vocabulary import KeywordWriter
 
 SCHEMA_VERSION = "3.0.0"
 BATCH = 256
@@ -51,7 +51,8 @@ class IndexWriter:
         self._numbers: dict[str, int] = {}
         self._sources: dict[tuple[str, str], int] = {}
         self._waiting: list[tuple[int, Fragment, Prepared]] = []
-        self._scenarios: list[tuple[int, int, str]] = []
+        self._scenarios = 0
+        self._keywords = KeywordWriter(db)
         self._evidence = EvidenceWriter(db)
 
     def add(self, fragment: Fragment, prepared: Prepared) -> Fragment:
@@ -75,13 +76,13 @@ class IndexWriter:
         """
         self._write_waiting()
         self._evidence.close()
+        self._keywords.close()
         db = sqlite_utils.Database(self._db, execute_plugins=False)
         numbered = sorted((self._numbers[fragment.id], fragment) for fragment in library.fragments)
         sources = write_sources(self._db, library, self._sources)
         write_skills(self._db, numbered, sources)
         write_references(self._db, numbered, self._numbers)
         self._db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('optimize')")
-        write_vocabulary(self._db, numbered, self._scenarios)
         write_prompts(db, library, sources)
         write_queries(db, library, self._numbers)
         write_bytes(self._db)
@@ -91,10 +92,12 @@ class IndexWriter:
     def _write_waiting(self) -> None:
         numbered = [(number, fragment) for number, fragment, _ in self._waiting]
         write_own_rows(self._db, numbered, self._sources)
-        self._scenarios += write_scenarios(self._db, numbered, len(self._scenarios))
+        write_scenarios(self._db, numbered, self._scenarios)
         write_full_text(self._db, ((number, prepared.texts) for number, _, prepared in self._waiting))
         for number, _, prepared in self._waiting:
             self._evidence.add(number, prepared.held)
+            self._keywords.add(number, self._scenarios + 1, prepared.keywords)
+            self._scenarios += len(prepared.keywords.scenarios)
         self._waiting.clear()
 
 

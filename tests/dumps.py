@@ -17,7 +17,13 @@ VIEWS = {"evidence": ("evidence_posting", "name_posting"), "body_evidence": ("bo
 """Packed tables, and the views that unpack them."""
 
 MEASURED = {"least_coverage", "least_coverage_of"}
-TABLES = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite%'"
+PACKED = {"posting_list", "posting_block", "scenario_owner", "scenario_end", "fragment_place", "field_block"}
+"""Tables that say by the numbers of rows what other tables and views say too."""
+
+TABLES = """
+SELECT name FROM pragma_table_list
+ WHERE schema = 'main' AND (type = 'table' AND name NOT LIKE 'sqlite%' OR name = 'field_posting')
+"""
 INSTANCES = "SELECT term, doc, col, offset FROM temp.instance"
 
 
@@ -32,6 +38,7 @@ def dump(path: Path) -> dict[str, list[tuple[object, ...]]]:
         tables = {
             name: [row for view in VIEWS.get(name, (name,)) for row in _rows(db, view, names)]
             for (name,) in db.execute(TABLES).fetchall()
+            if name not in PACKED
         }
         db.execute("CREATE VIRTUAL TABLE temp.instance USING fts5vocab (main, fragment_text, instance)")
         tables["fragment_text"] = sorted(
@@ -45,7 +52,8 @@ def dump(path: Path) -> dict[str, list[tuple[object, ...]]]:
 
 def _rows(db: sqlite3.Connection, table: str, names: Mapping[str, Mapping[int, str]]) -> list[tuple[object, ...]]:
     columns = [row[1] for row in db.execute(f"PRAGMA table_info ({table})")]
-    points = {f"{name}_id": known for name, known in names.items()} | {"target_id": names["fragment"]}
+    points = {f"{name}_id": known for name, known in names.items()}
+    points |= {"target_id": names["fragment"], "prefix_id": names["keyword"]}
     if table == "scenario":
         del points["scenario_id"]  # the digest, not a number
     kept = [

@@ -54,10 +54,10 @@ def test_what_single_files_hold_is_what_the_library_holds(make_library: MakeLibr
     root = make_library(FILES)
     library = read_library([root])
     read = {task.found.path: read_file(task) for task in tasks_of(root)}
-    records = [parsed.record for _, parsed in read.values() if parsed.record is not None]
+    records = [parsed.record for _, parsed, _ in read.values() if parsed.record is not None]
     assert {record.source.path for record in records} == {"agents/a.md", "prompts/p.md"}
     assert {source.path for source in library.rejected} == {"agents/b.md", "agents/c.md"}
-    assert {note.code for _, parsed in read.values() for note in parsed.diagnostics} == {"yaml", "encoding"}
+    assert {note.code for _, parsed, _ in read.values() for note in parsed.diagnostics} == {"yaml", "encoding"}
     assert [task.found.path for task in tasks_of(root) if task.found.kind is Kind.OUTSIDE] == ["README.md"]
 
 

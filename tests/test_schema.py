@@ -58,7 +58,7 @@ def test_every_column_has_a_comment(empty: sqlite3.Connection) -> None:
 
 def test_wrong_type_is_refused(empty: sqlite3.Connection) -> None:
     with pytest.raises(sqlite3.IntegrityError):
-        empty.execute("INSERT INTO keyword VALUES (1, 'retry', 'retri', 'many', 1)")
+        empty.execute("INSERT INTO keyword VALUES (1, 'retry', 'retri', 'many', 1, NULL)")
 
 
 @pytest.mark.parametrize("field", ["title", "tags", "capabilities", "scenarios", "description", "body"])

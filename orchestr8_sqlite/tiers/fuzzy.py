@@ -1,30 +1,42 @@
 """Tier 3 of the classic ranker: every fragment with any evidence in tags, capabilities or scenarios, weighed in Python.
 
-SQL returns all rows whose field keywords contain a query keyword (not a ranked guess at the best),
-so nothing that a full scan would rank is lost.
+The packed field postings hold all fragments whose words contain a query keyword (not a ranked guess at
+the best), so nothing that a full scan would rank is lost.
 """
 
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.model import Candidate, MatchRequest, Statement
+from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest, Statement
+from orchestr8_sqlite.packing import BLOCK, unpack_members
 from orchestr8_sqlite.tiers.found import FILTERS, Found, filter_parameters
 
-EVIDENCE = f"""
-WITH
-query (keyword) AS (SELECT value FROM json_each(:keywords)),
-containing (keyword, keyword_id) AS (
-    SELECT DISTINCT query.keyword, x.keyword_id
-      FROM query JOIN keyword_suffix x ON x.suffix >= query.keyword AND x.suffix < query.keyword || char(1114111))
-SELECT c.keyword, p.fields, f.id, f.uri, f.category, f.name, f.title, f.token_estimate, 0.0 AS score, NULL AS scenario
-  FROM containing c
-  JOIN field_posting p ON p.keyword_id = c.keyword_id
-  JOIN fragment f ON f.id = p.fragment_id
- WHERE p.fields & 7 AND {FILTERS}
+EVIDENCE = """
+SELECT DISTINCT query.key, b.block, b.fragments, b.fields
+  FROM json_each(:keywords) query
+ CROSS JOIN keyword_suffix x ON x.suffix >= query.value AND x.suffix < query.value || char(1114111)
+ CROSS JOIN field_block b ON b.keyword_id = x.keyword_id
+ ORDER BY query.key
 """
+FITTING = f"""
+SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, wanted.value AS score, NULL AS scenario
+  FROM json_each(:points) wanted CROSS JOIN fragment f ON f.id = CAST(wanted.key AS INTEGER)
+ WHERE {FILTERS}
+"""
+FUZZY_EVIDENCE = f"""
+SELECT f.uri, query.value AS keyword, k.text AS held, p.fields
+  FROM json_each(:keywords) query
+ CROSS JOIN keyword_suffix x ON x.suffix >= query.value AND x.suffix < query.value || char(1114111)
+ CROSS JOIN keyword k ON k.id = x.keyword_id
+ CROSS JOIN field_posting p ON p.keyword_id = k.id
+ CROSS JOIN fragment f ON f.id = p.fragment_id
+ WHERE p.fields & 7 AND {FILTERS}
+ ORDER BY f.uri, keyword, held
+"""
+"""What people can run to see the evidence of an answer."""
 
 BEST_SCENARIOS = """
 SELECT s.fragment_id, s.text, s.ordinal
@@ -35,6 +47,7 @@ SELECT s.fragment_id, s.text, s.ordinal
 FIELD_POINTS = {1: 10, 2: 8, 4: 5}
 """Points for a query keyword in a tag, a capability, a scenario; the keys are bits of field_posting.fields."""
 
+MASK_POINTS = tuple(sum(points for bit, points in FIELD_POINTS.items() if mask & bit) for mask in range(64))
 CATEGORY_POINTS = 15
 SHORT_POINTS = 5
 SHORT_TOKENS = 1000
@@ -48,22 +61,76 @@ def match_fuzzy(db: sqlite3.Connection, request: MatchRequest, keywords: Sequenc
 
     Source: shared/seeds/system-design.md, "Scoring Algorithm".
     """
-    parameters = {"keywords": json.dumps(list(keywords), ensure_ascii=False), **filter_parameters(request)}
-    fields: dict[Candidate, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for keyword, mask, *fragment in db.execute(EVIDENCE, parameters):
-        fields[Candidate(*fragment)][keyword] |= mask
-    weighed = (fragment._replace(score=_weigh(fragment, masks.values(), request)) for fragment, masks in fields.items())
-    enough = [candidate for candidate in weighed if candidate.score >= request.min_score]
+    bonus = CATEGORY_POINTS if request.categories else 0  # whoever is of another category is not admitted
+    levels: dict[int, list[int]] = defaultdict(list)
+    for fragment, points in _points(db, keywords).items():
+        levels[points + bonus].append(fragment)
+    enough: list[Candidate] = []
+    total = 0
+    for points in sorted(levels, reverse=True):
+        if points + SHORT_POINTS < request.min_score:
+            break
+        if not request.is_filtered and _is_settled(enough, points + SHORT_POINTS, request):
+            total = _count_all(db, levels, request)
+            break
+        weighed = (_weigh(candidate) for candidate in _fitting(db, request, dict.fromkeys(levels[points], points)))
+        enough += [candidate for candidate in weighed if candidate.score >= request.min_score]
     enough.sort(key=lambda candidate: (-candidate.score, candidate.uri))
     listed = _with_scenarios(db, enough[: request.max_results], keywords)
-    return Found(tuple(listed), len(enough), Statement(EVIDENCE, parameters))
+    parameters = {"keywords": json.dumps(list(keywords), ensure_ascii=False), **filter_parameters(request)}
+    return Found(tuple(listed), min(max(total, len(enough)), COUNTED), Statement(FUZZY_EVIDENCE, parameters))
 
 
-def _weigh(fragment: Candidate, masks: Iterable[int], request: MatchRequest) -> float:
-    points = sum(points for mask in masks for bit, points in FIELD_POINTS.items() if mask & bit)
-    points += CATEGORY_POINTS if fragment.category in request.categories else 0
-    points += SHORT_POINTS if fragment.token_estimate < SHORT_TOKENS else 0
-    return float(points)
+def _points(db: sqlite3.Connection, keywords: Sequence[str]) -> dict[int, int]:
+    """Return the points of all fragments with any evidence, before those that a fragment has by its kind."""
+    points: dict[int, int] = defaultdict(int)
+    for masks in _masks(db, keywords):
+        for fragment, mask in masks.items():
+            if MASK_POINTS[mask]:
+                points[fragment] += MASK_POINTS[mask]
+    return points
+
+
+def _masks(db: sqlite3.Connection, keywords: Sequence[str]) -> Iterator[Mapping[int, int]]:
+    """Yield, for each keyword that is contained anywhere, the fields of the fragments that have it there."""
+    masks: dict[int, int] = {}
+    last: int | None = None
+    for key, block, members, fields in db.execute(EVIDENCE, {"keywords": json.dumps(list(keywords))}):
+        if key != last:
+            yield masks
+            last, masks = key, {}
+        first = block * BLOCK
+        for member, mask in zip(unpack_members(members), fields, strict=True):
+            fragment = first + member
+            masks[fragment] = masks.get(fragment, 0) | mask
+    yield masks
+
+
+def _is_settled(enough: Sequence[Candidate], most: int, request: MatchRequest) -> bool:
+    """Tell whether fragments with *most* points or fewer cannot change the list."""
+    return sum(candidate.score > most for candidate in enough) >= request.max_results
+
+
+def _count_all(db: sqlite3.Connection, levels: Mapping[int, Sequence[int]], request: MatchRequest) -> int:
+    """Return how many fragments match where no filters decide: many of them without a look at the fragment."""
+    least = request.min_score
+    total = sum(len(fragments) for points, fragments in levels.items() if points >= least)
+    for points, fragments in levels.items():
+        if total < COUNTED and least - SHORT_POINTS <= points < least:
+            fitting = _fitting(db, request, dict.fromkeys(fragments, points))
+            total += sum(_weigh(candidate).score >= least for candidate in fitting)
+    return total
+
+
+def _fitting(db: sqlite3.Connection, request: MatchRequest, points: Mapping[int, int]) -> list[Candidate]:
+    """Return those of the fragments in *points* that the filters admit."""
+    parameters = {"points": json.dumps(points), **filter_parameters(request)}
+    return [Candidate(*row) for row in db.execute(FITTING, parameters)]
+
+
+def _weigh(fragment: Candidate) -> Candidate:
+    bonus = SHORT_POINTS if fragment.token_estimate < SHORT_TOKENS else 0
+    return fragment._replace(score=float(fragment.score + bonus))
 
 
 def _with_scenarios(

@@ -1,0 +1,199 @@
+"""The keyword tables of an index when single fragments come and go."""
+
+import itertools
+import json
+import sqlite3
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from orchestr8_sqlite.content import Fragment
+from orchestr8_sqlite.keywords import extract_keywords, stem
+from orchestr8_sqlite.packing import (
+    BLOCK,
+    LISTED_SCENARIOS,
+    PLACED,
+    pack_members,
+    pack_numbers,
+    unpack_bits,
+    unpack_members,
+    unpack_numbers,
+)
+from orchestr8_sqlite.vocabulary import (
+    CLASSIC_FIELDS,
+    hold_keywords,
+    pack_scenario_block,
+    pack_scenarios,
+    suffixes,
+    write_ends,
+    write_places,
+)
+
+Touched = tuple[str, int]
+"""A keyword and a block of scenarios in which it came or went; -1 where it did so in other fields."""
+
+OWN_SCENARIOS = "SELECT id, text FROM scenario WHERE fragment_id = ?"
+DELETE_POSTING = "DELETE FROM posting WHERE keyword_id = (SELECT id FROM keyword WHERE text = ?) AND scenario_id = ?"
+INSERT_POSTING = "INSERT INTO posting SELECT id, ? FROM keyword WHERE text = ?"
+KNOWN = "SELECT k.text FROM json_each(:keywords) CROSS JOIN keyword k ON k.text = value"
+FIELD_BLOCKS = """
+SELECT k.text, k.id, b.fragments, b.fields
+  FROM json_each(:keywords) CROSS JOIN keyword k ON k.text = value
+  LEFT JOIN field_block b ON b.keyword_id = k.id AND b.block = :block
+"""
+COUNT = """
+UPDATE keyword SET scenario_count = scenario_count + ?, fragment_count = fragment_count + ? WHERE text = ?
+"""
+COUNTS = """
+SELECT k.text, k.id, k.scenario_count, EXISTS (SELECT 1 FROM field_block WHERE keyword_id = k.id)
+  FROM json_each(:keywords) CROSS JOIN keyword k ON k.text = value
+"""
+LONGEST_PREFIX = """
+SELECT id FROM keyword WHERE text IN (SELECT value FROM json_each(:starts)) ORDER BY length(text) DESC LIMIT 1
+"""
+TAKE_PREFIX = """
+UPDATE keyword SET prefix_id = :id
+ WHERE text > :text AND text < :text || char(1114111) AND prefix_id IS :longest
+"""
+GIVE_PREFIX = """
+UPDATE keyword SET prefix_id = (SELECT prefix_id FROM keyword WHERE id = :id)
+ WHERE text > :text AND text < :text || char(1114111) AND prefix_id = :id
+"""
+ROWS = "SELECT scenario_id FROM posting WHERE keyword_id = ? AND scenario_id >= ? AND scenario_id < ? ORDER BY 1"
+ANY_BLOCK = "SELECT 1 FROM posting_block WHERE keyword_id = ? LIMIT 1"
+BEYOND = 1 << 62
+
+
+def remove_keywords(connection: sqlite3.Connection, number: int, fragment: Fragment) -> set[Touched]:
+    """Remove the postings of a fragment whose scenarios are still written; return what must be settled."""
+    rows = connection.execute(OWN_SCENARIOS, (number,)).fetchall()
+    held = [(keyword, row) for row, text in rows for keyword in extract_keywords(text)]
+    connection.executemany(DELETE_POSTING, held)
+    fields = hold_keywords(fragment).fields
+    _change_fields(connection, number, dict.fromkeys(fields, 0))
+    _count(connection, fields, held, -1)
+    _change_owners(connection, dict.fromkeys((row for row, _ in rows), 0))
+    return {(keyword, row // BLOCK) for keyword, row in held} | {(keyword, -1) for keyword in fields}
+
+
+def add_keywords(
+    connection: sqlite3.Connection, number: int, fragment: Fragment, scenarios: Iterable[tuple[int, str]]
+) -> set[Touched]:
+    """Write the postings of one fragment more and return what must be settled; new keywords are numbered last.
+
+    Args:
+        scenarios: (scenario row, text) of each of its scenarios.
+    """
+    rows = list(scenarios)
+    held = [(keyword, row) for row, text in rows for keyword in extract_keywords(text)]
+    fields = hold_keywords(fragment).fields
+    known = {text for (text,) in connection.execute(KNOWN, {"keywords": _json(fields)})}
+    for text in sorted(fields.keys() - known):
+        _add_keyword(connection, text)
+    connection.executemany(INSERT_POSTING, ((row, keyword) for keyword, row in held))
+    _change_fields(connection, number, fields)
+    _count(connection, fields, held, 1)
+    _change_owners(connection, {row: number for row, _ in rows})
+    return {(keyword, row // BLOCK) for keyword, row in held} | {(keyword, -1) for keyword in fields}
+
+
+def settle_keywords(connection: sqlite3.Connection, touched: Iterable[Touched]) -> None:
+    """Pack anew what was *touched*, drop the keywords that nobody holds any more, and order the fragments."""
+    blocks = {keyword: {block for _, block in pairs} - {-1} for keyword, pairs in _by_keyword(touched)}
+    for text, id_, count, is_held in connection.execute(COUNTS, {"keywords": _json(blocks)}).fetchall():
+        if not is_held:
+            _drop_keyword(connection, id_, text)
+        elif blocks[text]:
+            _pack(connection, id_, count, blocks[text])
+    write_places(connection)
+
+
+def _by_keyword(touched: Iterable[Touched]) -> Iterable[tuple[str, Iterable[Touched]]]:
+    return itertools.groupby(sorted(touched), key=lambda pair: pair[0])
+
+
+def _json(keywords: Iterable[str]) -> str:
+    return json.dumps(sorted(keywords), ensure_ascii=False)
+
+
+def _count(
+    connection: sqlite3.Connection, fields: Mapping[str, int], held: Iterable[tuple[str, int]], sign: int
+) -> None:
+    scenarios = Counter(keyword for keyword, _ in held)
+    connection.executemany(
+        COUNT, ((sign * scenarios[text], sign * bool(mask & CLASSIC_FIELDS), text) for text, mask in fields.items())
+    )
+
+
+def _change_fields(connection: sqlite3.Connection, number: int, fields: Mapping[str, int]) -> None:
+    """Let the fragment *number* hold keywords in these fields, 0 for none."""
+    block, member = divmod(number, BLOCK)
+    rows = connection.execute(FIELD_BLOCKS, {"keywords": _json(fields), "block": block}).fetchall()
+    for text, id_, fragments, masks in rows:
+        members, held = unpack_members(fragments or b""), bytearray(masks or b"")
+        place = bisect_left(members, member)
+        if place < len(members) and members[place] == member:
+            del members[place], held[place]
+        if fields[text]:
+            members.insert(place, member)
+            held.insert(place, fields[text])
+        connection.execute("DELETE FROM field_block WHERE keyword_id = ? AND block = ?", (id_, block))
+        if members:
+            values = (id_, block, pack_members(members), bytes(held))
+            connection.execute("INSERT INTO field_block VALUES (?, ?, ?, ?)", values)
+
+
+def _change_owners(connection: sqlite3.Connection, owners: Mapping[int, int]) -> None:
+    """Let the fragments in *owners* have the scenarios that are its keys."""
+    for block, rows in itertools.groupby(sorted(owners), key=lambda row: row // PLACED):
+        known = connection.execute("SELECT owners FROM scenario_owner WHERE block = ?", (block,)).fetchone()
+        numbers = unpack_numbers(known[0]) if known else array("I")
+        for row in rows:
+            place = row % PLACED
+            numbers.extend(itertools.repeat(0, place + 1 - len(numbers)))
+            numbers[place] = owners[row]
+        connection.execute("INSERT OR REPLACE INTO scenario_owner VALUES (?, ?)", (block, pack_numbers(numbers)))
+    if owners:
+        last, is_end = max(owners), owners[max(owners)] > 0
+        block, member = divmod(last, BLOCK)
+        known = connection.execute("SELECT ends FROM scenario_end WHERE block = ?", (block,)).fetchone()
+        ends = set(unpack_bits(known[0])) if known else set()
+        write_ends(connection, block, ends | {member} if is_end else ends - {member})
+
+
+def _add_keyword(connection: sqlite3.Connection, text: str) -> None:
+    starts = [text[:end] for end in range(1, len(text))]
+    longest = connection.execute(LONGEST_PREFIX, {"starts": json.dumps(starts, ensure_ascii=False)}).fetchone()
+    prefix = longest[0] if longest else None
+    row = connection.execute("INSERT INTO keyword VALUES (NULL, ?, ?, 0, 0, ?)", (text, stem(text), prefix)).lastrowid
+    connection.execute(TAKE_PREFIX, {"id": row, "text": text, "longest": prefix})
+    connection.executemany("INSERT INTO keyword_suffix VALUES (?, ?)", ((end, row) for end in set(suffixes(text))))
+
+
+def _drop_keyword(connection: sqlite3.Connection, id_: int, text: str) -> None:
+    connection.execute(GIVE_PREFIX, {"id": id_, "text": text})
+    connection.executemany(
+        "DELETE FROM keyword_suffix WHERE suffix = ? AND keyword_id = ?", ((end, id_) for end in set(suffixes(text)))
+    )
+    connection.execute("DELETE FROM posting_list WHERE keyword_id = ?", (id_,))
+    connection.execute("DELETE FROM posting_block WHERE keyword_id = ?", (id_,))
+    connection.execute("DELETE FROM keyword WHERE id = ?", (id_,))
+
+
+def _pack(connection: sqlite3.Connection, id_: int, count: int, blocks: Iterable[int]) -> None:
+    """Pack the scenarios of a keyword anew; of one that fills blocks, only those of *blocks*."""
+    connection.execute("DELETE FROM posting_list WHERE keyword_id = ?", (id_,))
+    if count > LISTED_SCENARIOS and connection.execute(ANY_BLOCK, (id_,)).fetchone():
+        for block in blocks:
+            connection.execute("DELETE FROM posting_block WHERE keyword_id = ? AND block = ?", (id_, block))
+            rows = _rows(connection, id_, block * BLOCK, (block + 1) * BLOCK)
+            if rows:
+                pack_scenario_block(connection, id_, block, rows)
+    else:
+        connection.execute("DELETE FROM posting_block WHERE keyword_id = ?", (id_,))
+        pack_scenarios(connection, id_, _rows(connection, id_, 0, BEYOND))
+
+
+def _rows(connection: sqlite3.Connection, id_: int, low: int, high: int) -> list[int]:
+    return [row for (row,) in connection.execute(ROWS, (id_, low, high))]

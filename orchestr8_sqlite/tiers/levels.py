@@ -1,0 +1,131 @@
+"""The scores of the classic ranker read level by level from the top, as far down as a request needs."""
+
+import math
+import sqlite3
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
+
+from orchestr8_sqlite.model import COUNTED, MatchRequest
+from orchestr8_sqlite.tiers.found import Filter
+from orchestr8_sqlite.tiers.packed import Numbers, Scenarios, carry, members
+
+WHOLE_POINTS = 20
+PART_POINTS = 10
+FEW = 4
+"""Where lists are so many times as long as the scenarios left, it pays to look for these in them."""
+
+SOME = 512
+"""Scenarios that are looked at together while it is not yet known how many are needed."""
+
+
+class Levels:
+    """The scenarios that hold a keyword of one request, by how many keywords they hold whole."""
+
+    def __init__(self, db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> None:
+        self._request = request
+        self._words = len(keywords)
+        self._scenarios = Scenarios(db, keywords)
+        self._owners, self._places = Numbers(db, "owners"), Numbers(db, "places")
+        self._filter = Filter(db, request)
+        rare = self._filter.scenarios()
+        exact = self._scenarios.exact()
+        self._exact = exact if rare is None else [one & rare for one in exact]
+        self._levels: list[int] = []
+        for one in self._exact:
+            carry(self._levels, one)
+
+    def best(self) -> list[tuple[int, float]]:
+        """Return (scenario, score) of the best fragments, as many as the request asks for, ties by URI."""
+        scored: dict[int, int] = {}
+        floor = self._request.min_score
+        for whole in range(len(self._levels), 0, -1):
+            if WHOLE_POINTS * whole + PART_POINTS * (self._words - whole) < floor:
+                break
+            for parts, reached in self._by_parts(whole, floor):
+                score = WHOLE_POINTS * whole + PART_POINTS * parts
+                scored[score] = scored.get(score, 0) | reached
+            floor = max(floor, self._reached(scored))
+        return self._first({score: scored[score] for score in scored if score >= floor})
+
+    def count(self) -> int:
+        """Return how many fragments match, up to COUNTED."""
+        fitting = 0
+        for whole in range(1, len(self._levels) + 1):
+            if WHOLE_POINTS * whole >= self._request.min_score:
+                fitting |= self._levels[whole - 1]
+                break
+            for _, reached in self._by_parts(whole, self._request.min_score):
+                fitting |= reached
+        return self._fragments([fitting], COUNTED)
+
+    def _by_parts(self, whole: int, floor: float) -> Iterable[tuple[int, int]]:
+        """Return (keywords held in part, scenarios) of those with *whole* keywords whose score is *floor* or more."""
+        least = max(0, math.ceil((floor - WHOLE_POINTS * whole) / PART_POINTS))
+        left = self._levels[whole - 1] ^ (self._levels[whole] if whole < len(self._levels) else 0)
+        kin = list(self._scenarios.kin) if left and whole < self._words else []
+        levels: list[int] = []
+        few: frozenset[int] | None = None
+        for done, word in enumerate(kin):
+            missing = least - (len(kin) - done)  # parts that a scenario must have by now
+            if missing > 0:
+                left &= levels[missing - 1] if missing <= len(levels) else 0
+            if not left:
+                return []
+            if missing > 0 or not done:
+                few = frozenset(members(left)) if left.bit_count() * FEW <= self._scenarios.unread(kin[done:]) else None
+            part = self._scenarios.partial(word, left, few)
+            carry(levels, part ^ (part & self._exact[word]))
+        bounds = [left, *(level & left for level in levels), 0]
+        return [
+            (parts, bounds[parts] ^ bounds[parts + 1])
+            for parts in range(least, len(bounds) - 1)
+            if bounds[parts] != bounds[parts + 1]
+        ]
+
+    def _reached(self, scored: dict[int, int]) -> int:
+        """Return the score that as many fragments as the request asks for have or surpass, 0 where there are fewer."""
+        most = self._request.max_results
+        for score in sorted(scored, reverse=True):
+            if self._fragments([scored[other] for other in scored if other >= score], most) == most:
+                return score
+        return 0
+
+    def _fragments(self, sets: Iterable[int], most: int) -> int:
+        """Return how many fragments that the filters admit have a scenario in any of *sets*, up to *most*."""
+        scenarios = reduce(or_, sets)
+        if not self._request.is_filtered:
+            return min(self._scenarios.fragments(scenarios), most)
+        rows = members(scenarios)
+        found: set[int] = set()
+        for start in range(0, len(rows), SOME):
+            found |= self._filter.admitted(set(self._owners.of(rows[start : start + SOME])) - found)
+            if len(found) >= most:
+                return most
+        return len(found)
+
+    def _first(self, scored: dict[int, int]) -> list[tuple[int, float]]:
+        """Return (scenario, score) of the best fragments among *scored*, the first of its best scenarios for each."""
+        best: dict[int, tuple[int, float]] = {}
+        for score in sorted(scored, reverse=True):
+            rows = members(scored[score])
+            first = dict(zip(reversed(self._owners.of(rows)), reversed(rows), strict=True))
+            for fragment in self._in_order(first.keys() - best.keys(), self._request.max_results - len(best)):
+                best[fragment] = first[fragment], float(score)
+            if len(best) >= self._request.max_results:
+                break
+        return list(best.values())
+
+    def _in_order(self, fragments: Iterable[int], most: int) -> list[int]:
+        """Return the first of *fragments*, by URI, that the filters admit, *most* at the most."""
+        numbers = sorted(fragments)
+        places = dict(zip(numbers, self._places.of(numbers), strict=True))
+        ordered = sorted(numbers, key=places.__getitem__)
+        found: list[int] = []
+        for start in range(0, len(ordered), SOME):
+            some = ordered[start : start + SOME]
+            admitted = self._filter.admitted(set(some))
+            found += [fragment for fragment in some if fragment in admitted]
+            if len(found) >= most:
+                break
+        return found[:most]

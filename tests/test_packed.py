@@ -1,0 +1,166 @@
+"""The packed postings say what the rows say, whatever comes and goes, and rank as the statement over the rows does."""
+
+import random
+import sqlite3
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import filters, full_scans, libraries, open_in_memory, queries
+from support import make_fragment
+
+from orchestr8_sqlite import vocabulary
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.content import Fragment
+from orchestr8_sqlite.keyword_changes import add_keywords, remove_keywords, settle_keywords
+from orchestr8_sqlite.keywords import extract_keywords
+from orchestr8_sqlite.model import COUNTED, MatchRequest, Ranker
+from orchestr8_sqlite.packing import BLOCK, pack_bits, pack_members, unpack_bits, unpack_members, unpack_numbers
+from orchestr8_sqlite.tiers import fuzzy, packed, postings
+from orchestr8_sqlite.tiers.postings import match_by_rows, match_keywords
+from orchestr8_sqlite.vocabulary import longest_prefixes
+
+POSTINGS = "SELECT keyword_id, scenario_id FROM posting ORDER BY 1, 2"
+PREFIXES = "SELECT k.text, other.text FROM keyword k LEFT JOIN keyword other ON other.id = k.prefix_id ORDER BY 1"
+FIELDS = """
+SELECT k.text, f.uri, p.fields
+  FROM field_posting p JOIN keyword k ON k.id = p.keyword_id JOIN fragment f ON f.id = p.fragment_id
+"""
+MEMBERS = st.sets(st.integers(0, BLOCK - 1), max_size=40)
+
+
+@pytest.fixture
+def _small_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let lists and blocks begin at a few scenarios, as they do at thousands."""
+    for name, value in (("FEW_SCENARIOS", 1), ("LISTED_SCENARIOS", 3), ("LISTED_MEMBERS", 5)):
+        for module in (vocabulary, packed):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr("orchestr8_sqlite.keyword_changes.LISTED_SCENARIOS", 3)
+
+
+def packed_postings(db: sqlite3.Connection, fewest: int, listed: int, members: int) -> list[tuple[int, int]]:
+    """Return (keyword, scenario) of all that is packed; those that are not, because few hold them, from the rows."""
+    found: list[tuple[int, int]] = []
+    for id_, count in db.execute("SELECT id, scenario_count FROM keyword").fetchall():
+        lists = db.execute("SELECT scenarios FROM posting_list WHERE keyword_id = ?", (id_,)).fetchall()
+        blocks = db.execute(
+            "SELECT block, members, scenarios FROM posting_block WHERE keyword_id = ?", (id_,)
+        ).fetchall()
+        assert (bool(lists), bool(blocks)) == (fewest < count <= listed, count > listed)
+        if count <= fewest:
+            found += db.execute("SELECT keyword_id, scenario_id FROM posting WHERE keyword_id = ?", (id_,))
+        for (blob,) in lists:
+            found += [(id_, number) for number in unpack_numbers(blob)]
+        for block, held, blob in blocks:
+            unpacked = unpack_members(blob) if held < members else unpack_bits(blob)
+            assert len(unpacked) == held
+            found += [(id_, block * BLOCK + member) for member in unpacked]
+    return sorted(found)
+
+
+@given(members=MEMBERS)
+def test_members_come_out_as_they_went_in(members: set[int]) -> None:
+    assert list(unpack_members(pack_members(sorted(members)))) == sorted(members)
+    assert unpack_bits(pack_bits(members)) == sorted(members)
+
+
+@given(words=st.sets(st.text("ab", min_size=1, max_size=4), max_size=12))
+def test_longest_prefix_is_the_longest_other_keyword_that_one_begins_with(words: set[str]) -> None:
+    expected = {}
+    for word in words:
+        starts = [other for other in words if other != word and word.startswith(other)]
+        if starts:
+            expected[word] = max(starts, key=len)
+    assert longest_prefixes(words) == expected
+
+
+@pytest.mark.usefixtures("_small_lists")
+@settings(max_examples=40, deadline=None)
+@given(library=libraries(most=30), asked=st.lists(st.tuples(queries(), filters()), min_size=3, max_size=6))
+def test_packed_postings_rank_as_the_statement_does(
+    library: list[Fragment], asked: list[tuple[str, dict[str, object]]]
+) -> None:
+    with open_in_memory(library) as catalog:
+        assert packed_postings(catalog.db, 1, 3, 5) == catalog.db.execute(POSTINGS).fetchall()
+        for query, options in asked:
+            request = MatchRequest(query, ranker=Ranker.CLASSIC, **options)  # type: ignore[arg-type]
+            keywords = extract_keywords(query)
+            found, expected = (
+                match_keywords(catalog.db, request, keywords),
+                match_by_rows(catalog.db, request, keywords),
+            )
+            assert (found.candidates, found.total) == (expected.candidates, expected.total)
+
+
+@pytest.mark.usefixtures("_small_lists")
+@settings(max_examples=25, deadline=None)
+@given(library=libraries(most=20), seed=st.integers(0, 1000))
+def test_fragments_that_come_and_go_leave_what_a_build_without_them_writes(library: list[Fragment], seed: int) -> None:
+    choice = random.Random(seed)
+    with open_in_memory(library) as changed:
+        db = changed.db
+        numbers = dict(db.execute("SELECT path, id FROM fragment"))
+        gone = choice.sample(library, choice.randint(0, len(library)))
+        kept = [fragment for fragment in library if fragment not in gone]
+        back = choice.sample(gone, choice.randint(0, len(gone)))
+        touched = set()
+        rows = {}
+        for fragment in gone:
+            number = numbers[fragment.id]
+            touched |= remove_keywords(db, number, fragment)
+            rows[fragment.id] = db.execute("SELECT * FROM fragment WHERE id = ?", (number,)).fetchone()
+            db.execute("DELETE FROM scenario WHERE fragment_id = ?", (number,))
+            db.execute("DELETE FROM tag WHERE fragment_id = ?", (number,))
+            db.execute("DELETE FROM fragment WHERE id = ?", (number,))
+        for fragment in back:
+            number = numbers[fragment.id]
+            db.execute(f"INSERT INTO fragment VALUES ({','.join('?' * len(rows[fragment.id]))})", rows[fragment.id])
+            first = db.execute("SELECT coalesce(max(id), 0) + 1 FROM scenario").fetchone()[0]
+            own = list(enumerate(fragment.use_when, start=first))
+            for ordinal, (row, text) in enumerate(own):
+                db.execute("INSERT INTO scenario VALUES (?, ?, ?, ?, ?)", (row, f"s{row}", number, ordinal, text))
+            db.executemany("INSERT INTO tag VALUES (?, ?, ?)", ((number, t, i) for i, t in enumerate(fragment.tags)))
+            touched |= add_keywords(db, number, fragment, own)
+        settle_keywords(db, touched)
+        assert packed_postings(db, 1, 3, 5) == db.execute(POSTINGS).fetchall()
+        with open_in_memory([*kept, *back]) as fresh:
+            assert db.execute(PREFIXES).fetchall() == fresh.db.execute(PREFIXES).fetchall()
+            assert sorted(db.execute(FIELDS)) == sorted(fresh.db.execute(FIELDS))
+            for query in ("retry api", "timeout go error", "log db cache node"):
+                request = MatchRequest(query, ranker=Ranker.CLASSIC, min_score=0, max_results=50)
+                assert ranked(changed, request) == ranked(fresh, request)
+
+
+def ranked(catalog: Catalog, request: MatchRequest) -> list[tuple[str, float, str | None]]:
+    found = match_keywords(catalog.db, request, extract_keywords(request.query))
+    return [(candidate.uri, candidate.score, candidate.scenario) for candidate in found.candidates]
+
+
+def test_matches_are_counted_up_to_a_thousand() -> None:
+    with open_in_memory(
+        [make_fragment(f"f{number}", "Adding retry", tags=("api",)) for number in range(1100)]
+    ) as catalog:
+        for request in (MatchRequest("retry"), MatchRequest("retry", tags=("api",))):
+            found = match_keywords(catalog.db, request, ["retry"])
+            assert found.total == match_by_rows(catalog.db, request, ["retry"]).total == COUNTED == 1000
+            assert fuzzy.match_fuzzy(catalog.db, request, ["retry"]).total == COUNTED
+            uris = [candidate.uri for candidate in found.candidates]
+            assert len(uris) == 15
+            assert all(one < other for one, other in pairwise(uris))
+
+
+STATEMENTS = [
+    *(postings.CLASSIC_MATCHES, postings.BEST, packed.KIN, packed.EXACT, packed.ROWS, packed.LISTS, packed.BLOCKS),
+    *(fuzzy.EVIDENCE, fuzzy.FITTING, fuzzy.BEST_SCENARIOS, *packed.NUMBERS.values()),
+]
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_no_statement_of_the_classic_ranker_reads_a_whole_table(sql: str) -> None:
+    filtered: dict[str, object] = {"categories": '["skill"]', "tags": '["api"]', "agent_skills": True}
+    values: dict[str, object] = {"keywords": '["retry"]', "ids": "[1]", "blocks": "[0]", "scenarios": "[1]"}
+    with open_in_memory([make_fragment("a", "Adding retry", tags=("api",))]) as catalog:
+        parameters = {**filtered, **values, "points": '{"1": 5}', "min_score": 10, "limit": 5}
+        assert full_scans(catalog.db, sql, parameters) == []
