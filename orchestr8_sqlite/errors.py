@@ -6,6 +6,7 @@
     ├── BuildError           a build was refused; the old index is untouched
     ├── CatalogError         the index file is missing, foreign, too old or too new
     ├── ClientFileError      the configuration of a client cannot be read or must not be changed
+    ├── ServeError           the address cannot be listened on, or no worker can be started
     └── RequestError         a URI or parameter is wrong; says what to send instead
         └── UnknownResource  no fragment, category or prompt of that name
 
@@ -36,6 +37,10 @@ class CatalogError(Orchestr8Error):
 
 class ClientFileError(Orchestr8Error):
     """The configuration file of a client cannot be read, or holds what must not be overwritten."""
+
+
+class ServeError(Orchestr8Error):
+    """The server cannot begin to serve over HTTP, or cannot go on."""
 
 
 class RequestError(Orchestr8Error):

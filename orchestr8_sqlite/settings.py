@@ -5,10 +5,13 @@ CACHE_SIZE       texts and finished answers kept in memory (default 200); half a
 LOG_LEVEL        debug | info | warn | error (default info)
 LOG_FORMAT       text | json (default text): lines of the server's log
 ORCHESTR8_ROOTS  folders that the server builds its index from, separated as in PATH
+ORCHESTR8_HTTP_TOKEN       what clients of `serve --http` must send as bearer token
+ORCHESTR8_HTTP_TOKEN_FILE  a file that holds it instead
 ORCHESTR8_ENV    development | production (default development); in production no folder is watched
 """
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +23,8 @@ LOG_LEVELS = ("debug", "info", "warn", "error")
 LOG_FORMATS = ("text", "json")
 ENVIRONMENTS = ("development", "production")
 BUNDLED_INDEX = "bundled.db"
+TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
+"""A bearer token of some length. Source: RFC 6750, section 2.1."""
 
 
 class Settings(NamedTuple):
@@ -95,6 +100,28 @@ def read_server_settings(
     production = _choice("ORCHESTR8_ENV", values.get("ORCHESTR8_ENV", "development"), ENVIRONMENTS) == "production"
     form = _choice("LOG_FORMAT", log_format or values.get("LOG_FORMAT", "text"), LOG_FORMATS)
     return ServerSettings(base, form, chosen, bool(chosen) and (not production if watch is None else watch))
+
+
+def read_http_token() -> str | None:
+    """Return the token that clients must send over HTTP; None where none is set.
+
+    Raises:
+        SettingsError: It cannot be read, or is none that can be sent. The sentence does not hold it.
+    """
+    values = environment()
+    token, file = values.get("ORCHESTR8_HTTP_TOKEN"), values.get("ORCHESTR8_HTTP_TOKEN_FILE")
+    if token is not None and file is not None:
+        raise SettingsError("Set ORCHESTR8_HTTP_TOKEN or ORCHESTR8_HTTP_TOKEN_FILE, not both.")
+    if file is not None:
+        try:
+            token = Path(file).read_text(encoding="ascii", errors="replace").strip()
+        except OSError as problem:
+            raise SettingsError(f"ORCHESTR8_HTTP_TOKEN_FILE {file} cannot be read: {problem.strerror}.") from None
+    if token is not None and not TOKEN.fullmatch(token):
+        raise SettingsError(
+            "An HTTP token is 16 or more letters, digits or any of - . _ ~ + /; make one with: openssl rand -hex 32"
+        )
+    return token
 
 
 def _choice(name: str, value: str, choices: Sequence[str]) -> str:

@@ -25,12 +25,39 @@ def serve(
     log_format: Annotated[
         str | None, typer.Option(help="text | json, on standard error. Default: LOG_FORMAT, else text.")
     ] = None,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Serve streamable HTTP at http://HOST:PORT/mcp instead, such as 127.0.0.1:8765. Reachable from other "
+            "machines only with a token in ORCHESTR8_HTTP_TOKEN or ORCHESTR8_HTTP_TOKEN_FILE.",
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer over HTTP.")] = 1,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A further name by which HTTP clients call the server; repeatable.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(help="An origin whose web pages may call the server; repeatable.")
+    ] = None,
 ) -> None:
-    """Serve the index to an AI coding assistant: MCP over standard input and output.
+    """Serve the index to an AI coding assistant: MCP over standard input and output, or over HTTP.
 
     Example: claude mcp add orchestr8 -- orchestr8-sqlite serve --root ~/library
     """
-    from orchestr8_sqlite.server.start import serve_stdio
     from orchestr8_sqlite.settings import read_server_settings
 
-    serve_stdio(read_server_settings(db, root or (), watch=watch, log_format=log_format))
+    settings = read_server_settings(db, root or (), watch=watch, log_format=log_format)
+    if http is None:
+        from orchestr8_sqlite.server.start import serve_stdio
+
+        if workers > 1 or allow_host or allow_origin:
+            raise typer.BadParameter("--workers, --allow-host and --allow-origin need --http HOST:PORT.")
+        serve_stdio(settings)
+        return
+    from orchestr8_sqlite.server.access import read_access
+    from orchestr8_sqlite.server.http import serve_http
+    from orchestr8_sqlite.settings import read_http_token
+
+    access = read_access(http, hosts=allow_host or (), origins=allow_origin or (), token=read_http_token())
+    serve_http(settings, access, workers)

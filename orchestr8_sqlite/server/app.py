@@ -13,6 +13,7 @@ from mcp.server.models import InitializationOptions
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.server.changes import Changes
 from orchestr8_sqlite.server.completions import Completions
+from orchestr8_sqlite.server.definitions import TOOLS
 from orchestr8_sqlite.server.guard import Context, Guard, log_request
 from orchestr8_sqlite.server.identity import (
     CACHE_SCOPE,
@@ -52,6 +53,7 @@ class LibraryServer(Server[dict[str, Any]]):
         introduction: str | None = None,
         fresh_ms: int = FRESH_MS,
         ready: asyncio.Event | None = None,
+        stateless: bool = False,
     ) -> None:
         """Make the server.
 
@@ -60,9 +62,11 @@ class LibraryServer(Server[dict[str, Any]]):
             introduction: What clients tell their model of the server, where that has been said already.
             fresh_ms: Milliseconds for which a client may take an answer for current.
             ready: Set once there is an index, where it may be missing at first.
+            stateless: Whether no connection outlives its request, so that handshake clients can be told of nothing.
         """
         guard = Guard(executor, service.snapshots, ready)
         self.changes = Changes(service, guard)
+        self._stateless = stateless
         tools, resources, prompts = Tools(service, guard), Resources(service, guard), Prompts(service, guard)
         super().__init__(
             NAME,
@@ -76,15 +80,19 @@ class LibraryServer(Server[dict[str, Any]]):
             on_list_resources=resources.list_resources,
             on_list_resource_templates=resources.list_templates,
             on_read_resource=resources.read_resource,
-            on_subscribe_resource=self.changes.subscribe,
-            on_unsubscribe_resource=self.changes.unsubscribe,
+            on_subscribe_resource=None if stateless else self.changes.subscribe,
+            on_unsubscribe_resource=None if stateless else self.changes.unsubscribe,
             on_subscriptions_listen=self.changes.listen,
             on_list_prompts=prompts.list_prompts,
             on_get_prompt=prompts.get_prompt,
             on_completion=Completions(service, guard).complete,
+            get_tool_input_schema=lambda name: TOOLS[name].input_schema if name in TOOLS else None,
         )
         serve_skills(self, service, guard, fresh_ms)
-        self.add_notification_handler("notifications/initialized", types.NotificationParams, self.changes.initialized)
+        if not stateless:
+            self.add_notification_handler(
+                "notifications/initialized", types.NotificationParams, self.changes.initialized
+            )
         self.middleware[:] = [self._answer, Replies(service, guard, service.cache_size)]
 
     def create_initialization_options(
@@ -93,9 +101,10 @@ class LibraryServer(Server[dict[str, Any]]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """Return what the server says of itself in a handshake: every list may change."""
+        """Return what the server says of itself in a handshake: every list may change, and is told where it can be."""
+        told = NotificationOptions() if self._stateless else ALL_CHANGE
         return super().create_initialization_options(
-            notification_options or ALL_CHANGE, experimental_capabilities, extensions
+            notification_options or told, experimental_capabilities, extensions
         )
 
     async def _answer(self, ctx: Context, call_next: CallNext) -> HandlerResult:

@@ -3,16 +3,15 @@
 import asyncio
 import gc
 import logging
-import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.descriptors import Descriptors
-from orchestr8_sqlite.server.early import SIGNALS, Opening
+from orchestr8_sqlite.server.early import Opening
 from orchestr8_sqlite.server.parent import watch_parent
+from orchestr8_sqlite.server.signals import ignore_signals, stop_on_signals
 from orchestr8_sqlite.server.stdio import stdio_streams
 from orchestr8_sqlite.server.supply import Supply
 from orchestr8_sqlite.service import Service
@@ -43,7 +42,7 @@ async def _serve(
     settings: ServerSettings, descriptors: Descriptors, opening: Opening, fresh_ms: int, parent: int
 ) -> bool:
     stop = asyncio.Event()
-    _stop_on_signals(stop)
+    stop_on_signals(stop)
     watch_parent(parent, stop.set)
     if opening.stopping:
         stop.set()
@@ -66,24 +65,6 @@ async def _serve(
     executor.shutdown(wait=all_answered, cancel_futures=True)
     if all_answered:
         service.close()
-    _ignore_signals()
+    ignore_signals()
     logger.info("stopped")
     return all_answered
-
-
-def _stop_on_signals(stop: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-    for number in SIGNALS:
-        try:
-            loop.add_signal_handler(number, stop.set)
-        except NotImplementedError:  # Windows
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
-
-
-def _ignore_signals() -> None:
-    """Let no further signal disturb the end, which is under way."""
-    loop = asyncio.get_running_loop()
-    for number in SIGNALS:
-        with suppress(NotImplementedError):  # Windows
-            loop.remove_signal_handler(number)
-        signal.signal(number, signal.SIG_IGN)

@@ -1,0 +1,106 @@
+"""Who may reach the server over HTTP: where it listens, and which names, origins and token it accepts."""
+
+import ipaddress
+import os
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from orchestr8_sqlite.errors import ServeError, SettingsError
+
+ADDRESS = re.compile(r"(?:\[(?P<literal>[^\]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>[0-9]{1,5})")
+"""HOST:PORT; an IPv6 address stands in brackets. Source: RFC 3986, section 3.2."""
+
+NAME = re.compile(r"[A-Za-z0-9.\[\]:_-]+")
+ORIGIN = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+")
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+BACKLOG = 1024
+"""Connections that may wait for a worker to accept them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Validated access; `hosts` and `origins` are accepted besides those of the address itself."""
+
+    host: str
+    port: int
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    token: str | None = field(default=None, repr=False)
+
+
+def read_access(
+    address: str, *, hosts: Sequence[str] = (), origins: Sequence[str] = (), token: str | None = None
+) -> Access:
+    """Return the access that the values of a command line ask for.
+
+    Args:
+        address: HOST:PORT; with port 0 the system chooses a free one.
+        hosts: Further names by which clients may call the server, each for any port.
+        origins: Origins of web pages that may call it, such as `https://tools.example.org`.
+
+    Raises:
+        SettingsError: One of them cannot be used.
+    """
+    parts = ADDRESS.fullmatch(address)
+    if parts is None or int(parts["port"]) > 65_535:
+        raise SettingsError(f"{address!r} is no HOST:PORT; give one such as 127.0.0.1:8765 or [::1]:8765.")
+    for host in hosts:
+        if not NAME.fullmatch(host):
+            raise SettingsError(f"{host!r} is no name of a host; give one such as library.example.org.")
+    for origin in origins:
+        if not ORIGIN.fullmatch(origin):
+            raise SettingsError(f"{origin!r} is no origin; give one such as https://tools.example.org.")
+    return Access(parts["literal"] or parts["host"], int(parts["port"]), tuple(hosts), tuple(origins), token)
+
+
+def bind(access: Access) -> socket.socket:
+    """Return a socket that is bound to the address, and does not listen yet.
+
+    It is made for TCP by name: asyncio looks at that before it turns off the delay of small answers.
+
+    Raises:
+        SettingsError: Other machines can reach the address, and there is no token.
+        ServeError: The address cannot be had.
+    """
+    at = f"{access.host}:{access.port}"
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(access.host, access.port, type=socket.SOCK_STREAM)[0]
+        if access.token is None and not ipaddress.ip_address(str(address[0])).is_loopback:
+            raise SettingsError(
+                f"Other machines can reach {at}: set ORCHESTR8_HTTP_TOKEN or ORCHESTR8_HTTP_TOKEN_FILE, or listen on "
+                "127.0.0.1."
+            )
+        listener = socket.socket(family, kind, socket.IPPROTO_TCP)
+        try:
+            if os.name == "posix":  # elsewhere it would let two servers share the port
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as problem:
+        raise ServeError(f"{at} cannot be listened on: {problem.strerror}; choose another address.") from None
+    return listener
+
+
+def own_names(access: Access, listener: socket.socket) -> tuple[str, ...]:
+    """Return the names with port by which clients on the network of *listener* know it, without further ones."""
+    address, port = listener.getsockname()[:2]
+    ip = ipaddress.ip_address(address)
+    named = f"[{access.host}]" if ":" in access.host else access.host
+    names = [] if ip.is_unspecified else [named]
+    if ip.is_loopback or ip.is_unspecified:
+        names += LOOPBACK_NAMES
+    return tuple(f"{name}:{port}" for name in dict.fromkeys(names))
+
+
+def accepted_hosts(access: Access, listener: socket.socket) -> list[str]:
+    """Return what the header Host may say, `:*` for any port."""
+    return [*own_names(access, listener), *access.hosts, *(f"{host}:*" for host in access.hosts)]
+
+
+def accepted_origins(access: Access, listener: socket.socket) -> list[str]:
+    """Return what the header Origin may say, where there is one."""
+    return [*(f"http://{name}" for name in own_names(access, listener)), *access.origins]

@@ -1,0 +1,124 @@
+"""The server as an ASGI application: the SDK's transport at /mcp behind a check of who asks, and /healthz."""
+
+import asyncio
+import hmac
+import logging
+import socket
+from concurrent.futures import Executor
+
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.server.access import Access, accepted_hosts, accepted_origins
+from orchestr8_sqlite.server.app import LibraryServer
+from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.wording import one_line
+
+logger = logging.getLogger(__name__)
+
+MCP_PATH = "/mcp"
+HEALTH_PATH = "/healthz"
+LARGEST_BODY = 4 << 20
+"""Bytes of a request; the longest line under stdio has as many."""
+
+PRE_FLIGHT_SECONDS = 3600
+ASKED_HEADERS = ("Authorization", "Content-Type", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name")
+"""What a web page's client may send. Source: the protocol's revision 2026-07-28, "Streamable HTTP"."""
+
+REFUSALS = frozenset({401, 403, 404, 405, 406, 413, 415, 421})
+"""Statuses of requests that no handler has seen, so that no line of the log tells of them yet."""
+
+
+def make_app(
+    server: LibraryServer, service: Service, executor: Executor, access: Access, listener: socket.socket
+) -> ASGIApp:
+    """Return the application; every request to it stands for itself, so that any worker can answer any of them."""
+    inner = server.streamable_http_app(
+        streamable_http_path=MCP_PATH,
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=LARGEST_BODY,
+        transport_security=TransportSecuritySettings(
+            allowed_hosts=accepted_hosts(access, listener), allowed_origins=accepted_origins(access, listener)
+        ),
+        custom_starlette_routes=[Route(HEALTH_PATH, Health(service, executor).answer)],
+    )
+    gate = Gate(inner, access.token)
+    if not access.origins:
+        return gate
+    return CORSMiddleware(
+        gate,
+        allow_origins=access.origins,
+        allow_methods=["POST"],
+        allow_headers=ASKED_HEADERS,
+        max_age=PRE_FLIGHT_SECONDS,
+    )
+
+
+class Health:
+    """Tells a load balancer whether this process can read an index, and which one."""
+
+    def __init__(self, service: Service, executor: Executor) -> None:
+        self._service = service
+        self._executor = executor
+
+    async def answer(self, _: Request) -> Response:
+        """Return 200 with the generation of the index, or 503."""
+        headers = {"Cache-Control": "no-store"}
+        try:
+            generation = await asyncio.get_running_loop().run_in_executor(
+                self._executor, lambda: self._service.catalog.generation
+            )
+        except CatalogError:
+            return JSONResponse({"status": "no index"}, 503, headers)
+        return JSONResponse({"status": "ok", "generation": generation}, headers=headers)
+
+
+class Gate:
+    """Lets requests through that carry the token, where there is one, and logs those that are refused.
+
+    Only POST reaches the transport: a server that keeps no sessions has nothing to tell on a stream of its own.
+    """
+
+    def __init__(self, app: ASGIApp, token: str | None) -> None:
+        self._app = app
+        self._expected = None if token is None else f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] != "http" or scope["path"] == HEALTH_PATH:
+            await self._app(scope, receive, send)
+            return
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] in REFUSALS:
+                said = {"status": message["status"], "method": scope["method"], "path": one_line(scope["path"], 80)}
+                logger.warning("refused", extra=said)
+            await send(message)
+
+        refusal = self._refusal(scope)
+        await (refusal or self._app)(scope, receive, watched)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """Return the answer to a request that goes no further, before anything of its body is read."""
+        given = Headers(scope=scope).get("authorization")
+        if self._expected is not None and not _matches(given, self._expected):
+            challenge = "Bearer" if given is None else 'Bearer error="invalid_token"'
+            return Response("A valid bearer token is needed.", 401, {"WWW-Authenticate": challenge})
+        if scope["path"] != MCP_PATH:
+            return Response(f"There is only {MCP_PATH}.", 404)  # not a redirect to whatever the client says is our host
+        if scope["method"] != "POST":
+            return Response("Only POST is served here.", 405, {"Allow": "POST"})
+        return None
+
+
+def _matches(given: str | None, expected: bytes) -> bool:
+    """Tell whether the header Authorization holds the token, in a time that tells nothing of where it differs."""
+    scheme, _, token = (given or "").partition(" ")
+    return hmac.compare_digest(f"{scheme.capitalize()} {token.strip()}".encode(), expected)

@@ -1,0 +1,148 @@
+"""Who may reach the server over HTTP: what is refused before it starts, and which names and origins it goes by."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from support import Invoke
+
+from orchestr8_sqlite.errors import ServeError, SettingsError
+from orchestr8_sqlite.server.access import Access, accepted_hosts, accepted_origins, bind, read_access
+from orchestr8_sqlite.settings import read_http_token
+
+TOKEN = "correct-horse-battery-staple"
+
+
+@pytest.fixture(autouse=True)
+def _no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("ORCHESTR8_HTTP_TOKEN", "ORCHESTR8_HTTP_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "port"),
+    [("127.0.0.1:8765", "127.0.0.1", 8765), ("localhost:0", "localhost", 0), ("[::1]:8765", "::1", 8765)],
+)
+def test_an_address_is_a_host_and_a_port(address: str, host: str, port: int) -> None:
+    access = read_access(address)
+    assert (access.host, access.port) == (host, port)
+
+
+@pytest.mark.parametrize(
+    "address", ["8765", "localhost", ":8765", "::1:8765", "localhost:65536", "localhost:-1", "a:b"]
+)
+def test_what_is_no_address_is_refused_with_an_example(address: str) -> None:
+    with pytest.raises(SettingsError, match=r"127\.0\.0\.1:8765"):
+        read_access(address)
+
+
+@pytest.mark.parametrize("name", ["", "*", "a b", "http://a", "a/b"])
+def test_what_is_no_host_cannot_be_allowed(name: str) -> None:
+    with pytest.raises(SettingsError, match="no name of a host"):
+        read_access("localhost:0", hosts=[name])
+
+
+@pytest.mark.parametrize("origin", ["tools.example.org", "*", "null", "https://a.example/page", "file://a"])
+def test_what_is_no_origin_cannot_be_allowed(origin: str) -> None:
+    with pytest.raises(SettingsError, match="no origin"):
+        read_access("localhost:0", origins=[origin])
+
+
+def test_a_server_on_loopback_goes_by_the_names_of_loopback_and_by_those_it_is_given() -> None:
+    access = read_access("127.0.0.1:0", hosts=["library.example.org"], origins=["https://tools.example.org"])
+    with bind(access) as listener:
+        port = listener.getsockname()[1]
+        assert set(accepted_hosts(access, listener)) == {
+            f"127.0.0.1:{port}",
+            f"localhost:{port}",
+            f"[::1]:{port}",
+            "library.example.org",
+            "library.example.org:*",
+        }
+        assert set(accepted_origins(access, listener)) == {
+            f"http://127.0.0.1:{port}",
+            f"http://localhost:{port}",
+            f"http://[::1]:{port}",
+            "https://tools.example.org",
+        }
+
+
+def test_a_server_on_every_address_does_not_go_by_that_address() -> None:
+    access = read_access("0.0.0.0:0", token=TOKEN)
+    with bind(access) as listener:
+        assert not [host for host in accepted_hosts(access, listener) if host.startswith("0.0.0.0")]
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0"])
+def test_an_address_that_others_reach_is_not_listened_on_without_a_token(address: str) -> None:
+    with pytest.raises(SettingsError, match="ORCHESTR8_HTTP_TOKEN"):
+        bind(read_access(address))
+
+
+def test_a_name_is_judged_by_the_address_it_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    with pytest.raises(SettingsError, match="Other machines"):
+        bind(read_access("localhost:0"))
+
+
+def test_an_address_in_use_is_named_in_one_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(
+            ServeError, match=rf"^127\.0\.0\.1:{port} cannot be listened on: .*; choose another address\.$"
+        ):
+            bind(read_access(f"127.0.0.1:{port}"))
+
+
+def test_small_answers_are_not_held_back() -> None:
+    """asyncio turns off that delay for sockets that say to be of TCP."""
+    with bind(read_access("127.0.0.1:0")) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
+
+
+def test_the_token_comes_from_the_environment_or_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert read_http_token() is None
+    monkeypatch.setenv("ORCHESTR8_HTTP_TOKEN", TOKEN)
+    assert read_http_token() == TOKEN
+    (tmp_path / "token").write_text("from-the-file-0123\n")
+    monkeypatch.setenv("ORCHESTR8_HTTP_TOKEN_FILE", "token")
+    with pytest.raises(SettingsError, match="not both"):
+        read_http_token()
+    monkeypatch.delenv("ORCHESTR8_HTTP_TOKEN")
+    assert read_http_token() == "from-the-file-0123"
+
+
+@pytest.mark.parametrize("token", ["", "tooshort", "sixteen letters!", "naïve-naïve-naïve"])
+def test_a_token_that_is_short_or_cannot_be_sent_is_refused_without_being_shown(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORCHESTR8_HTTP_TOKEN", token)
+    with pytest.raises(SettingsError) as refused:
+        read_http_token()
+    assert not token or token not in str(refused.value)
+
+
+def test_a_missing_token_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORCHESTR8_HTTP_TOKEN_FILE", "nowhere")
+    with pytest.raises(SettingsError, match="nowhere"):
+        read_http_token()
+
+
+def test_no_text_about_the_access_shows_the_token() -> None:
+    assert TOKEN not in repr(Access("127.0.0.1", 0, token=TOKEN))
+
+
+def test_the_command_refuses_an_open_address_in_one_line(invoke: Invoke) -> None:
+    code, out, err = invoke("serve", "--http", "0.0.0.0:0")
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert "ORCHESTR8_HTTP_TOKEN" in err
+
+
+@pytest.mark.parametrize("option", [["--workers", "2"], ["--allow-host", "a"], ["--allow-origin", "http://a"]])
+def test_options_of_http_need_an_address(invoke: Invoke, option: list[str]) -> None:
+    code, _, err = invoke("serve", *option)
+    assert code == 2
+    assert "--http" in err
