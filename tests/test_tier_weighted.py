@@ -143,6 +143,33 @@ def test_altered_fragment_scores_by_what_it_is_said_to_hold_and_counts_as_before
     assert found.total == len(expected)
 
 
+HOLDING = {
+    "nothing": make_fragment("m", title="x"),
+    "once in the body": make_fragment("m", title="x", body="Retry it."),
+    "twice in the body": make_fragment("m", title="x", body="Retry it, retry."),
+    "in the title": make_fragment("m", title="Retry", body="Retry it."),
+    "in the name": make_fragment("retry-calls", title="x"),
+    "as the name": make_fragment("retry", title="x"),
+}
+"""What a fragment may hold of the word retry."""
+
+
+@pytest.mark.parametrize("after", HOLDING)
+@pytest.mark.parametrize("before", HOLDING)
+def test_altered_fragment_is_found_by_what_it_holds_now_alone(make_index: MakeIndex, before: str, after: str) -> None:
+    first, last = make_fragment("a", title="Retry"), make_fragment("z", title="x", body="Retry it.")
+    library = [first, HOLDING[before], last, *others(9)]
+    catalog = make_index(*library)
+    held = hold(fragment_texts(HOLDING[after]))
+    weighed = weigh(held, read_typical_lengths(catalog.meta))
+    holders = AlteredHolders(catalog.db, 2, weighed, held.name, held.body)
+    found, _ = match_weighted(MatchRequest("retry", min_score=0), read_request(catalog.db, ["retry"]), holders)
+    oracle = Oracle(library)
+    oracle.alter(1, HOLDING[after])
+    assert {c.uri: c.score for c in found.candidates} == pytest.approx(oracle.scores("retry", []), abs=0.011)
+    assert len(found.candidates) == (2 if after == "nothing" else 3)
+
+
 def rows_of(candidates: Sequence[Candidate], total: int) -> list[tuple[object, ...]]:
     """Return what a statement that finds *candidates* has as its rows."""
     return [
