@@ -4,6 +4,7 @@ import random
 import re
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -119,6 +120,23 @@ def topical_queries() -> st.SearchStrategy[str]:
 def libraries(*, most: int = 9) -> st.SearchStrategy[list[Fragment]]:
     """Return one to *most* fragments."""
     return st.lists(st.sampled_from(POOL), min_size=1, max_size=most, unique_by=lambda fragment: fragment.id)
+
+
+def with_twins(drawn: st.SearchStrategy[list[Fragment]]) -> st.SearchStrategy[list[Fragment]]:
+    """Return libraries in which some fragments stand a second time below another folder: they earn the same."""
+
+    def double(library: list[Fragment], chosen: set[int]) -> list[Fragment]:
+        twins = [make_twin(library[place % len(library)]) for place in sorted(chosen)]
+        return [*{one.id: one for one in twins}.values(), *library]
+
+    return st.builds(double, drawn, st.sets(st.integers(0, 30), max_size=9))
+
+
+def make_twin(fragment: Fragment) -> Fragment:
+    """Return the same fragment below a folder that sorts behind most names."""
+    folder, _, rest = fragment.id.partition("/")
+    id_ = f"{folder}/twin/{rest}"
+    return replace(fragment, id=id_, source=replace(fragment.source, path=f"{id_}.md"))
 
 
 def filters() -> st.SearchStrategy[dict[str, object]]:

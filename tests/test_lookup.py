@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import filters, libraries, open_in_memory, queries
+from strategies import filters, libraries, open_in_memory, queries, with_twins
 from support import MakeCatalog, MakeLibrary, build, make_fragment, markdown
 
 from orchestr8_sqlite.catalog import Catalog
@@ -128,7 +128,7 @@ def test_candidates_carry_their_tags_and_capabilities_in_the_authors_order(make_
 
 @settings(max_examples=25, deadline=None)
 @given(
-    library=libraries(),
+    library=with_twins(libraries()),
     asked=st.lists(st.tuples(queries(), filters(), st.sampled_from(list(Ranker))), min_size=2, max_size=6),
 )
 def test_answer_depends_on_nothing_but_index_and_request(
