@@ -99,6 +99,15 @@ class Service:
             load_arrays(self.catalog.size)
 
     @_request
+    def generation(self) -> str:
+        """Return the generation of the index as it stands.
+
+        Raises:
+            CatalogError: There is no usable index at the path.
+        """
+        return self.catalog.generation
+
+    @_request
     def search(self, request: MatchRequest) -> Answer:
         """Return the answer to *request* in its mode, from memory where the same was asked before."""
 

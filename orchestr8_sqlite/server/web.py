@@ -72,9 +72,7 @@ class Health:
         """Return 200 with the generation of the index, or 503."""
         headers = {"Cache-Control": "no-store"}
         try:
-            generation = await asyncio.get_running_loop().run_in_executor(
-                self._executor, lambda: self._service.catalog.generation
-            )
+            generation = await asyncio.get_running_loop().run_in_executor(self._executor, self._service.generation)
         except CatalogError:
             return JSONResponse({"status": "no index"}, 503, headers)
         return JSONResponse({"status": "ok", "generation": generation}, headers=headers)

@@ -18,7 +18,7 @@ FIELD_WEIGHTS = {NAME: 6.0, TITLE: 4.0, TAG: 4.0, CAPABILITY: 2.0, SCENARIO: 2.0
 """Evidence that a field gives by holding a word, however often."""
 
 LENGTH_SHARE = 0.5
-"""How far a field's weight is divided by its length relative to the average one (.009)."""
+"""How far a field's weight is divided by its length relative to the typical one (.009)."""
 
 BODY_WEIGHT = 2.0
 BODY_SATURATION = 2.0
