@@ -11,7 +11,7 @@ BUNDLED := orchestr8_sqlite/bundled.db
 SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.txt' -o -name '*.jsonl')
 QUERY ?= retry a flaky API call with exponential backoff
 
-.PHONY: help run test test-slow check conformance format docs bench eval wheel mcpb lock clean
+.PHONY: help run test test-slow check conformance format docs bench bench-smoke eval wheel mcpb lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ bench: $(VENV)/dev.stamp $(BUNDLED) bench/.venv/made.stamp bench/node_modules ##
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/warm.py
 	$(BIN)/python bench/reload.py
+
+bench-smoke: $(VENV)/dev.stamp ## Measure ratios on a small corpus; fail where one is worse than recorded (RECORD=1 records)
+	$(BIN)/python bench/smoke.py $(if $(RECORD),--record)
 
 bench/.venv/made.stamp: bench/requirements.txt | $(VENV)/bin/python
 	$(BIN)/python -m venv --clear bench/.venv

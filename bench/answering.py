@@ -2,11 +2,12 @@
 
 import sqlite3
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from clock import RUNS, Contender, InProcess, race
+from clock import RUNS, Clock, Contender, InProcess, race
 from contest import open_peers
 from corpus import Corpus
 from figures import Figure, compare
@@ -62,7 +63,11 @@ def measure_answering(corpus: Corpus, index: Path, queries: Sequence[str]) -> tu
 
 
 def own_contenders(
-    catalog: Catalog, bare: sqlite3.Connection, service: Service, queries: Sequence[str]
+    catalog: Catalog,
+    bare: sqlite3.Connection,
+    service: Service,
+    queries: Sequence[str],
+    clock: Clock = time.perf_counter,
 ) -> dict[str, Contender]:
     """Return what answers in this process: ours, and the floors of the tiers that are SQL."""
 
@@ -85,7 +90,7 @@ def own_contenders(
         "full mode": by_mode(Mode.FULL, DEPTH),
         "tier 3, classic": tier_3,
     }
-    return {name: InProcess(answer) for name, answer in answers.items()}
+    return {name: InProcess(answer, clock) for name, answer in answers.items()}
 
 
 def forgetful(index: Path) -> Service:

@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 
-from clock import RUNS, runs_for, take_turns, timed
+from clock import RUNS, Clock, runs_for, take_turns, timed
 from corpus import Corpus
 from figures import Figure
 from floors import copy_synced, stat_files
@@ -48,40 +49,42 @@ def build_command(corpus: Corpus, index: Path) -> list[str]:
     return [sys.executable, "-m", "orchestr8_sqlite", "build", str(corpus.root), "-o", str(index), "--json"]
 
 
-def build_anew(corpus: Corpus, index: Path) -> Callable[[], float]:
-    """Return what builds *index* from nothing, in a process, and returns the seconds that took."""
+def build_anew(corpus: Corpus, index: Path, clock: Clock = time.perf_counter) -> Callable[[], float]:
+    """Return what builds *index* from nothing, in a process, and returns the seconds that took by *clock*."""
 
     def build() -> None:
         index.unlink(missing_ok=True)
         subprocess.run(build_command(corpus, index), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
 
-    return timed(build)
+    return timed(build, clock)
 
 
-def whole_builds(corpus: Corpus, build: Callable[[], float], runs: int) -> list[Figure]:
+def whole_builds(
+    corpus: Corpus, build: Callable[[], float], runs: int, clock: Clock = time.perf_counter
+) -> list[Figure]:
     """Return the seconds that *build* takes, alone and beside parsing the same files in a process, in turn."""
 
     def parse() -> None:
         command = [sys.executable, str(FLOORS), str(corpus.root)]
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
 
-    found = take_turns({"build": build, "parse": timed(parse)}, runs)
+    found = take_turns({"build": build, "parse": timed(parse, clock)}, runs)
     return [
         Figure("build", corpus.size, found["build"], "s", runs=runs),
         Figure("build", corpus.size, found["build"], "s", "read and parse YAML", found["parse"], runs),
     ]
 
 
-def no_change(corpus: Corpus, index: Path, most: int = RUNS) -> list[Figure]:
+def no_change(corpus: Corpus, index: Path, most: int = RUNS, clock: Clock = time.perf_counter) -> list[Figure]:
     """Return the milliseconds of building again where nothing has changed, alone and beside its floor.
 
     Args:
         most: Runs that a rebuild may have that takes long.
     """
-    build = timed(lambda: build_index([corpus.root], index))
+    build = timed(lambda: build_index([corpus.root], index), clock)
     first = build()
     runs = QUICK_RUNS if first < QUICK else min(most, runs_for(first))
-    found = take_turns({"build": build, "stat": timed(lambda: stat_files(corpus.root))}, runs)
+    found = take_turns({"build": build, "stat": timed(lambda: stat_files(corpus.root), clock)}, runs)
     value, floor = found["build"] * 1000, found["stat"] * 1000
     name = "no-change rebuild"
     return [

@@ -2,6 +2,7 @@
 
 import gc
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +21,10 @@ WARM_UP = 20
 """Queries that are asked before the first one that counts."""
 
 
+Clock = Callable[[], float]
+"""Returns seconds since some moment."""
+
+
 class Contender(Protocol):
     """Something that answers queries."""
 
@@ -31,19 +36,20 @@ class Contender(Protocol):
 class InProcess:
     """A contender that is a function of the query."""
 
-    def __init__(self, answer: Callable[[str], object]) -> None:
+    def __init__(self, answer: Callable[[str], object], clock: Clock = time.perf_counter) -> None:
         self._answer = answer
+        self._clock = clock
 
     def times(self, queries: Sequence[str], seconds: float) -> list[float]:
         """Return the milliseconds that each of *queries* takes; those not begun within *seconds* are left out."""
         times: list[float] = []
         end = time.perf_counter() + seconds
         for query in queries:
-            started = time.perf_counter()
-            if started >= end and times:
+            if times and time.perf_counter() >= end:
                 break
+            started = self._clock()
             self._answer(query)
-            times.append((time.perf_counter() - started) * 1000)
+            times.append((self._clock() - started) * 1000)
         return times
 
 
@@ -83,15 +89,21 @@ def take_turns(actions: Mapping[str, Callable[[], float]], runs: int) -> dict[st
     return {name: statistics.median(column) for name, column in columns.items()}
 
 
-def timed(action: Callable[[], object]) -> Callable[[], float]:
-    """Return an action that returns the seconds that *action* takes."""
+def timed(action: Callable[[], object], clock: Clock = time.perf_counter) -> Callable[[], float]:
+    """Return an action that returns the seconds that *action* takes by *clock*."""
 
     def measure() -> float:
-        started = time.perf_counter()
+        started = clock()
         action()
-        return time.perf_counter() - started
+        return clock() - started
 
     return measure
+
+
+def children_time() -> float:
+    """Return the seconds of CPU that finished processes of this one have used, theirs included."""
+    used = os.times()
+    return used.children_user + used.children_system
 
 
 def runs_for(seconds: float) -> int:

@@ -93,8 +93,8 @@ def quantity(value: float) -> str:
 
 def renew(document: str, text: str) -> str:
     """Return *document* with *text* between its marks."""
-    head, _, rest = document.partition(BEGIN)
-    tail = rest.partition(END)[2]
+    head, rest = document.split(BEGIN)
+    _, tail = rest.split(END)
     return f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}"
 
 

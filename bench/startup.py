@@ -24,9 +24,6 @@ INITIALIZE = {
 }
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 FIRST_REQUEST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-IMPORTS = "import sqlite3, typer"
-"""What every command needs."""
-
 DO_NOTHING = """
 import anyio
 from mcp.server.lowlevel import Server
@@ -48,8 +45,8 @@ def whole_run(command: Sequence[str]) -> float:
     return time.perf_counter() - started
 
 
-def life(command: Sequence[str], request: object = FIRST_REQUEST) -> tuple[float, float, float]:
-    """Return the seconds until the server *command* has answered a handshake, has answered *request*, and has ended.
+def life(command: Sequence[str]) -> tuple[float, float, float]:
+    """Return the seconds until the server *command* has answered a handshake, has answered a request, and has ended.
 
     The first two count from its start, the last one from the end of its input.
     """
@@ -63,7 +60,7 @@ def life(command: Sequence[str], request: object = FIRST_REQUEST) -> tuple[float
     server.stdin.flush()
     server.stdout.readline()
     greeted = time.perf_counter()
-    server.stdin.write(json.dumps(INITIALIZED) + "\n" + json.dumps(request) + "\n")
+    server.stdin.write(json.dumps(INITIALIZED) + "\n" + json.dumps(FIRST_REQUEST) + "\n")
     server.stdin.flush()
     server.stdout.readline()
     answered = time.perf_counter()
@@ -85,7 +82,7 @@ def main() -> None:
     index = ["--db", sys.argv[1]] if len(sys.argv) > 1 else []
     program = [sys.executable, "-m", "orchestr8_sqlite"]
     search = [*program, "search", "retry exponential backoff", *index]
-    runs = [(whole_run(search), whole_run([sys.executable, "-c", IMPORTS])) for _ in range(RUNS)]
+    runs = [(whole_run(search), whole_run([sys.executable, "-c", "import sqlite3, typer"])) for _ in range(RUNS)]
     print_comparison("search, cold", *zip(*runs, strict=True))
     serve, nothing = [*program, "serve", *index], [sys.executable, "-c", DO_NOTHING]
     lives = [(life(serve), life(nothing)) for _ in range(RUNS)]

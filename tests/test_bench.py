@@ -10,7 +10,7 @@ from pathlib import Path
 import frontmatter
 import pytest
 from agreement import by_classic_sql, by_default_sql, share_of_agreement
-from clock import InProcess, medians, percentile, race, runs_for, take_turns
+from clock import InProcess, medians, percentile, race, runs_for, take_turns, timed
 from corpus import Corpus, make_corpus
 from figures import Bound, Figure, compare, growth, judge
 from queries import make_queries, misspell
@@ -123,15 +123,26 @@ def test_short_bodies_make_files_of_about_a_kilobyte(library: Path, tmp_path: Pa
     assert 400 < sum(bodies) / len(bodies) < 1_200
 
 
-def test_the_vocabulary_goes_on_growing_but_ever_slower(library: Path, tmp_path: Path) -> None:
+def words_of(paths: Sequence[Path]) -> set[str]:
+    return {word for path in paths for word in re.findall("[a-z]{3,}", path.read_text(encoding="utf-8").casefold())}
+
+
+def test_the_vocabulary_goes_on_growing_by_words_that_the_library_lacks_but_ever_slower(
+    library: Path, tmp_path: Path
+) -> None:
     corpus = make_corpus(library, 450, tmp_path, seed=1, short_from=0)
-    seen: set[str] = set()
-    sizes = []
-    for number, path in enumerate(generated(corpus)):
-        seen.update(re.findall("[a-z]{3,}", path.read_text(encoding="utf-8").casefold()))
-        if number in (100, 200, 400):
-            sizes.append(len(seen))
-    assert sizes[0] < sizes[1] < sizes[2] < 2 * sizes[1] < 4 * sizes[0]
+    known = words_of(list(library.rglob("*.md")))
+    held = [words_of(generated(corpus)[:count]) for count in (100, 200, 400)]
+    assert 0 < len(held[0] - known) < len(held[1] - known) < len(held[2] - known)
+    assert len(held[2]) < 2 * len(held[1]) < 4 * len(held[0])
+
+
+def test_fragments_with_the_same_title_have_names_of_their_own(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library({"skills/a.md": "---\ntitle: Retry\nuseWhen: [retry retry retry retry retry]\n---\n# Retry\n"})
+    corpus = make_corpus(root, 60, tmp_path / "work", seed=1)
+    titles = [document["title"] for document in corpus.read_documents()]
+    assert len(set(titles)) < len(titles)
+    assert len(files(corpus)) == 60
 
 
 def test_new_words_differ_and_are_words(grown: Corpus) -> None:
@@ -218,6 +229,12 @@ def test_a_contender_stops_when_its_time_is_over_but_answers_once() -> None:
     assert len(InProcess(lambda _: None).times(["x", "y"], 0)) == 1
 
 
+def test_a_contender_and_an_action_are_timed_by_the_clock_that_is_named() -> None:
+    seconds = iter([1.0, 1.5, 7.0, 9.0])
+    assert InProcess(lambda _: None, lambda: next(seconds)).times(["x"], 1) == [500.0]
+    assert timed(lambda: None, lambda: next(seconds))() == 2.0
+
+
 def test_turns_are_measured_by_their_medians() -> None:
     values = iter([3.0, 30.0, 1.0, 10.0, 2.0, 50.0])
     assert take_turns({"a": lambda: next(values), "b": lambda: next(values)}, 3) == {"a": 2.0, "b": 30.0}
@@ -296,6 +313,11 @@ def test_an_answer_agrees_with_the_statement_that_it_carries(make_catalog: MakeC
         (Ranker.CLASSIC, by_classic_sql(catalog.db)),
     ):
         assert share_of_agreement(catalog, ["retry backoff", "call"], ranker, reference) == 1.0
+
+
+def test_a_document_without_the_marks_of_the_report_is_not_written() -> None:
+    with pytest.raises(ValueError, match="not enough values"):
+        renew("# Title", "new")
 
 
 def test_a_report_shows_ratios_first_and_replaces_the_one_before() -> None:
