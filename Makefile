@@ -11,7 +11,7 @@ BUNDLED := orchestr8_sqlite/bundled.db
 SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.txt' -o -name '*.jsonl')
 QUERY ?= retry a flaky API call with exponential backoff
 
-.PHONY: help run test test-slow check conformance format docs bench eval wheel mcpb lock clean
+.PHONY: help run test test-slow check conformance format docs bench bench-smoke eval wheel mcpb lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,10 +53,22 @@ format: $(VENV)/dev.stamp ## Format the code and apply safe fixes
 docs: $(VENV)/dev.stamp $(BUNDLED) ## Write the output of the commands in README.md anew
 	$(BIN)/python tests/docs_output.py
 
-bench: $(VENV)/dev.stamp $(BUNDLED) ## Measure start-up, warm requests and hot reload against their bounds
+bench: $(VENV)/dev.stamp $(BUNDLED) bench/.venv/made.stamp bench/node_modules ## Measure at several sizes (SIZES="400 5000") and renew docs/performance.md
+	$(BIN)/python bench/run.py $(if $(SIZES),--sizes $(SIZES)) $(if $(LIBRARY),--library $(LIBRARY)) $(if $(WORKDIR),--workdir $(WORKDIR))
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/warm.py
 	$(BIN)/python bench/reload.py
+
+bench-smoke: $(VENV)/dev.stamp ## Measure ratios on a small corpus; fail where one is worse than recorded (RECORD=1 records)
+	$(BIN)/python bench/smoke.py $(if $(RECORD),--record)
+
+bench/.venv/made.stamp: bench/requirements.txt | $(VENV)/bin/python
+	$(BIN)/python -m venv --clear bench/.venv
+	bench/.venv/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r bench/requirements.txt
+	@touch $@
+
+bench/node_modules: bench/package-lock.json # without npm the peer for Node is left out, and that is said
+	@if command -v npm >/dev/null; then cd bench && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; fi
 
 eval: $(VENV)/dev.stamp ## Measure the ranking on judged queries and renew docs/ranking.md; needs ../shared
 	$(BIN)/python bench/ranking.py
@@ -77,15 +89,16 @@ lock: ## Renew the lock files; needs uv and npm
 	uv pip compile pyproject.toml --group build --group dev $(LOCK) -o requirements-dev.txt
 	uv pip compile tests/clients/requirements.in $(LOCK) -o tests/clients/requirements.txt
 	uv pip compile tests/content/requirements.in $(LOCK) -o tests/content/requirements.txt
+	uv pip compile bench/requirements.in $(LOCK) -o bench/requirements.txt
 	rm -rf $(foreach home,$(NODE_HOMES),$(home)/node_modules $(home)/package-lock.json)
 	$(foreach home,$(NODE_HOMES),npm install --prefix $(home) $(NPM_LOCK) &&) true
-NODE_HOMES := tests tests/content
+NODE_HOMES := tests tests/content bench
 NPM_LOCK := --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --loglevel=error
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 
 clean: ## Remove everything that the other targets made
 	rm -rf $(VENV) dist export index.db $(BUNDLED) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -rf tests/node_modules tests/clients/.venv tests/content/node_modules tests/content/.venv
+	rm -rf tests/node_modules tests/clients/.venv tests/content/node_modules tests/content/.venv bench/node_modules bench/.venv
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it with: make PYTHON=/path/to/python3"; exit 1; }

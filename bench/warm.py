@@ -59,6 +59,11 @@ class Server:
         self.ask(INITIALIZE)
         self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
+    @property
+    def pid(self) -> int:
+        """Return the number of the process."""
+        return self._process.pid
+
     def ask(self, request: object) -> bytes:
         """Return the line that answers *request*."""
         assert self._process.stdout is not None

@@ -1,0 +1,86 @@
+"""The least that work of a kind costs: touching the same files, parsing them, asking the same SQL.
+
+Usage: python bench/floors.py ROOT   (reads and parses the files of ROOT, in one process)
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import frontmatter
+
+from orchestr8_sqlite.keywords import extract_keywords
+from orchestr8_sqlite.model import Statement
+
+DEPTH = 15
+"""Results asked of everything that ranks."""
+
+ANY_WORD = """
+SELECT f.uri FROM fragment_text JOIN fragment f ON f.id = fragment_text.rowid
+ WHERE fragment_text MATCH ? ORDER BY bm25(fragment_text) LIMIT 15
+"""
+
+
+def stat_files(root: Path) -> int:
+    """Return how many Markdown files lie below *root*, the size and time of each looked at."""
+    return sum(1 for entry in _files(os.fspath(root)) if entry.stat().st_mtime_ns and entry.stat().st_size)
+
+
+def read_and_parse(root: Path) -> int:
+    """Return how many files below *root* have front matter, each read, hashed and parsed."""
+    found = 0
+    for entry in _files(os.fspath(root)):
+        content = Path(entry.path).read_bytes()
+        hashlib.sha256(content).digest()
+        found += bool(frontmatter.parse(content.decode("utf-8-sig"))[0])
+    return found
+
+
+def copy_synced(index: Path, copy: Path) -> None:
+    """Copy *index* to *copy* and wait until it is on the disk, as putting a new index in place does."""
+    shutil.copyfile(index, copy)
+    with copy.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def open_bare(index: Path) -> sqlite3.Connection:
+    """Return a connection to *index* as the standard library opens it, read-only."""
+    return sqlite3.connect(f"{index.absolute().as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None)
+
+
+def same_sql(db: sqlite3.Connection, statements: Mapping[str, Statement | None]) -> Callable[[str], object]:
+    """Return what answers a query by nothing but the statement, of *statements*, that ours is answered by."""
+
+    def answer(query: str) -> object:
+        statement = statements[query]
+        return db.execute(statement.sql, statement.parameters).fetchall() if statement else None
+
+    return answer
+
+
+def any_word(db: sqlite3.Connection) -> Callable[[str], object]:
+    """Return what answers a query by FTS5 alone: any of the words, by bm25, the best DEPTH."""
+
+    def answer(query: str) -> object:
+        words = " OR ".join(f'"{word}"' for word in extract_keywords(query))
+        return db.execute(ANY_WORD, (words,)).fetchall() if words else []
+
+    return answer
+
+
+def _files(folder: str) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(entry.path)
+            elif entry.name.endswith(".md"):
+                yield entry
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps({"parsed": read_and_parse(Path(sys.argv[1]))}) + "\n")

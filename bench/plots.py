@@ -1,0 +1,84 @@
+"""The plots of docs/performance.md, drawn from a run's JSON; the same JSON gives the same bytes.
+
+Usage: bench/.venv/bin/python bench/plots.py RUN.json FOLDER
+"""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib import pyplot as plt
+
+STYLE = {
+    "svg.hashsalt": "orchestr8-sqlite",
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "lines.marker": "o",
+    "lines.markersize": 4,
+}
+Series = Mapping[str, Mapping[int, float]]
+PLOTS = {
+    "search": (
+        "milliseconds of a query, median",
+        ("tier 2, p50", "default search, p50", "FTS5 bm25", "bm25s", "tantivy", "MiniSearch", "fuzzy scan"),
+    ),
+    "tail": (
+        "milliseconds of a query, 99th percentile",
+        ("tier 2, p99", "default search, p99", "catalog mode, p99", "full mode, p99"),
+    ),
+    "build": (
+        "seconds",
+        ("build", "read and parse YAML", "no-change rebuild", "stat the files", "one changed file"),
+    ),
+}
+"""File → what its vertical axis is, and the names of what it shows: figures, and what figures are compared with."""
+
+IN_MILLISECONDS = ("no-change rebuild", "one changed file")
+"""Figures that are drawn in seconds."""
+
+
+def read_series(figures: Sequence[Mapping[str, Any]]) -> Series:
+    """Return name → size → value, all of building in seconds; what figures are compared with has its own names."""
+    series: dict[str, dict[int, float]] = defaultdict(dict)
+    for figure in figures:
+        name, against, size = figure["name"], figure["against"], figure["size"]
+        scale = 1000 if name in IN_MILLISECONDS else 1
+        series[name].setdefault(size, figure["value"] / scale)
+        if figure["base"] and not name.endswith("p99"):
+            series[against].setdefault(size, figure["base"] / scale)
+    return series
+
+
+def draw(series: Series, names: Sequence[str], label: str, path: Path) -> None:
+    """Write one plot with a line for each of *names* that was measured."""
+    figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    for name in names:
+        if points := sorted(series.get(name, {}).items()):
+            ours = name.startswith(("tier", "default", "build", "no-change", "one", "catalog", "full"))
+            axes.plot(*zip(*points, strict=True), label=name, linestyle="-" if ours else "--")
+    axes.set(xscale="log", yscale="log", xlabel="fragments", ylabel=label)
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    figure.savefig(path, format="svg", metadata={"Date": None})
+    plt.close(figure)
+
+
+def main() -> None:
+    """Write every plot."""
+    run = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    series = read_series(run["figures"])
+    mpl.use("svg")
+    with mpl.rc_context(STYLE):
+        for name, (label, shown) in PLOTS.items():
+            draw(series, shown, label, Path(sys.argv[2]) / f"performance-{name}.svg")
+
+
+if __name__ == "__main__":
+    main()

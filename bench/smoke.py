@@ -1,0 +1,135 @@
+"""The ratios that must not get worse, measured in under a minute on a small corpus and held against recorded ones.
+
+Measured in seconds of CPU, which other programs on the machine take none of.
+
+Usage: python bench/smoke.py [--record] [--library DIR]
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from answering import DEFAULT_SQL, FTS, forgetful, own_contenders
+from building import build_anew, no_change, whole_builds
+from clock import children_time, race
+from corpus import Corpus, make_corpus
+from figures import Figure, compare
+from floors import open_bare
+from queries import make_queries
+from starting import keep_compiled_modules, measure_starting, of_processor
+
+from orchestr8_sqlite.catalog import Catalog
+
+RECORDED = Path(__file__).with_name("smoke.json")
+LIBRARY = Path(__file__).parents[1] / "resources"
+SIZE = 400
+SEED = 1
+QUERIES = 100
+BUILDS = 3
+ROUNDS = 9
+TURN_SECONDS = 0.5
+
+TOLERANCE = 4 / 3
+"""A ratio fails above so many times its recorded value."""
+
+Ratios = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the measurements work on."""
+
+    corpus: Corpus
+    index: Path
+    queries: Sequence[str]
+
+
+Measurement = Callable[[Setting], Ratios]
+
+
+def main() -> None:
+    """Measure, print, and end with 1 where a ratio has got worse; with --record, keep what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", action="store_true", help=f"write what is measured to {RECORDED.name}")
+    parser.add_argument("--library", type=Path, default=LIBRARY, help="folder that the corpus grows from")
+    options = parser.parse_args()
+    keep_compiled_modules()
+    recorded: Ratios = {} if options.record else json.loads(RECORDED.read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = make_corpus(options.library, SIZE, Path(folder), seed=SEED)
+        queries = make_queries(corpus.read_documents(), SIZE, seed=SEED, count=QUERIES)
+        setting = Setting(corpus, Path(folder, "index.db"), queries)
+        ratios = measure_twice(MEASUREMENTS, setting, recorded)
+    for name, ratio in ratios.items():
+        sys.stdout.write(f"{name:<45} ratio {ratio:8.3g}  {verdict(name, ratio, recorded)}\n")
+    if options.record:
+        rounded = {name: float(f"{ratio:.3g}") for name, ratio in ratios.items()}
+        RECORDED.write_text(json.dumps(rounded, indent=2) + "\n", encoding="utf-8")
+    elif worse := worse_than(recorded, ratios):
+        sys.exit(f"Slower than recorded by more than a third: {'; '.join(worse)}. See docs/performance.md.")
+
+
+def measure_twice(measurements: Sequence[Measurement], setting: Setting, recorded: Ratios) -> dict[str, float]:
+    """Return the ratio of each figure; a measurement with one that has got worse is repeated, and the better counts."""
+    ratios: dict[str, float] = {}
+    for measure in measurements:
+        found = dict(measure(setting))
+        if worse_than(recorded, found):
+            again = measure(setting)
+            found = {name: min(ratio, again[name]) for name, ratio in found.items()}
+        ratios |= found
+    return ratios
+
+
+def worse_than(recorded: Ratios, ratios: Ratios) -> list[str]:
+    """Return the names of the figures whose ratio exceeds the recorded one by more than a third."""
+    return [name for name, ratio in ratios.items() if ratio > recorded.get(name, ratio) * TOLERANCE]
+
+
+def verdict(name: str, ratio: float, recorded: Ratios) -> str:
+    """Return how a ratio stands to the recorded one."""
+    if name not in recorded:
+        return "recorded now"
+    state = "worse" if worse_than(recorded, {name: ratio}) else "ok"
+    return f"recorded {recorded[name]:8.3g}  bound {recorded[name] * TOLERANCE:8.3g}  {state}"
+
+
+def building(setting: Setting) -> Ratios:
+    """Return a build beside parsing the same files, and a rebuild of nothing beside looking at them."""
+    corpus, index = setting.corpus, setting.index
+    builds = whole_builds(corpus, build_anew(corpus, index, children_time), BUILDS, children_time)
+    return by_name([*builds, *no_change(corpus, index, BUILDS, time.process_time)])
+
+
+def starting(setting: Setting) -> Ratios:
+    """Return the first answers of the command line and the server beside programs that do nothing."""
+    return by_name(measure_starting(SIZE, setting.index, of_processor))
+
+
+def answering(setting: Setting) -> Ratios:
+    """Return the tiers and the whole answer beside FTS5 with the same words."""
+    index, queries = setting.index, setting.queries
+    with Catalog.open(index) as catalog, closing(open_bare(index)) as bare, closing(forgetful(index)) as service:
+        every = own_contenders(catalog, bare, service, queries, time.process_time)
+        wanted = {name: every[name] for name in ("tier 2", "default search", DEFAULT_SQL, FTS)}
+        columns = race(wanted, queries, runs=ROUNDS, seconds=TURN_SECONDS)
+    pairs = (("tier 2", FTS), ("default search", FTS), ("default search", DEFAULT_SQL))
+    figures = [figure for name, other in pairs for figure in compare(name, SIZE, columns, name, [other], ROUNDS)]
+    return by_name([figure for figure in figures if figure.name.endswith("p50")])
+
+
+def by_name(figures: Sequence[Figure]) -> Ratios:
+    """Return the ratios of the figures that have one."""
+    return {f"{figure.name} / {figure.against}": figure.ratio for figure in figures if figure.ratio is not None}
+
+
+MEASUREMENTS = (building, starting, answering)
+
+if __name__ == "__main__":
+    main()
