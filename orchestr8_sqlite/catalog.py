@@ -61,6 +61,7 @@ PROMPTS = (
 PROMPT = "SELECT id, name, title, description, version, body FROM prompt WHERE name = :name"
 PROMPT_ARGUMENTS = "SELECT name, description, required FROM prompt_argument WHERE prompt_id = :id ORDER BY ordinal"
 ANY_SKILL = "SELECT 1 FROM skill_file LIMIT 1"
+MOST_TAGS = 2000
 TAGS_BY_USE = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMIT :limit"
 
 
@@ -230,9 +231,10 @@ class Catalog:
         found = self._prompts(self.rows(PROMPT, {"name": name}))
         return found[0] if found else None
 
-    def frequent_tags(self, limit: int = 2000) -> list[str]:
-        """Return the tags, the most used first."""
-        return [row[0] for row in self.rows(TAGS_BY_USE, {"limit": limit})]
+    @cached_property
+    def frequent_tags(self) -> list[str]:
+        """Return the MOST_TAGS tags that are used most, the most used first."""
+        return [row[0] for row in self.rows(TAGS_BY_USE, {"limit": MOST_TAGS})]
 
     def _prompts(self, rows: Iterable[Sequence[Any]]) -> list[PromptRow]:
         return [

@@ -18,9 +18,7 @@ from orchestr8_sqlite.model import Candidate, LookupResult, MatchRequest, Ranker
 from orchestr8_sqlite.tiers.expansion import Reading, library_size, read_parts, read_request, read_words
 from orchestr8_sqlite.tiers.explanation import Held, coverage, covered_share, explain, held_forms
 from orchestr8_sqlite.tiers.found import Found
-from orchestr8_sqlite.tiers.fuzzy import match_fuzzy
 from orchestr8_sqlite.tiers.holders import Holders
-from orchestr8_sqlite.tiers.postings import match_keywords
 from orchestr8_sqlite.tiers.shortcut import match_quick
 from orchestr8_sqlite.tiers.sums import PlainSums
 from orchestr8_sqlite.tiers.weighted import Ranked, list_best, order_best, rank
@@ -60,6 +58,8 @@ def find(
             if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
                 raise  # nobody waits for the answer any more
             logger.warning("the index is damaged, answering by tags, capabilities and scenarios alone: %s", problem)
+            from orchestr8_sqlite.tiers.fuzzy import match_fuzzy
+
             keywords = tuple(extract_keywords(request.query))
             return _result(catalog, request, keywords, Tier.FUZZY, match_fuzzy(catalog.db, request, keywords))
 
@@ -126,6 +126,9 @@ def _coverage(reading: Reading, held: Mapping[int, Sequence[Held]]) -> float:
 
 def _classic(catalog: Catalog, request: MatchRequest, keywords: Sequence[str]) -> tuple[Tier, Found]:
     """Return the answer of tier 2 where it is enough, else that of tier 3 unless it knows even less."""
+    from orchestr8_sqlite.tiers.fuzzy import match_fuzzy
+    from orchestr8_sqlite.tiers.postings import match_keywords
+
     indexed = match_keywords(catalog.db, request, keywords)
     if indexed.total >= ENOUGH:
         return Tier.INDEX, indexed
@@ -161,7 +164,7 @@ def _result(
 def _nearest_tags(catalog: Catalog, keywords: Sequence[str], closest: Sequence[Candidate] = ()) -> tuple[str, ...]:
     """Return known tags that are spelled like the keywords, then those of the *closest* fragments; else any alike."""
     tags: defaultdict[str, list[str]] = defaultdict(list)
-    for tag in catalog.frequent_tags():
+    for tag in catalog.frequent_tags:
         tags[tag[0]].append(tag)
 
     def alike(cutoff: float) -> list[str]:

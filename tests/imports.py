@@ -42,7 +42,7 @@ class Imports:
     def way(self, name: str) -> str:
         """Return *name* and the modules that imported it, one another and so on, the nearest first."""
         way = [name]
-        while importer := self._importers[way[-1]]:
+        while (importer := self._importers[way[-1]]) and importer not in way:
             way.append(importer)
         return " <- ".join([*way, "a function, when it was called"])
 

@@ -207,7 +207,7 @@ def test_index_replaced_while_it_is_opened_is_known_as_the_file_that_was_opened(
     monkeypatch.setattr(Path, "stat", stat)
     with Catalog.open(index_path) as catalog:
         assert catalog.is_current()
-        assert colours_in(str(catalog.frequent_tags())) == {COBALT}
+        assert colours_in(str(catalog.frequent_tags)) == {COBALT}
 
 
 def open_files(folder: Path) -> list[int]:

@@ -10,8 +10,8 @@ from strategies import open_in_memory
 from support import make_fragment
 
 MODULES = """catalog listings completion bundles skills service lookup prompts documents excerpts server.changes
-    server.paging server.resources tiers.expansion tiers.found tiers.fuzzy tiers.packed tiers.postings
-    tiers.shortcut""".split()
+    server.paging server.resources tiers.expansion tiers.explanation tiers.found tiers.fuzzy tiers.holders
+    tiers.packed tiers.postings tiers.shortcut tiers.weighted""".split()
 
 BEGINNINGS = {"catalog.FRAGMENT_COLUMNS"}
 """What others begin with, no statements by themselves."""
@@ -20,7 +20,7 @@ WHOLE_READS = {
     "catalog.PATHS_LIKE": "suggestions for an id that is not known: part of a name anywhere in the path",
     "catalog.ALL_PATHS": "the first 2,000 in the order of an index",
     "catalog.CATEGORY_COUNTS": "counted along the index of categories",
-    "catalog.TAGS_BY_USE": "counted along the index of tags, for suggestions only",
+    "catalog.TAGS_BY_USE": "counted along the index of tags, for suggestions only, once a connection",
     "catalog.ANY_SKILL": "stops at the first row",
     "completion.TAGS_MATCHING": "part of a tag anywhere in it",
     "completion.SCENARIOS_MATCHING": "part of a scenario anywhere in it",
@@ -31,7 +31,6 @@ WHOLE_READS = {
     "skills.ALL_PATHS": "the first in the order of an index",
     "server.changes.LISTED_RESOURCES": "what has changed between two indexes, once when one takes the other's place",
     "server.changes.LISTED_PROMPTS": "the same",
-    "tiers.expansion.SIZE": "counted along the smallest index, once a search",
     "tiers.packed.ENDS": "a bit for each scenario of the library: 0.3 MB at 2.5 million",
 }
 """Statements that may, and why."""

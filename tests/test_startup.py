@@ -54,16 +54,16 @@ BUILDING = PARSING | {"importlib.resources", "logging", "numpy", "sqlite_utils",
 EDITING = frozenset({"dataclasses"})
 
 BUDGETS = {
-    "search retry --db {index}": Budget(29, 22, SEARCHING),
-    "search retry --json --db {index}": Budget(29, 22, SEARCHING),
-    "search retry --mode full --db {index}": Budget(30, 22, SEARCHING | {"dataclasses"}),
-    "load orchestr8://skills/retry --db {index}": Budget(35, 25, SEARCHING | {"dataclasses", "mimetypes"}),
+    "search retry --db {index}": Budget(32, 22, SEARCHING),
+    "search retry --json --db {index}": Budget(32, 22, SEARCHING),
+    "search retry --mode full --db {index}": Budget(33, 22, SEARCHING | {"dataclasses"}),
+    "load orchestr8://skills/retry --db {index}": Budget(38, 25, SEARCHING | {"dataclasses", "mimetypes"}),
     "sql SELECT/**/1 --db {index}": Budget(10, 9),
     "stats --db {index}": Budget(10, 9),
     "path --db {index}": Budget(10, 9),
     "export --db {index} -o {folder}/export": Budget(11, 9),
-    "lint {library}": Budget(30, 50, PARSING),
-    "build {library} -o {folder}/built.db": Budget(50, None, BUILDING),
+    "lint {library}": Budget(32, 50, PARSING),
+    "build {library} -o {folder}/built.db": Budget(58, None, BUILDING),
     "eval --self --db {index}": Budget(33, None, SEARCHING | {"dataclasses", "ir_measures", "numpy", "tempfile"}),
     "install --list": Budget(14, 10, EDITING),
     "install cursor --db {index}": Budget(14, 10, EDITING),
@@ -72,7 +72,7 @@ BUDGETS = {
     "--help": Budget(19, 11),
     "--version": Budget(19, 10),
 }
-BUDGET_OF_DOCTOR = Budget(26, 40, EDITING | {"tempfile", "tomllib"})
+BUDGET_OF_DOCTOR = Budget(26, 43, EDITING | {"tempfile", "tomllib", "yaml"})
 BUDGET_BEFORE_THE_FIRST_ANSWER = Budget(15, 66, frozenset({"logging"}))
 BUDGET_OF_THE_SERVER = Budget(60, 45, SEARCHING | {"concurrent.futures", "dataclasses", "mimetypes"})
 

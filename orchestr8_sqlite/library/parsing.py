@@ -1,15 +1,12 @@
 """One file of a library → what it holds, without a look at any other: work for whichever process has time."""
 
-import multiprocessing
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestr8_sqlite.content import Fragment, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.library.document import decode, parse_document
@@ -17,6 +14,9 @@ from orchestr8_sqlite.library.memory import Key, Parsed, Stored, read_stored
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind
+
+if TYPE_CHECKING:
+    from multiprocessing.context import BaseContext
 
 UNCLOSED = "unclosed-front-matter"
 
@@ -80,14 +80,15 @@ def nothing(_: Fragment) -> None:
 def read_files(tasks: Sequence[Task], prepare: Prepare) -> Iterator[Outcome]:
     """Yield what the file of each task holds, in their order; many are read in several processes."""
     workers = os.cpu_count() or 1
-    if len(tasks) < FEWEST or workers < 2 or multiprocessing.current_process().daemon:
+    if len(tasks) < FEWEST or workers < 2:
         yield from (read_file(task, prepare) for task in tasks)
         return
+    from concurrent.futures import ProcessPoolExecutor
+
     batches = (tasks[at : at + BATCH] for at in range(0, len(tasks), BATCH))
-    waiting: deque[Future[list[Outcome]]] = deque()
     with ProcessPoolExecutor(workers, mp_context=_context()) as pool:
+        waiting = deque(pool.submit(_read_batch, batch, prepare) for batch in islice(batches, AHEAD * workers))
         try:
-            waiting.extend(pool.submit(_read_batch, batch, prepare) for batch in islice(batches, AHEAD * workers))
             while waiting:
                 yield from waiting.popleft().result()
                 waiting.extend(pool.submit(_read_batch, batch, prepare) for batch in islice(batches, 1))
@@ -96,8 +97,11 @@ def read_files(tasks: Sequence[Task], prepare: Prepare) -> Iterator[Outcome]:
                 future.cancel()
 
 
-def _context() -> multiprocessing.context.BaseContext:
+def _context() -> "BaseContext":
     """Return how workers start: as copies of this process where that is safe, else anew."""
+    import multiprocessing
+    import threading
+
     can_fork = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
     return multiprocessing.get_context("fork" if can_fork else "spawn")
 
