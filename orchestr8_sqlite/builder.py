@@ -180,7 +180,8 @@ def refuse_problems(library: Library) -> None:
 
 def _measure(db: sqlite3.Connection, path: Path, library: Library) -> dict[str, str]:
     """Measure and check the finished database at *path* and return its `meta` table."""
-    db.execute("INSERT INTO meta VALUES ('least_coverage', ?)", (least_coverage(db, library),))
+    catalog = Catalog(db, path, identity=(0, 0, 0))
+    db.execute("INSERT INTO meta VALUES ('least_coverage', ?)", (least_coverage(catalog),))
     catalog = Catalog(db, path, identity=(0, 0, 0))
     check_index(catalog, library)
     return dict(catalog.meta)
@@ -223,11 +224,9 @@ def _quick_answers(catalog: Catalog, ranker: Ranker) -> dict[str, LookupResult]:
     return answers
 
 
-def least_coverage(db: sqlite3.Connection, library: Library) -> str:
-    """Return what an answer must cover for `meta`, measured where *library* is large enough for that."""
-    if len(library.fragments) < FEWEST_MEASURED:
-        return str(0.0)
-    return str(measure_least_coverage(Catalog(db, Path(), identity=(0, 0, 0))))
+def least_coverage(catalog: Catalog) -> str:
+    """Return what an answer must cover for `meta`, measured where the library is large enough for that."""
+    return str(measure_least_coverage(catalog) if catalog.size >= FEWEST_MEASURED else 0.0)
 
 
 def put_in_place(temporary: Path, target: Path) -> None:

@@ -78,7 +78,9 @@ def hold(texts: Texts) -> Held:
         for stem in stems:
             fields[stem] = fields.get(stem, 0) | bit
     body = dict(count_stems(texts[BODY]))
-    short = {stem: (bits, min(body.pop(stem, 0), MOST_COUNTED)) for stem, bits in fields.items()}
+    if max(body.values(), default=0) > MOST_COUNTED:
+        body = {stem: min(count, MOST_COUNTED) for stem, count in body.items()}
+    short = {stem: (bits, body.pop(stem, 0)) for stem, bits in fields.items()}
     return Held(lengths, short, _name_shares(texts[NAME]), body)
 
 

@@ -4,13 +4,13 @@ import json
 import sqlite3
 from array import array
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
 from orchestr8_sqlite.evidence import BODY_POINTS, MOST_COUNTED, FieldPoints, Held, Lengths, LengthSums, weigh
-from orchestr8_sqlite.packing import BLOCK, pack_members, unpack_members
+from orchestr8_sqlite.packing import BLOCK, pack_members, split_postings, unpack_members
 from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS, TOPIC, thousandths
 from orchestr8_sqlite.wordlists import Synonym
 
@@ -105,8 +105,9 @@ class EvidenceWriter:
         self._db = db
         self._block = 0
         self._lengths: dict[int, Mapping[int, int]] = {}
-        self._short: defaultdict[str, _NewShortList] = defaultdict(_NewShortList)
-        self._body: defaultdict[str, _BodyList] = defaultdict(_BodyList)
+        self._short: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))  # member, fields, count
+        self._names: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))  # member, share
+        self._body: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))  # member, count
         self._topics: list[tuple[int, str]] = []
         self._sums = LengthSums()
 
@@ -118,19 +119,13 @@ class EvidenceWriter:
             self._block = block
         self._lengths[member] = held.lengths
         self._sums.add(number, held)
+        short, names, body, place = self._short, self._names, self._body, member << 16
         for stem, (fields, count) in held.fields.items():
-            short = self._short[stem]
-            short.members.append(member)
-            short.fields.append(fields)
-            short.counts.append(count)
+            short[stem].append(place | fields << 8 | count)
         for stem, share in held.name.items():
-            short = self._short[stem]
-            short.named.append(member)
-            short.shares.append(share)
+            names[stem].append(place | share)
         for stem, count in held.body.items():
-            body = self._body[stem]
-            body.members.append(member)
-            body.counts.append(min(count, MOST_COUNTED))
+            body[stem].append(place | count)
         self._topics.append((number, _topics(held)))
 
     def close(self) -> None:
@@ -144,36 +139,29 @@ class EvidenceWriter:
         points = {member: FieldPoints(lengths, typical) for member, lengths in self._lengths.items()}
         short, body = self._short, self._body
         self._db.executemany(ADD_TERM, (self._counted(stem) for stem in sorted(short.keys() | body.keys())))
-        self._db.executemany(
-            WRITE_SHORT, (short[stem].weighed(points).row(stem, self._block) for stem in sorted(short))
-        )
-        self._db.executemany(WRITE_BODY, (body[stem].row(stem, self._block) for stem in sorted(body)))
+        self._db.executemany(WRITE_SHORT, (self._short_row(stem, points) for stem in sorted(short)))
+        self._db.executemany(WRITE_BODY, (self._body_row(stem) for stem in sorted(body)))
         self._db.executemany("INSERT INTO topic VALUES (?, ?)", self._topics)
-        for kept in (self._lengths, short, body, self._topics):
+        for kept in (self._lengths, short, self._names, body, self._topics):
             kept.clear()
 
     def _counted(self, stem: str) -> tuple[object, ...]:
-        short, body = self._short.get(stem), self._body.get(stem)
-        fields = short.fields if short else b""
-        topics = sum(count for bits, count in Counter(fields).items() if bits & TOPIC)
-        return stem, len(fields) + (len(body.members) if body else 0), len(fields), topics
+        short, body = self._short.get(stem, ()), self._body.get(stem, ())
+        return stem, len(short) + len(body), len(short), sum(posting & TOPIC << 8 > 0 for posting in short)
 
+    def _short_row(self, stem: str, points: Mapping[int, FieldPoints]) -> tuple[object, ...]:
+        """Return the row of `evidence`; *points* are those of each member."""
+        members, fields, counts = split_postings(self._short[stem])
+        known = zip(unpack_members(members), fields, counts, strict=True)
+        weights = pack_members(thousandths(points[at][bits] + BODY_POINTS[count]) for at, bits, count in known)
+        named, high, low = split_postings(self._names.get(stem, array("I")))
+        shares = bytearray(named)
+        shares[::2], shares[1::2] = low, high
+        return stem, self._block, members, weights, fields, named, bytes(shares)
 
-@dataclass(slots=True)
-class _NewShortList:
-    """What becomes a row of `evidence` once the typical lengths are known; `counts` are those of the bodies."""
-
-    members: "array[int]" = field(default_factory=lambda: array("H"))
-    fields: bytearray = field(default_factory=bytearray)
-    counts: bytearray = field(default_factory=bytearray)
-    named: "array[int]" = field(default_factory=lambda: array("H"))
-    shares: "array[int]" = field(default_factory=lambda: array("H"))
-
-    def weighed(self, points: Mapping[int, FieldPoints]) -> _ShortList:
-        """Return the row; *points* are those of each member."""
-        known = zip(self.members, self.fields, self.counts, strict=True)
-        weights = array("H", [thousandths(points[at][bits] + BODY_POINTS[count]) for at, bits, count in known])
-        return _ShortList(self.members, weights, self.fields, self.named, self.shares)
+    def _body_row(self, stem: str) -> tuple[object, ...]:
+        members, _, counts = split_postings(self._body[stem])
+        return stem, self._block, members, counts
 
 
 def replace_evidence(

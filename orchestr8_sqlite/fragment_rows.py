@@ -9,7 +9,7 @@ from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.evidence import Held, fragment_texts, hold
 from orchestr8_sqlite.keywords import index_text
 from orchestr8_sqlite.uris import fragment_uri
-from orchestr8_sqlite.vocabulary import HeldKeywords, hold_keywords, scenario_ids
+from orchestr8_sqlite.vocabulary import SCENARIO_DIGITS, HeldKeywords, hold_keywords, scenario_ids
 
 INSERT_FRAGMENT = """
 INSERT INTO fragment (id, uri, category, name, path, title, description, version, size, token_estimate, author_tokens,
@@ -20,6 +20,9 @@ INSERT_BODY = "INSERT INTO fragment_body (fragment_id, body) VALUES (?, ?)"
 INSERT_TAG = "INSERT INTO tag (fragment_id, tag, ordinal) VALUES (?, ?, ?)"
 INSERT_CAPABILITY = "INSERT INTO capability (fragment_id, ordinal, text) VALUES (?, ?, ?)"
 INSERT_SCENARIO = "INSERT INTO scenario (id, scenario_id, fragment_id, ordinal, text) VALUES (?, ?, ?, ?, ?)"
+PLAIN_ID = len("scenario-") + SCENARIO_DIGITS
+"""Characters of a scenario id that is not like any other."""
+
 SAME_DIGITS = """
 SELECT s.id, f.path, s.text
   FROM json_each(:heads) head
@@ -79,10 +82,11 @@ def write_scenarios(db: sqlite3.Connection, fragments: Numbered, taken: int) -> 
         BuildError: Two scenarios could not be told apart by their hash.
     """
     owned = [(number, f.id, i, text) for number, f in fragments for i, text in enumerate(f.use_when)]
-    alike = same_digits(db, fragments)
-    ids = scenario_ids([*((id_, text) for _, id_, _, text in owned), *((id_, text) for _, id_, text in alike)])
-    longer = zip(ids[len(owned) :], alike, strict=True)
-    db.executemany("UPDATE scenario SET scenario_id = ? WHERE id = ?", ((id_, row) for id_, (row, _, _) in longer))
+    ids = scenario_ids((id_, text) for _, id_, _, text in owned)
+    if alike := _same_digits(db, ids):
+        ids = scenario_ids([*((id_, text) for _, id_, _, text in owned), *((id_, text) for _, id_, text in alike)])
+        longer = zip(ids[len(owned) :], alike, strict=True)
+        db.executemany("UPDATE scenario SET scenario_id = ? WHERE id = ?", ((id_, row) for id_, (row, _, _) in longer))
     rows = list(enumerate(owned, start=taken + 1))
     db.executemany(
         INSERT_SCENARIO,
@@ -93,8 +97,11 @@ def write_scenarios(db: sqlite3.Connection, fragments: Numbered, taken: int) -> 
 
 def same_digits(db: sqlite3.Connection, fragments: Numbered) -> list[tuple[int, str, str]]:
     """Return (row, fragment id, text) of the scenarios whose ids begin like those that *fragments* would get."""
-    heads = [scenario_ids([(f.id, text)])[0] for _, f in fragments for text in f.use_when]
-    return db.execute(SAME_DIGITS, {"heads": json.dumps(heads)}).fetchall()
+    return _same_digits(db, scenario_ids((f.id, text) for _, f in fragments for text in f.use_when))
+
+
+def _same_digits(db: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[int, str, str]]:
+    return db.execute(SAME_DIGITS, {"heads": json.dumps([id_[:PLAIN_ID] for id_ in ids])}).fetchall()
 
 
 def write_skills(db: sqlite3.Connection, fragments: Numbered, sources: Sources) -> None:

@@ -7,14 +7,17 @@ many fragments hold a word stays as it was counted. The index is not touched: on
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.evidence import Texts, hold, read_typical_lengths, searched_texts, weigh
 from orchestr8_sqlite.lookup import cover
 from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.parameters import MAX_QUERY_LENGTH
+from orchestr8_sqlite.processes import map_in_processes
 from orchestr8_sqlite.tiers.holders import AlteredHolders, Holders
 from orchestr8_sqlite.tiers.weights import CAPABILITY, SCENARIO, TAG
 from orchestr8_sqlite.wordlists import foreign_requests
@@ -49,6 +52,16 @@ TEXTS = """
 SELECT f.name, f.title, f.description, b.body FROM fragment f JOIN fragment_body b ON b.fragment_id = f.id
  WHERE f.id = :id
 """
+
+
+LARGE = 500
+"""Fragments from which on several processes ask the requests."""
+
+PARTS = 2
+"""Tasks that the requests of a kind are cut into there."""
+
+Measure = Callable[[Catalog, int, int], list[float]]
+"""Returns what an index covers of every so many requests, from a first one on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +102,34 @@ def measure_least_coverage(catalog: Catalog) -> float:
     """Return the share of a request that an answer must cover to stand, by what the index makes of its own library.
 
     It tells what the foreign requests reach from what the held-out scenarios reach, and refuses few of the latter.
+    Of a large index in a file several processes ask the requests.
     """
-    held_out = HeldOut(catalog)
-    foreign = [_coverage(catalog, text, Holders(catalog.db)) for text in foreign_requests()]
-    scenarios = held_out.scenarios()
-    step = max(1, len(scenarios) // SAMPLE)
-    own = [_coverage(catalog, scenario.text, held_out.without(scenario)) for scenario in scenarios[::step]]
+    if catalog.size < LARGE or not catalog.path.is_file():
+        foreign, own = _foreign_coverages(catalog, 0, 1), _own_coverages(catalog, 0, 1)
+    else:
+        parts = [(catalog.path, measure, at) for measure in (_foreign_coverages, _own_coverages) for at in range(PARTS)]
+        measured = list(map_in_processes(_measure_part, parts))
+        foreign, own = (list(chain.from_iterable(half)) for half in (measured[:PARTS], measured[PARTS:]))
     bearable = sorted(own)[int(REFUSED * len(own))] if own else MOST
     return round(min(max(min(threshold_between(foreign, own), bearable), FEWEST), MOST), 3)
+
+
+def _measure_part(part: tuple[Path, Measure, int]) -> list[float]:
+    """Return the coverages of every so many requests of a kind, asked of the index at a path."""
+    path, measure, at = part
+    with Catalog.open(path) as catalog:
+        return measure(catalog, at, PARTS)
+
+
+def _foreign_coverages(catalog: Catalog, first: int, step: int) -> list[float]:
+    return [_coverage(catalog, text, Holders(catalog.db)) for text in foreign_requests()[first::step]]
+
+
+def _own_coverages(catalog: Catalog, first: int, step: int) -> list[float]:
+    held_out = HeldOut(catalog)
+    scenarios = held_out.scenarios()
+    sample = scenarios[:: max(1, len(scenarios) // SAMPLE)]
+    return [_coverage(catalog, one.text, held_out.without(one)) for one in sample[first::step]]
 
 
 def threshold_between(below: Sequence[float], above: Sequence[float]) -> float:

@@ -80,3 +80,11 @@ def _unpack(kind: str, blob: bytes) -> "array[int]":
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers
+
+
+def split_postings(postings: "array[int]") -> tuple[bytes, bytes, bytes]:
+    """Return the members, the third and the lowest bytes of *postings*, whose upper halves are the members."""
+    raw = pack_numbers(postings)
+    members = bytearray(2 * len(postings))
+    members[::2], members[1::2] = raw[2::4], raw[3::4]
+    return bytes(members), raw[1::4], raw[::4]

@@ -14,10 +14,12 @@ from pathlib import Path
 import sqlite_utils
 
 from orchestr8_sqlite.builder import FAST_WRITES, FEWEST_MEASURED, fill_index, least_coverage, write_answers
+from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment, Library
 from orchestr8_sqlite.evidence import LengthSums, fragment_texts, hold
 from orchestr8_sqlite.evidence_rows import replace_evidence, write_synonyms
 from orchestr8_sqlite.fragment_rows import (
+    PLAIN_ID,
     Numbered,
     indexed_texts,
     same_digits,
@@ -29,7 +31,6 @@ from orchestr8_sqlite.fragment_rows import (
 )
 from orchestr8_sqlite.integrity import check_counts, check_links
 from orchestr8_sqlite.keyword_changes import Touched, add_keywords, remove_keywords, settle_keywords
-from orchestr8_sqlite.vocabulary import SCENARIO_DIGITS
 from orchestr8_sqlite.wordlists import Synonym
 from orchestr8_sqlite.writer import (
     source_outcomes,
@@ -44,9 +45,6 @@ MOST_CHANGED = 0.25
 
 MOST_DRIFT = 0.1
 """Share of the fragments that may change before `least_coverage` is measured anew."""
-
-PLAIN = len("scenario-") + SCENARIO_DIGITS
-"""Characters of a scenario id; where some are longer, others may have to become so."""
 
 LONG_IDS = "SELECT 1 FROM scenario WHERE length(scenario_id) > :plain LIMIT 1"
 GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
@@ -102,7 +100,7 @@ class LibraryIndex:
         self._synonyms = synonyms
         self._numbers = {f.id: number for number, f in enumerate(library.fragments, start=1)}
         self._lengths = LengthSums.read(self.db)
-        self._has_long_ids = bool(self.db.execute(LONG_IDS, {"plain": PLAIN}).fetchone())
+        self._has_long_ids = bool(self.db.execute(LONG_IDS, {"plain": PLAIN_ID}).fetchone())
         self._drift: set[str] = set()
         self.is_settled = True
         self._set_least_coverage(least_coverage.get(self.generation))
@@ -134,7 +132,7 @@ class LibraryIndex:
         self.is_settled = True
 
     def _set_least_coverage(self, known: str | None) -> None:
-        least = known or least_coverage(self.db, self._library)
+        least = known or least_coverage(Catalog(self.db, Path(), identity=(0, 0, 0)))
         self._least = {"least_coverage": least, "least_coverage_of": self.generation}
         self.db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", self._least.items())
         self._drift.clear()

@@ -1,12 +1,10 @@
 """One file of a library → what it holds, without a look at any other: work for whichever process has time."""
 
-import os
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from orchestr8_sqlite.content import Fragment, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.library.document import decode, parse_document
@@ -14,9 +12,7 @@ from orchestr8_sqlite.library.memory import Key, Parsed, Stored, read_stored
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind
-
-if TYPE_CHECKING:
-    from multiprocessing.context import BaseContext
+from orchestr8_sqlite.processes import map_in_processes
 
 UNCLOSED = "unclosed-front-matter"
 
@@ -25,9 +21,6 @@ FEWEST = 500
 
 BATCH = 64
 """Files that a worker reads at a time."""
-
-AHEAD = 3
-"""Batches a worker that may wait to be taken."""
 
 Prepare = Callable[[Fragment], Any]
 """Called with a fragment in the process that has parsed it."""
@@ -79,31 +72,12 @@ def nothing(_: Fragment) -> None:
 
 def read_files(tasks: Sequence[Task], prepare: Prepare) -> Iterator[Outcome]:
     """Yield what the file of each task holds, in their order; many are read in several processes."""
-    workers = os.cpu_count() or 1
-    if len(tasks) < FEWEST or workers < 2:
-        yield from (read_file(task, prepare) for task in tasks)
+    if len(tasks) < FEWEST:
+        yield from _read_batch(tasks, prepare)
         return
-    from concurrent.futures import ProcessPoolExecutor
-
     batches = (tasks[at : at + BATCH] for at in range(0, len(tasks), BATCH))
-    with ProcessPoolExecutor(workers, mp_context=_context()) as pool:
-        waiting = deque(pool.submit(_read_batch, batch, prepare) for batch in islice(batches, AHEAD * workers))
-        try:
-            while waiting:
-                yield from waiting.popleft().result()
-                waiting.extend(pool.submit(_read_batch, batch, prepare) for batch in islice(batches, 1))
-        finally:
-            for future in waiting:
-                future.cancel()
-
-
-def _context() -> "BaseContext":
-    """Return how workers start: as copies of this process where that is safe, else anew."""
-    import multiprocessing
-    import threading
-
-    can_fork = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
-    return multiprocessing.get_context("fork" if can_fork else "spawn")
+    for outcomes in map_in_processes(partial(_read_batch, prepare=prepare), batches):
+        yield from outcomes
 
 
 def _read_batch(tasks: Sequence[Task], prepare: Prepare) -> list[Outcome]:

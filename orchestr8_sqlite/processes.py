@@ -1,0 +1,45 @@
+"""Work for as many processes as the machine has processors, its results in the order of the tasks."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from multiprocessing.context import BaseContext
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+AHEAD = 3
+"""Tasks a process that may wait, done or not, for their results to be taken: what bounds the memory."""
+
+
+def map_in_processes(work: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+    """Yield what *work*, a function of a module, makes of each task; in this process where there is one processor."""
+    count = os.cpu_count() or 1
+    if count < 2:
+        yield from map(work, tasks)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+
+    following = iter(tasks)
+    with ProcessPoolExecutor(count, mp_context=_context()) as pool:
+        waiting = deque(pool.submit(work, task) for task in islice(following, AHEAD * count))
+        try:
+            while waiting:
+                yield waiting.popleft().result()
+                waiting.extend(pool.submit(work, task) for task in islice(following, 1))
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _context() -> "BaseContext":
+    """Return how processes start: as copies of this one where that is safe, else anew."""
+    import multiprocessing
+    import threading
+
+    can_fork = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
+    return multiprocessing.get_context("fork" if can_fork else "spawn")
