@@ -92,28 +92,15 @@ def build_index(
     started = time.perf_counter()
     check_sqlite()
     check_target(target)
-    synonyms = read_synonyms(roots)
     temporary = temporary_name(target)
     temporary.unlink(missing_ok=True)
-    db = sqlite3.connect(temporary, isolation_level=None)
     try:
-        db.executescript(FAST_WRITES)
-        create_schema(db)
-        writer = IndexWriter(db)
-        db.execute("BEGIN")
-        library = read_library(roots, category=category, progress=progress, prepare=prepare, take=writer.add)
-        if strict:
-            refuse_problems(library)
-        writer.close(library, settings_of(category, synonyms, library))
-        finish_index(db, synonyms)
-        meta = _measure(db, temporary, library)
-        db.close()
+        library, meta = _write(temporary, roots, category, strict=strict, progress=progress)
         size = temporary.stat().st_size
         put_in_place(temporary, target)
     except (OSError, sqlite3.Error) as problem:
         raise BuildError(f"The index {target} could not be written: {problem}.") from problem
     finally:
-        db.close()
         temporary.unlink(missing_ok=True)
     return BuildReport(
         target=target,
@@ -129,6 +116,27 @@ def build_index(
         size=size,
         seconds=time.perf_counter() - started,
     )
+
+
+def _write(
+    path: Path, roots: Sequence[Path], category: str | None, *, strict: bool, progress: Progress | None
+) -> tuple[Library, dict[str, str]]:
+    """Write and check the database at *path*; return the library that was read and the `meta` table."""
+    synonyms = read_synonyms(roots)
+    db = sqlite3.connect(path, isolation_level=None)
+    try:
+        db.executescript(FAST_WRITES)
+        create_schema(db)
+        writer = IndexWriter(db)
+        db.execute("BEGIN")
+        library = read_library(roots, category=category, progress=progress, prepare=prepare, take=writer.add)
+        if strict:
+            refuse_problems(library)
+        writer.close(library, settings_of(category, synonyms, library))
+        finish_index(db, synonyms)
+        return library, _measure(db, path, library)
+    finally:
+        db.close()
 
 
 def settings_of(category: str | None, synonyms: Sequence[Synonym], library: Library) -> dict[str, str]:

@@ -34,10 +34,9 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.description, f.token_estimate
   FROM fragment f JOIN source s ON s.id = f.source_id
 """
 FRAGMENT_BY_PATH = FRAGMENT_COLUMNS + " WHERE f.path = :path"
-FRAGMENTS_OF_CATEGORY = (
-    FRAGMENT_COLUMNS + " WHERE f.category = :category AND f.uri > :after ORDER BY f.uri LIMIT :limit"
-)
-FRAGMENTS_AFTER = FRAGMENT_COLUMNS + " WHERE f.uri > :after ORDER BY f.uri LIMIT :limit"
+NEXT = "f.uri > :after ORDER BY f.uri LIMIT :limit"
+FRAGMENTS_OF_CATEGORY = f"{FRAGMENT_COLUMNS} WHERE f.category = :category AND {NEXT}"
+FRAGMENTS_AFTER = f"{FRAGMENT_COLUMNS} WHERE {NEXT}"
 PATHS_LIKE = "SELECT path FROM fragment WHERE name = :name OR path LIKE :pattern ESCAPE '\\' ORDER BY path LIMIT :limit"
 ALL_PATHS = "SELECT path FROM fragment ORDER BY path LIMIT :limit"
 BODY = "SELECT body FROM fragment_body WHERE fragment_id = :id"

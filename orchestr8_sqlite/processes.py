@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+from orchestr8_sqlite.errors import BuildError
+
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
 
@@ -17,12 +19,17 @@ AHEAD = 3
 
 
 def map_in_processes(work: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
-    """Yield what *work*, a function of a module, makes of each task; in this process where there is one processor."""
+    """Yield what *work*, a function of a module, makes of each task; in this process where there is one processor.
+
+    Raises:
+        BuildError: One of the processes was ended from outside.
+    """
     count = os.cpu_count() or 1
     if count < 2:
         yield from map(work, tasks)
         return
     from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
     following = iter(tasks)
     with ProcessPoolExecutor(count, mp_context=_context()) as pool:
@@ -31,6 +38,8 @@ def map_in_processes(work: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
             while waiting:
                 yield waiting.popleft().result()
                 waiting.extend(pool.submit(work, task) for task in islice(following, 1))
+        except BrokenProcessPool:
+            raise BuildError("A process that helps to build was ended from outside; is there memory enough?") from None
         finally:
             for future in waiting:
                 future.cancel()

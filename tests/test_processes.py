@@ -1,0 +1,69 @@
+"""Work shared out among processes."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from orchestr8_sqlite import processes
+from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.processes import AHEAD, map_in_processes
+
+TASKS = 40
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def process_of(_: int) -> int:
+    return os.getpid()
+
+
+def end_itself(number: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+@pytest.fixture(autouse=True)
+def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+
+def test_results_come_in_the_order_of_the_tasks() -> None:
+    assert list(map_in_processes(square, range(TASKS))) == [number * number for number in range(TASKS)]
+
+
+def test_other_processes_do_the_work() -> None:
+    assert os.getpid() not in set(map_in_processes(process_of, range(TASKS)))
+
+
+def test_one_processor_does_the_work_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    assert set(map_in_processes(process_of, range(TASKS))) == {os.getpid()}
+
+
+def test_tasks_are_asked_for_no_sooner_than_there_is_room_for_their_results() -> None:
+    asked: list[int] = []
+
+    def tasks() -> Iterator[int]:
+        for number in range(TASKS):
+            asked.append(number)
+            yield number
+
+    results = map_in_processes(square, tasks())
+    next(results)
+    assert len(asked) <= 2 * AHEAD
+    assert sum(1 for _ in results) == TASKS - 1
+
+
+def test_ended_process_is_said_in_one_sentence() -> None:
+    with pytest.raises(BuildError, match="ended from outside"):
+        list(map_in_processes(end_itself, range(TASKS)))
+
+
+def test_processes_start_anew_where_a_thread_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert processes._context().get_start_method() in ("fork", "spawn")
+    monkeypatch.setattr("threading.active_count", lambda: 2)
+    assert processes._context().get_start_method() == "spawn"
