@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import itemgetter
 
 from orchestr8_sqlite.evidence import BODY_POINTS, MOST_COUNTED, FieldPoints, Held, Lengths, LengthSums, weigh
@@ -252,6 +253,16 @@ def write_bytes(db: sqlite3.Connection) -> None:
 
 def write_synonyms(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:
     """Write the synonyms, whether the library knows their forms or not."""
+    words, forms = _synonym_rows(tuple(synonyms))
+    db.executemany("INSERT INTO synonym_word VALUES (?, ?, ?, ?)", words)
+    db.executemany("INSERT INTO synonym_form VALUES (?, ?, ?, ?)", forms)
+
+
+@lru_cache(maxsize=1)
+def _synonym_rows(
+    synonyms: tuple[Synonym, ...],
+) -> tuple[list[tuple[str, int, int, int]], list[tuple[int, int, str, str]]]:
+    """Return the rows of words and of forms, sorted; the same for every library without word lists of its own."""
     numbered = list(enumerate(synonyms, start=1))
     words = (
         (stem, number, slot, len(synonym.slots))
@@ -259,12 +270,5 @@ def write_synonyms(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:
         for slot, stems in enumerate(synonym.slots)
         for stem in stems
     )
-    db.executemany("INSERT INTO synonym_word VALUES (?, ?, ?, ?)", sorted(words))
-    db.executemany(
-        "INSERT INTO synonym_form VALUES (?, ?, ?, ?)",
-        (
-            (number, ordinal, synonym.how, form)
-            for number, synonym in numbered
-            for ordinal, form in enumerate(synonym.forms)
-        ),
-    )
+    forms = [(number, i, synonym.how, form) for number, synonym in numbered for i, form in enumerate(synonym.forms)]
+    return sorted(words), forms

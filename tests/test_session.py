@@ -14,7 +14,7 @@ from dumps import dump
 from strategies import TAGS, TOPICS, WORDS
 from support import GARDENING, MakeLibrary, build, markdown, rows, write_files
 
-from orchestr8_sqlite import builder, evidence_rows, keyword_changes, update, vocabulary, watch
+from orchestr8_sqlite import builder, evidence_rows, fragment_rows, keyword_changes, update, vocabulary, watch
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import BuildError, LibraryError
 from orchestr8_sqlite.lookup import find
@@ -323,7 +323,8 @@ def test_scenarios_whose_ids_begin_alike_get_the_ids_of_a_build_from_scratch(
     session: BuildSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vocabulary, "SCENARIO_DIGITS", 1)
-    monkeypatch.setattr(update, "PLAIN", len("scenario-") + 1)
+    for module in (update, fragment_rows):
+        monkeypatch.setattr(module, "PLAIN_ID", len("scenario-") + 1)
     for number in range(9):
         write_files(folder, {f"agents/m{number}.md": markdown(f"useWhen: [Doing the {number}th thing]")})
         session.build()
