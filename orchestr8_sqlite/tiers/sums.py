@@ -92,7 +92,8 @@ class PlainSums(Sums):
         assert isinstance(shares, PlainSums)
         raised = self._sums.copy()
         for number, share in shares._sums.items():  # noqa: SLF001 - another of this class
-            raised[number] *= 1 + bonus * min(1.0, share)
+            if number in raised:  # a form that earns nothing is no evidence
+                raised[number] *= 1 + bonus * min(1.0, share)
         return PlainSums(raised)
 
     def of(self, number: int) -> float:
