@@ -58,6 +58,7 @@ bench: $(VENV)/dev.stamp $(BUNDLED) bench/.venv/made.stamp bench/node_modules ##
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/warm.py
 	$(BIN)/python bench/reload.py
+	$(BIN)/python bench/concurrency.py
 
 bench-smoke: $(VENV)/dev.stamp ## Measure ratios on a small corpus; fail where one is worse than recorded (RECORD=1 records)
 	$(BIN)/python bench/smoke.py $(if $(RECORD),--record)
