@@ -372,6 +372,7 @@ def test_client_that_does_not_read_cannot_keep_the_server(wire: Wire) -> None:
     assert asyncio.run(scenario()) < SOON
 
 
+@pytest.mark.slow
 def test_server_that_outlives_its_client_says_so_in_no_traceback(wire: Wire, capfd: pytest.CaptureFixture[str]) -> None:
     server = Server[dict[str, Any]]("test", on_list_tools=take_forever)
     wire.here.sendall(lines(request(1, "tools/list", _meta=META)))

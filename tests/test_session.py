@@ -94,7 +94,7 @@ def assert_same_rows(found: Path, expected: Path, *, but: tuple[str, ...] = ()) 
 @pytest.mark.usefixtures("fixed_coverage")
 @pytest.mark.parametrize(
     ("seed", "size", "builds"),
-    [(0, 8, 3), *(pytest.param(seed, 30, 12, marks=pytest.mark.slow) for seed in range(1, 7))],
+    [(0, 8, 2), *(pytest.param(seed, 30, 12, marks=pytest.mark.slow) for seed in range(1, 7))],
 )
 def test_every_build_of_a_session_holds_the_rows_of_a_build_from_scratch(
     make_library: MakeLibrary, tmp_path: Path, seed: int, size: int, builds: int
@@ -284,6 +284,7 @@ def test_strict_session_refuses_a_library_with_warnings(folder: Path, tmp_path: 
     session.close()
 
 
+@pytest.mark.slow
 def test_two_sessions_on_one_index_do_not_disturb_each_other(
     session: BuildSession, folder: Path, tmp_path: Path
 ) -> None:
