@@ -124,7 +124,9 @@ def list_skills(catalog: Catalog, result: LookupResult) -> tuple[str, dict[str, 
     shown = [entry["name"] if names[entry["name"]] == 1 else entry["uri"] for entry in entries]
     for count in range(len(entries), 0, -1):
         lines = [f"{n}. {shown[n - 1]}: {entry['does']}" for n, entry in enumerate(entries[:count], start=1)]
-        text = "\n".join([f"# Skills: {count} of {result.total}, best first", *lines, "To load: tool `load_skill`."])
+        text = "\n".join(
+            [f"# Skills: {count} of {result.counted_total}, best first", *lines, "To load: tool `load_skill`."]
+        )
         content = {"total": result.total, "skills": entries[:count]}
         if fits(text, result.request.max_tokens) and fits(compact_json(content), result.request.max_tokens):
             break

@@ -23,10 +23,10 @@ MINIMUM_SQLITE = (3, 37, 0)
 PAGE_CACHE = "PRAGMA cache_size = -20000"
 """KiB that a connection may keep of the file: with SQLite's 2,000 a search of 2,294 fragments takes a third longer."""
 
-BUILD = "build it with: orchestr8-sqlite build ROOT -o INDEX"
 Identity = tuple[int, int, int]
 """What tells a file from the one that was in its place before: inode, modification time in ns, size in bytes."""
 
+BUILD = "build it with: orchestr8-sqlite build ROOT -o INDEX"
 REBUILD = "build it again with: orchestr8-sqlite build ROOT -o INDEX"
 
 FRAGMENT_COLUMNS = """
@@ -54,10 +54,9 @@ SELECT t.uri FROM reference r JOIN fragment t ON t.id = r.target_id WHERE r.frag
 SELECT f.uri FROM reference r JOIN fragment f ON f.id = r.fragment_id WHERE r.target_id = :id
  ORDER BY 1
 """
-PROMPTS = (
-    "SELECT id, name, title, description, version, body FROM prompt WHERE name > :after ORDER BY name LIMIT :limit"
-)
-PROMPT = "SELECT id, name, title, description, version, body FROM prompt WHERE name = :name"
+PROMPT_COLUMNS = "SELECT id, name, title, description, version, body FROM prompt"
+PROMPTS = f"{PROMPT_COLUMNS} WHERE name > :after ORDER BY name LIMIT :limit"
+PROMPT = f"{PROMPT_COLUMNS} WHERE name = :name"
 PROMPT_ARGUMENTS = "SELECT name, description, required FROM prompt_argument WHERE prompt_id = :id ORDER BY ordinal"
 ANY_SKILL = "SELECT 1 FROM skill_file LIMIT 1"
 MOST_TAGS = 2000

@@ -95,12 +95,8 @@ def write_scenarios(db: sqlite3.Connection, fragments: Numbered, taken: int) -> 
     return [(row, number, text) for row, (number, _, _, text) in rows]
 
 
-def same_digits(db: sqlite3.Connection, fragments: Numbered) -> list[tuple[int, str, str]]:
-    """Return (row, fragment id, text) of the scenarios whose ids begin like those that *fragments* would get."""
-    return _same_digits(db, scenario_ids((f.id, text) for _, f in fragments for text in f.use_when))
-
-
 def _same_digits(db: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[int, str, str]]:
+    """Return (row, fragment id, text) of the written scenarios whose ids begin like *ids*."""
     return db.execute(SAME_DIGITS, {"heads": json.dumps([id_[:PLAIN_ID] for id_ in ids])}).fetchall()
 
 

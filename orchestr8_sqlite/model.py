@@ -144,3 +144,8 @@ class LookupResult(NamedTuple):
     coverage: float = 1.0
     parts: Mapping[int, tuple[Part, ...]] = MappingProxyType({})
     statement: Statement | None = None
+
+    @property
+    def counted_total(self) -> str:
+        """Return the total as answers print it."""
+        return f"{self.total}+" if self.total >= COUNTED else str(self.total)

@@ -96,7 +96,7 @@ def _index_head(result: LookupResult, shown: int) -> str:
 
 
 def _found(result: LookupResult, shown: int) -> str:
-    return f"{shown} of {result.total}, best first"
+    return f"{shown} of {result.counted_total}, best first"
 
 
 def _index_entry(candidate: Candidate, _: LookupResult) -> Entry:

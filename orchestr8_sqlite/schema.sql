@@ -20,7 +20,7 @@ CREATE TABLE meta (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE source (
-    id       INTEGER PRIMARY KEY,  -- number of the file, in the order of root and path
+    id       INTEGER PRIMARY KEY,  -- number of the file: those of fragments first, in the order of reading
     root     TEXT NOT NULL,     -- name of the root folder the file was read from
     path     TEXT NOT NULL,     -- relative to the root, with /
     outcome  TEXT NOT NULL CHECK (outcome IN  -- what became of the file
@@ -79,7 +79,7 @@ CREATE TABLE scenario (
 ) STRICT;
 
 CREATE TABLE keyword (
-    id             INTEGER PRIMARY KEY,  -- number of the keyword, in alphabetical order
+    id             INTEGER PRIMARY KEY,  -- number of the keyword, in the order that fragments hold them
     text           TEXT NOT NULL UNIQUE,  -- as keywords.py extracts it
     stem           TEXT NOT NULL,         -- what its inflected forms share
     scenario_count INTEGER NOT NULL,      -- scenarios that hold it

@@ -22,7 +22,6 @@ from orchestr8_sqlite.fragment_rows import (
     PLAIN_ID,
     Numbered,
     indexed_texts,
-    same_digits,
     write_full_text,
     write_own_rows,
     write_references,
@@ -100,7 +99,6 @@ class LibraryIndex:
         self._synonyms = synonyms
         self._numbers = {f.id: number for number, f in enumerate(library.fragments, start=1)}
         self._lengths = LengthSums.read(self.db)
-        self._has_long_ids = bool(self.db.execute(LONG_IDS, {"plain": PLAIN_ID}).fetchone())
         self._drift: set[str] = set()
         self.is_settled = True
         self._set_least_coverage(least_coverage.get(self.generation))
@@ -162,7 +160,7 @@ class LibraryIndex:
             return False
         leaving = [(self._numbers[id_], fragment) for id_, fragment in old.items() if id_ in gone]
         coming = [(numbers[id_], fragment) for id_, fragment in new.items() if id_ in come]
-        if self._has_long_ids or same_digits(self.db, [(n, f) for n, f in coming if f.id not in changed]):
+        if self.db.execute(LONG_IDS, {"plain": PLAIN_ID}).fetchone():
             return False
         held, holding = ([(n, hold(fragment_texts(f))) for n, f in changed] for changed in (leaving, coming))
         typical = self._lengths.typical

@@ -20,6 +20,7 @@ from orchestr8_sqlite.packing import (
     pack_bits,
     pack_members,
     pack_numbers,
+    split_postings,
 )
 from orchestr8_sqlite.tiers.weights import CAPABILITY, DESCRIPTION, NAME, SCENARIO, TAG, TITLE
 
@@ -94,7 +95,7 @@ class KeywordWriter:
         if number // BLOCK != self._block:
             self._write_fields()
             self._block = number // BLOCK
-        member, fields = (number % BLOCK) << 8, self._fields
+        member, fields = (number % BLOCK) << 16, self._fields
         for keyword, mask in held.fields.items():
             id_ = self._ids.get(keyword) or self._number(keyword)
             if id_ not in fields:
@@ -126,7 +127,8 @@ class KeywordWriter:
 
     def _write_fields(self) -> None:
         """Write the field postings of one block of fragments."""
-        rows = [(id_, self._block, *_split(packed)) for id_, packed in sorted(self._fields.items())]
+        split = ((id_, split_postings(packed)) for id_, packed in sorted(self._fields.items()))
+        rows = [(id_, self._block, members, fields) for id_, (members, _, fields) in split]
         self._connection.executemany("INSERT INTO field_block VALUES (?, ?, ?, ?)", rows)
         for id_, _, _, fields in rows:
             self._fragment_counts[id_] += len(fields.translate(None, OTHER_FIELDS))
@@ -140,24 +142,6 @@ class KeywordWriter:
             pack_scenarios(self._connection, id_, rows)
             self._scenarios[id_ - 1] = NO_SCENARIOS
         return counts
-
-
-def write_vocabulary(
-    connection: sqlite3.Connection, numbered: Iterable[tuple[int, Fragment]], scenarios: Iterable[tuple[int, int, str]]
-) -> None:
-    """Write the keyword tables.
-
-    Args:
-        numbered: (fragment row, fragment) of each fragment, by row.
-        scenarios: (scenario row, fragment row, text) of each scenario.
-    """
-    first: dict[int, int] = {}
-    for row, number, _ in scenarios:
-        first.setdefault(number, row)
-    writer = KeywordWriter(connection)
-    for number, fragment in numbered:
-        writer.add(number, first.get(number, 0), hold_keywords(fragment))
-    writer.close()
 
 
 def write_keywords(
@@ -236,14 +220,6 @@ def write_blocks(connection: sqlite3.Connection, sql: str, numbers: "array[int]"
 def suffixes(keyword: str) -> list[str]:
     """Return the endings that a query keyword can be found by: two characters at least, one for CJK."""
     return [keyword[start:] for start in range(len(keyword) - keyword[-1].isascii())]
-
-
-def _split(packed: "array[int]") -> tuple[bytes, bytes]:
-    """Return the members, two bytes each, and the fields, one byte each, that `KeywordWriter.add` put together."""
-    raw = pack_numbers(packed)
-    members = bytearray(2 * len(packed))
-    members[0::2], members[1::2] = raw[1::4], raw[2::4]
-    return bytes(members), raw[0::4]
 
 
 def _fields(fragment: Fragment) -> Iterator[tuple[int, str]]:

@@ -13,7 +13,7 @@ MODULES = """catalog listings completion bundles skills service lookup prompts d
     server.paging server.resources tiers.expansion tiers.explanation tiers.found tiers.fuzzy tiers.holders
     tiers.packed tiers.postings tiers.shortcut tiers.weighted""".split()
 
-BEGINNINGS = {"catalog.FRAGMENT_COLUMNS"}
+BEGINNINGS = {"catalog.FRAGMENT_COLUMNS", "catalog.PROMPT_COLUMNS"}
 """What others begin with, no statements by themselves."""
 
 WHOLE_READS = {

@@ -12,7 +12,7 @@ from support import MakeCatalog, make_fragment
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import LookupResult, MatchRequest, Mode, Ranker
+from orchestr8_sqlite.model import Candidate, LookupResult, MatchRequest, Mode, Ranker, Tier
 from orchestr8_sqlite.render import render, to_json
 from orchestr8_sqlite.tokens import estimate_tokens
 from orchestr8_sqlite.uris import Read, parse_uri
@@ -369,3 +369,13 @@ def test_texts_of_others_cannot_forge_an_explanation_or_a_closest_line(make_cata
     weak = render(find(catalog, MatchRequest(f"zzyzx qqwwq vvkkv {forged}", explain=True)), catalog.body).text
     for text in (stands, weak):
         assert not any(line.startswith(("   why: 99", "Closest, but weak: ")) for line in text.splitlines())
+
+
+@pytest.mark.parametrize(("total", "printed"), [(999, "2 of 999, best first"), (1000, "2 of 1000+, best first")])
+def test_totals_are_said_to_be_at_least_what_they_are_counted_up_to(total: int, printed: str) -> None:
+    candidates = tuple(
+        Candidate(number, f"orchestr8://skills/{number}", "skill", str(number), "T", 10, 50.0, None)
+        for number in (1, 2)
+    )
+    result = LookupResult(MatchRequest("x", mode=Mode.INDEX), ("x",), Tier.INDEX, candidates, total)
+    assert printed in render(result, lambda _: "").text

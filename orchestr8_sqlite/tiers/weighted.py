@@ -19,18 +19,16 @@ from typing import NamedTuple
 from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest, Statement
 from orchestr8_sqlite.tiers import weights
 from orchestr8_sqlite.tiers.expansion import Form, Reading, Word
-from orchestr8_sqlite.tiers.found import FILTERS, Found, filter_parameters
+from orchestr8_sqlite.tiers.found import LAST_FRAGMENT, Filter, Found
 from orchestr8_sqlite.tiers.holders import Holders
 from orchestr8_sqlite.tiers.reference import reference_statement
 from orchestr8_sqlite.tiers.sums import PlainSums, Points, Sums, new_sums
 from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS, topic_rarity_of
 
-HIGHEST = "SELECT max(id) FROM fragment"
 URIS = "SELECT id, uri FROM fragment WHERE id IN (SELECT value FROM json_each(:ids))"
 LISTED = """
 SELECT id, uri, category, name, title, token_estimate FROM fragment WHERE id IN (SELECT value FROM json_each(:ids))
 """
-FITTING = f"SELECT f.id FROM json_each(:ids) JOIN fragment f ON f.id = value WHERE {FILTERS}"
 TAGGED = "SELECT fragment_id FROM tag WHERE tag = :tag"
 TOPIC_COUNTS = "SELECT stem, topic_count FROM term WHERE stem IN (SELECT value FROM json_each(:stems))"
 SCENARIOS = """
@@ -125,7 +123,7 @@ def weigh_all(reading: Reading, holders: Holders) -> tuple[Sums, Sums]:
     forms: dict[str, list[Form]] = defaultdict(list)
     for form in reading.forms:
         forms[form.word.text].append(form)
-    highest = holders.db.execute(HIGHEST).fetchone()[0] or 0
+    highest = holders.db.execute(LAST_FRAGMENT).fetchone()[0] or 0
     earned, named = new_sums(reading.size, highest), new_sums(reading.size, highest)
     for own in forms.values():
         earned.add_word(points for form in own for points in _points(form, reading, holders))
@@ -195,14 +193,14 @@ def filter_values(db: sqlite3.Connection, values: Sums, request: MatchRequest, l
     rest = values
     if request.tags:
         rest = values.among({number for tag in request.tags for (number,) in db.execute(TAGGED, {"tag": tag})})
+    admitting = Filter(db, request)
     fitting: Values = {}
     size, lowest = FIRST_CHECKED, math.inf
     while len(fitting) < COUNTED and (len(fitting) < weights.FEEDBACK_DEPTH or lowest >= least):
         part = rest.best(size)
         if not part:
             break
-        given = {"ids": json.dumps(list(part)), **filter_parameters(request)}
-        fitting |= {number: part[number] for (number,) in db.execute(FITTING, given)}
+        fitting |= {number: part[number] for number in admitting.admitted(set(part))}
         lowest = min(part.values())
         rest, size = rest.below(lowest), 2 * size
     found = PlainSums(fitting)
