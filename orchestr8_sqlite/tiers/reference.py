@@ -38,8 +38,9 @@ base (id, uri, value) AS MATERIALIZED (
     SELECT e.id, f.uri, e.points * (1 + {weights.NAME_BONUS} * coalesce(n.share, 0.0))
       FROM earned e CROSS JOIN fragment f ON f.id = e.id LEFT JOIN named n ON n.id = e.id),
 top (id, uri, value) AS MATERIALIZED (
-    SELECT id, uri, value FROM base ORDER BY value DESC, uri LIMIT {weights.FEEDBACK_DEPTH}),
-seed (id, value) AS MATERIALIZED (SELECT id, value FROM top ORDER BY value DESC, uri LIMIT {weights.FEEDBACK_SEEDS}),
+    SELECT id, uri, value FROM base ORDER BY round(value, 12) DESC, uri LIMIT {weights.FEEDBACK_DEPTH}),
+seed (id, value) AS MATERIALIZED (
+    SELECT id, value FROM top ORDER BY round(value, 12) DESC, uri LIMIT {weights.FEEDBACK_SEEDS}),
 size (n) AS (SELECT CAST(value AS REAL) FROM meta WHERE key = 'fragments'),
 vote (stem, votes) AS MATERIALIZED (
     SELECT s.value, sum(seed.value)
@@ -48,9 +49,10 @@ vote (stem, votes) AS MATERIALIZED (
      GROUP BY s.value HAVING sum(seed.value) > {weights.FEEDBACK_VOTES} * (SELECT sum(value) FROM seed)),
 learnt (stem, strength) AS MATERIALIZED (
     SELECT t.stem, v.votes / (SELECT sum(value) FROM seed) * ln(((SELECT n FROM size) + 0.5) / (t.topic_count + 0.5))
+           AS strength
       FROM vote v CROSS JOIN term t ON t.stem = v.stem
      WHERE t.topic_count > 1
-     ORDER BY 2 DESC, 1 LIMIT {weights.FEEDBACK_WORDS}),
+     ORDER BY round(strength, 12) DESC, 1 LIMIT {weights.FEEDBACK_WORDS}),
 unit (points) AS MATERIALIZED (
     SELECT {weights.FEEDBACK} * (SELECT max(value) FROM seed) / (SELECT sum(strength) FROM learnt)),
 fitting (id, uri, value) AS MATERIALIZED (
@@ -62,7 +64,7 @@ raised (id, uri, value, total) AS MATERIALIZED (
                               * (SELECT sum(l.strength)
                                    FROM topic t CROSS JOIN json_each({STEMS}) s CROSS JOIN learnt l ON l.stem = s.value
                                   WHERE t.fragment_id = c.id), 0.0)
-      FROM (SELECT id, uri, value FROM fitting ORDER BY value DESC, uri LIMIT {weights.FEEDBACK_DEPTH}) c),
+      FROM (SELECT id, uri, value FROM fitting ORDER BY round(value, 12) DESC, uri LIMIT {weights.FEEDBACK_DEPTH}) c),
 best AS MATERIALIZED (
     SELECT id, uri, round(100 * total / (total + :half), 2) AS score
       FROM raised WHERE total >= :least ORDER BY score DESC, uri LIMIT :limit)

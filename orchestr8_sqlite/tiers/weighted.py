@@ -151,9 +151,10 @@ def _name_points(form: Form, holders: Holders) -> Iterator[Points]:
 def order_best(db: sqlite3.Connection, values: Sums, depth: int) -> Values:
     """Return the *depth* best of *values*, best first; equal ones by URI."""
     chosen = values.best(depth)
-    often = Counter(chosen.values())
-    uris = _uris(db, [number for number, value in chosen.items() if often[value] > 1])
-    order = sorted(chosen, key=lambda number: (-chosen[number], uris.get(number, "")))
+    rounded = {number: round(value, 12) for number, value in chosen.items()}  # the rest is the order of adding
+    often = Counter(rounded.values())
+    uris = _uris(db, [number for number, value in rounded.items() if often[value] > 1])
+    order = sorted(chosen, key=lambda number: (-rounded[number], uris.get(number, "")))
     return {number: chosen[number] for number in order[:depth]}
 
 
@@ -182,7 +183,7 @@ def learn(reading: Reading, holders: Holders, top: Values) -> tuple[dict[str, fl
     strengths = {
         stem: elected[stem] / given * topic_rarity_of(reading.size, count) for stem, count in rows if count > 1
     }
-    chosen = sorted(strengths, key=lambda stem: (-strengths[stem], stem))[: weights.FEEDBACK_WORDS]
+    chosen = sorted(strengths, key=lambda stem: (-round(strengths[stem], 12), stem))[: weights.FEEDBACK_WORDS]
     whole = sum(strengths[stem] for stem in chosen)
     unit = weights.FEEDBACK * seeds[0][1] / whole if whole else 0.0
     return {stem: unit * strengths[stem] for stem in chosen}, topics
