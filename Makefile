@@ -111,7 +111,7 @@ $(VENV)/run.stamp: $(VENV)/bin/python requirements.txt pyproject.toml
 	@touch $@
 
 $(BUNDLED): $(VENV)/run.stamp $(SOURCES)
-	$(BIN)/orchestr8-sqlite build resources -o $@ --strict
+	$(BIN)/orchestr8-sqlite build resources -o $@ --strict --full
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.txt
 	$(PIP) install --require-hashes -r requirements-dev.txt

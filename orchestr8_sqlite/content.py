@@ -37,6 +37,10 @@ class Diagnostic:
         where = f"{self.root}/{self.path}" if self.path else self.root
         return where if self.line is None else f"{where}:{self.line}"
 
+    def order(self) -> tuple[str, str, int, str, str]:
+        """Return what the diagnostics of a library are sorted by: root, path, line, code, message."""
+        return self.root, self.path, self.line or 0, self.code, self.message
+
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:

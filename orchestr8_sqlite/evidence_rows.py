@@ -177,6 +177,14 @@ def replace_evidence(
     opened.close()
 
 
+def clear_evidence(db: sqlite3.Connection) -> None:
+    """Drop the evidence of all fragments."""
+    for statement in (
+        "DELETE FROM term", "DELETE FROM evidence", "DELETE FROM body_evidence", "DELETE FROM topic",
+    ):  # fmt: skip
+        db.execute(statement)
+
+
 class _OpenLists:
     """The lists of an index that a change touches, each read once and written once."""
 
@@ -256,6 +264,13 @@ def write_synonyms(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:
     words, forms = _synonym_rows(tuple(synonyms))
     db.executemany("INSERT INTO synonym_word VALUES (?, ?, ?, ?)", words)
     db.executemany("INSERT INTO synonym_form VALUES (?, ?, ?, ?)", forms)
+
+
+def replace_synonyms(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:
+    """Write other synonyms in place of those that are there."""
+    for statement in ("DELETE FROM synonym_word", "DELETE FROM synonym_form"):
+        db.execute(statement)
+    write_synonyms(db, synonyms)
 
 
 @lru_cache(maxsize=1)

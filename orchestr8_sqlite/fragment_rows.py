@@ -1,20 +1,26 @@
-"""A fragment → the rows that belong to it alone: all but keywords, evidence and quick lookups."""
+"""A file that was read → the rows that belong to it alone: all but keywords, evidence, references and quick lookups."""
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from orchestr8_sqlite.content import Fragment
+from orchestr8_sqlite.content import Diagnostic, Fragment, LibraryQuery, Prompt, SourceFile
 from orchestr8_sqlite.evidence import Held, fragment_texts, hold
 from orchestr8_sqlite.keywords import index_text
+from orchestr8_sqlite.library.verdicts import Verdict
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.vocabulary import SCENARIO_DIGITS, HeldKeywords, hold_keywords, scenario_ids
 
+INSERT_SOURCE = """
+INSERT INTO source (root, path, outcome, mtime_ns, size, sha256) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (root, path) DO UPDATE SET outcome = excluded.outcome, mtime_ns = excluded.mtime_ns,
+                                           size = excluded.size, sha256 = excluded.sha256
+"""
 INSERT_FRAGMENT = """
 INSERT INTO fragment (id, uri, category, name, path, title, description, version, size, token_estimate, author_tokens,
                       metadata, source_id)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM source WHERE root = ? AND path = ?))
 """
 INSERT_BODY = "INSERT INTO fragment_body (fragment_id, body) VALUES (?, ?)"
 INSERT_TAG = "INSERT INTO tag (fragment_id, tag, ordinal) VALUES (?, ?, ?)"
@@ -29,20 +35,30 @@ SELECT s.id, f.path, s.text
  CROSS JOIN scenario s ON s.scenario_id >= head.value AND s.scenario_id < head.value || 'g'
   JOIN fragment f ON f.id = s.fragment_id
 """
-INSERT_SKILL = "INSERT INTO skill (fragment_id, path, frontmatter) VALUES (?, ?, ?)"
+LONG_IDS = """
+SELECT s.id, f.path, s.text FROM scenario s JOIN fragment f ON f.id = s.fragment_id WHERE length(s.scenario_id) > :plain
+"""
 INSERT_SKILL_FILE = """
-INSERT INTO skill_file (fragment_id, path, size, sha256, content, source_id) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO skill_file (fragment_id, path, size, sha256, content, source_id)
+VALUES (?, ?, ?, ?, ?, (SELECT id FROM source WHERE root = ? AND path = ?))
 """
-INSERT_REFERENCE = """
-INSERT INTO reference (fragment_id, ordinal, target, target_id, kind, line) VALUES (?, ?, ?, ?, ?, ?)
+INSERT_OFFERED = "INSERT INTO temp.offered VALUES (?, ?, ?)"
+INSERT_POINTER = "INSERT INTO pointer (fragment_id, ordinal, target, kind, line) VALUES (?, ?, ?, ?, ?)"
+INSERT_AUTHOR_ID = "INSERT INTO author_id VALUES (?, ?, ?)"
+INSERT_QUERY = "INSERT INTO library_query (text, origin) VALUES (?, ?)"
+INSERT_ANSWER = "INSERT INTO library_answer SELECT ?, id FROM fragment WHERE path = ?"
+INSERT_DIAGNOSTIC = """
+INSERT INTO diagnostic (severity, code, root, path, line, field, message, fix) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
+INSERT_PROMPT = """
+INSERT INTO prompt (name, title, description, version, category, body, token_estimate, metadata, source_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM source WHERE root = ? AND path = ?))
+"""
+INSERT_ARGUMENT = "INSERT INTO prompt_argument VALUES (?, ?, ?, ?, ?)"
 INSERT_TEXT = """
 INSERT INTO fragment_text (rowid, name, title, tags, capabilities, scenarios, description, body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
-
-Sources = Mapping[tuple[str, str], int]
-"""Root and path of a file → its row."""
 
 Numbered = Sequence[tuple[int, Fragment]]
 """(number, fragment); the number is the fragment's row."""
@@ -61,18 +77,71 @@ def prepare(fragment: Fragment) -> Prepared:
     return Prepared(hold(fragment_texts(fragment)), hold_keywords(fragment), indexed_texts(fragment))
 
 
-def write_own_rows(db: sqlite3.Connection, fragments: Numbered, sources: Sources) -> None:
-    """Write the fragments with their texts and lists; scenarios, skills and references apart."""
-    db.executemany(INSERT_FRAGMENT, (_fragment_row(n, f, sources) for n, f in fragments))
+def write_files(db: sqlite3.Connection, verdicts: Iterable[Verdict]) -> None:
+    """Write what became of files, what is said of them, and the prompts among them."""
+    for verdict in verdicts:
+        write_sources(db, (*verdict.sources, (verdict.source, verdict.outcome)))
+        write_diagnostics(db, verdict.diagnostics)
+        if isinstance(verdict.record, Prompt):
+            _write_prompt(db, verdict.record)
+
+
+def write_sources(db: sqlite3.Connection, outcomes: Iterable[tuple[SourceFile, str]]) -> None:
+    """Write files with what became of them; one that is there already keeps its number."""
+    db.executemany(INSERT_SOURCE, ((s.root, s.path, what, s.mtime_ns, s.size, s.sha256) for s, what in outcomes))
+
+
+def write_diagnostics(db: sqlite3.Connection, diagnostics: Iterable[Diagnostic]) -> None:
+    """Write what is wrong with a library."""
+    rows = ((d.severity.value, d.code, d.root, d.path, d.line, d.field, d.message, d.fix) for d in diagnostics)
+    db.executemany(INSERT_DIAGNOSTIC, rows)
+
+
+def _write_prompt(db: sqlite3.Connection, p: Prompt) -> None:
+    texts = (p.name, p.title, p.description, p.version, p.category, p.body)
+    row = (*texts, p.token_estimate, json_text(p.metadata), p.source.root, p.source.path)
+    number = db.execute(INSERT_PROMPT, row).lastrowid
+    db.executemany(
+        INSERT_ARGUMENT, ((number, i, a.name, a.description, int(a.required)) for i, a in enumerate(p.arguments))
+    )
+
+
+def write_own_rows(db: sqlite3.Connection, fragments: Numbered) -> None:
+    """Write the fragments with their texts, lists, pointers and bundled files; scenarios apart."""
+    db.executemany(INSERT_FRAGMENT, (_fragment_row(n, f) for n, f in fragments))
     db.executemany(INSERT_BODY, ((n, f.body) for n, f in fragments))
     db.executemany(INSERT_TAG, ((n, tag, i) for n, f in fragments for i, tag in enumerate(f.tags)))
     db.executemany(INSERT_CAPABILITY, ((n, i, text) for n, f in fragments for i, text in enumerate(f.capabilities)))
+    pointers = ((n, i, reference) for n, f in fragments for i, reference in enumerate(f.references))
+    db.executemany(INSERT_POINTER, ((n, i, r.target, r.kind, r.line) for n, i, r in pointers))
+    skills = ((n, f.skill) for n, f in fragments if f.skill is not None)
+    db.executemany(INSERT_OFFERED, ((n, s.path, json.dumps(s.frontmatter, ensure_ascii=False)) for n, s in skills))
+    files = ((n, file, file.source) for n, f in fragments for file in f.skill_files)
+    db.executemany(
+        INSERT_SKILL_FILE,
+        ((n, f.path, len(f.content), f.sha256, f.content, source.root, source.path) for n, f, source in files),
+    )
 
 
-def _fragment_row(number: int, f: Fragment, sources: Sources) -> tuple[object, ...]:
+def _fragment_row(number: int, f: Fragment) -> tuple[object, ...]:
     described = (f.category, f.name, f.id, f.title, f.description, f.version, len(f.body.encode()))
-    source = sources[f.source.root, f.source.path]
-    return (number, fragment_uri(f.id), *described, f.token_estimate, f.author_tokens, json_text(f.metadata), source)
+    estimates = (f.token_estimate, f.author_tokens, json_text(f.metadata))
+    return (number, fragment_uri(f.id), *described, *estimates, f.source.root, f.source.path)
+
+
+def write_said(db: sqlite3.Connection, verdicts: Iterable[tuple[int, Verdict]]) -> None:
+    """Write what else the front matter of fragments says: ids of their authors' own, and requests."""
+    for number, verdict in verdicts:
+        if verdict.author_id is not None:
+            db.execute(INSERT_AUTHOR_ID, (number, verdict.author_id, verdict.id_line))
+        write_queries(db, verdict.queries)
+
+
+def write_queries(db: sqlite3.Connection, queries: Iterable[LibraryQuery]) -> None:
+    """Write requests with the fragments that answer them, which are written."""
+    for query in queries:
+        number = db.execute(INSERT_QUERY, (query.text, query.origin)).lastrowid
+        db.executemany(INSERT_ANSWER, ((number, id_) for id_ in sorted(set(query.answers))))
 
 
 def write_scenarios(db: sqlite3.Connection, fragments: Numbered, taken: int) -> list[tuple[int, int, str]]:
@@ -95,31 +164,18 @@ def write_scenarios(db: sqlite3.Connection, fragments: Numbered, taken: int) -> 
     return [(row, number, text) for row, (number, _, _, text) in rows]
 
 
+def shorten_ids(db: sqlite3.Connection) -> None:
+    """Let the scenarios that are left have ids as long as it takes to tell them apart."""
+    alike = db.execute(LONG_IDS, {"plain": PLAIN_ID}).fetchall()
+    ids = scenario_ids((id_, text) for _, id_, text in alike)
+    db.executemany(
+        "UPDATE scenario SET scenario_id = ? WHERE id = ?", zip(ids, (row for row, _, _ in alike), strict=True)
+    )
+
+
 def _same_digits(db: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[int, str, str]]:
     """Return (row, fragment id, text) of the written scenarios whose ids begin like *ids*."""
     return db.execute(SAME_DIGITS, {"heads": json.dumps([id_[:PLAIN_ID] for id_ in ids])}).fetchall()
-
-
-def write_skills(db: sqlite3.Connection, fragments: Numbered, sources: Sources) -> None:
-    """Write which fragments are Agent Skills, and the files bundled with them."""
-    skills = ((number, fragment.skill) for number, fragment in fragments if fragment.skill is not None)
-    db.executemany(
-        INSERT_SKILL, ((n, skill.path, json.dumps(skill.frontmatter, ensure_ascii=False)) for n, skill in skills)
-    )
-    files = ((number, file) for number, fragment in fragments for file in fragment.skill_files)
-    db.executemany(
-        INSERT_SKILL_FILE,
-        (
-            (n, file.path, len(file.content), file.sha256, file.content, sources[file.source.root, file.source.path])
-            for n, file in files
-        ),
-    )
-
-
-def write_references(db: sqlite3.Connection, fragments: Numbered, numbers: Mapping[str, int]) -> None:
-    """Write what the fragments point to; *numbers* has those of the whole library by their ids."""
-    pointing = ((n, i, reference) for n, fragment in fragments for i, reference in enumerate(fragment.references))
-    db.executemany(INSERT_REFERENCE, ((n, i, r.target, numbers.get(r.target), r.kind, r.line) for n, i, r in pointing))
 
 
 def write_full_text(db: sqlite3.Connection, texts: Iterable[tuple[int, tuple[str, ...]]]) -> None:

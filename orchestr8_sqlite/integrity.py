@@ -3,7 +3,6 @@
 import sqlite3
 
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.content import Library
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.lookup import QUICK_MIN_SCORE, find
 from orchestr8_sqlite.model import MatchRequest, Ranker
@@ -16,23 +15,20 @@ SELECT count(*) FROM skill s
  WHERE '/' || s.path NOT LIKE '%/' || json_extract(s.frontmatter, '$.name')
     OR NOT EXISTS (SELECT 1 FROM skill_file WHERE fragment_id = s.fragment_id AND path = 'SKILL.md')
 """
+HOLDING = {"fragment": ("fragment", "fragment_body", "fragment_text", "topic"), "prompt": ("prompt",)}
+"""What became of a file, and the tables that have a row of it then."""
+
 QUICK_QUERIES = "SELECT DISTINCT ranker, query FROM quick_lookup ORDER BY ranker, query"
 QUICK_RESULTS = 15
 
 
-def check_counts(db: sqlite3.Connection, library: Library) -> None:
-    """Raise BuildError where the index does not hold what *library* holds."""
-    for table, expected in (
-        ("fragment", len(library.fragments)),
-        ("fragment_body", len(library.fragments)),
-        ("fragment_text", len(library.fragments)),
-        ("prompt", len(library.prompts)),
-        ("skill", sum(fragment.skill is not None for fragment in library.fragments)),
-        ("scenario", sum(len(fragment.use_when) for fragment in library.fragments)),
-        ("diagnostic", len(library.diagnostics)),
-    ):
-        count = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names from the tuple above
-        _require(count == expected, f"{table} has {count} rows instead of {expected}")
+def check_counts(db: sqlite3.Connection) -> None:
+    """Raise BuildError where the index does not hold what was read."""
+    for outcome, tables in HOLDING.items():
+        expected = db.execute("SELECT count(*) FROM source WHERE outcome = ?", (outcome,)).fetchone()[0]
+        for table in tables:
+            count = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names from HOLDING
+            _require(count == expected, f"{table} has {count} rows instead of {expected}")
 
 
 def check_links(db: sqlite3.Connection) -> None:
@@ -44,10 +40,10 @@ def check_links(db: sqlite3.Connection) -> None:
     _require(broken == 0, f"{broken} skills lack their SKILL.md or have another name than their path")
 
 
-def check_index(catalog: Catalog, library: Library) -> None:
-    """Raise BuildError where the index does not hold what *library* holds, or contradicts itself."""
+def check_index(catalog: Catalog) -> None:
+    """Raise BuildError where the index does not hold what was read, or contradicts itself."""
     db = catalog.db
-    check_counts(db, library)
+    check_counts(db)
     check_links(db)
     verdict = db.execute("PRAGMA integrity_check").fetchone()[0]
     _require(verdict == "ok", f"integrity_check says: {verdict}")

@@ -20,7 +20,7 @@ CREATE TABLE meta (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE source (
-    id       INTEGER PRIMARY KEY,  -- number of the file: those of fragments first, in the order of reading
+    id       INTEGER PRIMARY KEY,  -- number of the file, in the order of reading, new ones last
     root     TEXT NOT NULL,     -- name of the root folder the file was read from
     path     TEXT NOT NULL,     -- relative to the root, with /
     outcome  TEXT NOT NULL CHECK (outcome IN  -- what became of the file
@@ -48,6 +48,15 @@ CREATE TABLE fragment (  -- long texts stand last
     metadata       TEXT NOT NULL CHECK (json_valid(metadata))  -- other front-matter fields
 ) STRICT;
 CREATE INDEX fragment_by_category ON fragment (category, uri);
+CREATE INDEX fragment_by_name ON fragment (name);
+CREATE INDEX fragment_by_source ON fragment (source_id);
+
+CREATE TABLE author_id (
+    fragment_id INTEGER PRIMARY KEY REFERENCES fragment (id),  -- a fragment
+    text        TEXT NOT NULL,  -- the id that its front matter gives, which nothing is found by
+    line        INTEGER  -- where, in the source file
+) STRICT;
+CREATE INDEX author_id_by_text ON author_id (text);
 
 CREATE TABLE fragment_body (
     fragment_id INTEGER PRIMARY KEY REFERENCES fragment (id),  -- whose text it is
@@ -214,6 +223,16 @@ CREATE TABLE quick_lookup (
     PRIMARY KEY (ranker, query, rank)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE pointer (  -- what reference is made from: what a file names, whether the library has it or not
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- who points
+    ordinal     INTEGER NOT NULL,  -- 0 for the first in the file
+    target      TEXT NOT NULL,     -- an id or a name; of a link the path of a file below the root
+    kind        TEXT NOT NULL,     -- as in reference
+    line        INTEGER NOT NULL,  -- in the source file
+    PRIMARY KEY (fragment_id, ordinal)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX pointer_by_target ON pointer (target);
+
 CREATE TABLE reference (
     fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- who points
     ordinal     INTEGER NOT NULL,  -- 0 for the first in the file
@@ -227,7 +246,7 @@ CREATE TABLE reference (
 CREATE INDEX reference_by_target ON reference (target_id);
 
 CREATE TABLE prompt (
-    id             INTEGER PRIMARY KEY,  -- number of the prompt, by name
+    id             INTEGER PRIMARY KEY,  -- number of the prompt
     name           TEXT NOT NULL UNIQUE,  -- what a client calls it
     title          TEXT NOT NULL,  -- what a client shows
     description    TEXT NOT NULL,  -- may be empty
@@ -267,7 +286,7 @@ CREATE TABLE skill_file (
 ) STRICT;
 
 CREATE TABLE diagnostic (
-    id       INTEGER PRIMARY KEY,  -- in the order of root, path and line
+    id       INTEGER PRIMARY KEY,  -- number of the diagnostic
     severity TEXT NOT NULL CHECK (severity IN  -- error: left out, warning: repaired, info: no fault
              ('error', 'warning', 'info')),
     code     TEXT NOT NULL,  -- kind of problem

@@ -1,62 +1,92 @@
-"""An index in memory that follows its library: only the rows of what has changed are written anew.
+"""An index that follows its library: only the rows of files that have changed are written anew.
 
-It holds the rows that a build of the same library from scratch would hold, but for their numbers: fragments,
-scenarios, keywords and files that are met later are numbered behind the others. Until it is settled there are no
-quick lookups, and `least_coverage` is carried over.
+Afterwards it holds what a build of the same library from scratch would hold, but for the numbers of rows: what is met
+later is numbered behind what was there.
 """
 
 import itertools
+import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-import sqlite_utils
-
-from orchestr8_sqlite.builder import FAST_WRITES, FEWEST_MEASURED, fill_index, least_coverage, write_answers
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.content import Fragment, Library
+from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, Severity, SourceFile
 from orchestr8_sqlite.evidence import LengthSums, fragment_texts, hold
-from orchestr8_sqlite.evidence_rows import replace_evidence, write_synonyms
+from orchestr8_sqlite.evidence_rows import EvidenceWriter, clear_evidence, replace_evidence
 from orchestr8_sqlite.fragment_rows import (
-    PLAIN_ID,
-    Numbered,
     indexed_texts,
+    prepare,
+    shorten_ids,
+    write_diagnostics,
+    write_files,
     write_full_text,
     write_own_rows,
-    write_references,
+    write_said,
     write_scenarios,
-    write_skills,
 )
-from orchestr8_sqlite.integrity import check_counts, check_links
-from orchestr8_sqlite.keyword_changes import Touched, add_keywords, remove_keywords, settle_keywords
-from orchestr8_sqlite.wordlists import Synonym
-from orchestr8_sqlite.writer import (
-    source_outcomes,
-    write_diagnostics,
-    write_meta,
-    write_prompts,
-    write_queries,
-)
+from orchestr8_sqlite.keyword_changes import Touched as TouchedKeyword
+from orchestr8_sqlite.keyword_changes import add_keywords, remove_keywords, settle_keywords
+from orchestr8_sqlite.library.comparison import Change
+from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.parsing import UNCLOSED, Key, Outcome, Task, read_files
+from orchestr8_sqlite.library.roots import Root
+from orchestr8_sqlite.library.skills import SHARED_PATH
+from orchestr8_sqlite.library.verdicts import COLLISION, Verdict, judge, name_of
+from orchestr8_sqlite.resolution import OFFERED, Touched, settle_library
 
-MOST_CHANGED = 0.25
-"""Share of the fragments above which writing everything anew is no slower."""
+HUNG_ON_OTHERS = "SELECT DISTINCT root, path FROM diagnostic WHERE code IN (?, ?)"
+"""Files of which something was left out for what another file holds."""
 
-MOST_DRIFT = 0.1
-"""Share of the fragments that may change before `least_coverage` is measured anew."""
-
-LONG_IDS = "SELECT 1 FROM scenario WHERE length(scenario_id) > :plain LIMIT 1"
-GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
-SOURCES = "SELECT id, root, path, outcome, mtime_ns, size, sha256 FROM source"
+COLUMNS = "SELECT f.id, f.path, f.category, f.name, f.title, f.description, b.body, s.root, s.path, a.text"
+FRAGMENTS_OF = f"""
+{COLUMNS}
+  FROM json_each(:keys) key
+ CROSS JOIN source s ON s.root = json_extract(key.value, '$[0]') AND s.path = json_extract(key.value, '$[1]')
+  JOIN fragment f ON f.source_id = s.id
+  JOIN fragment_body b ON b.fragment_id = f.id
+  LEFT JOIN author_id a ON a.fragment_id = f.id
+"""
+ALL_FRAGMENTS = f"""
+{COLUMNS}
+  FROM fragment f
+  JOIN source s ON s.id = f.source_id
+  JOIN fragment_body b ON b.fragment_id = f.id
+  LEFT JOIN author_id a ON a.fragment_id = f.id
+ ORDER BY f.id
+"""
+HELD_IDS = """
+SELECT s.root, s.path FROM json_each(?) CROSS JOIN fragment f ON f.path = value JOIN source s ON s.id = f.source_id
+"""
+HELD_NAMES = """
+SELECT s.root, s.path FROM json_each(?) CROSS JOIN prompt p ON p.name = value JOIN source s ON s.id = p.source_id
+"""
+TAGS = "SELECT tag FROM tag WHERE fragment_id = ? ORDER BY ordinal"
+CAPABILITIES = "SELECT text FROM capability WHERE fragment_id = ? ORDER BY ordinal"
+SCENARIOS = "SELECT text FROM scenario WHERE fragment_id = ? ORDER BY ordinal"
+IS_UNFINISHED = "SELECT 1 FROM diagnostic WHERE root = ? AND path = ? AND code = ?"
+NAMES_OF = """
+SELECT 'fragment', f.path FROM source s JOIN fragment f ON f.source_id = s.id WHERE s.root = ? AND s.path = ?
+UNION ALL SELECT 'prompt', p.name FROM source s JOIN prompt p ON p.source_id = s.id WHERE s.root = ? AND s.path = ?
+"""
+SAID = """
+SELECT severity, code, root, path, line, field, message, fix FROM diagnostic
+ WHERE (root, path) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:keys))
+"""
 DELETE_TEXT = """
 INSERT INTO fragment_text
        (fragment_text, rowid, name, title, tags, capabilities, scenarios, description, body)
 VALUES ('delete', ?, ?, ?, ?, ?, ?, ?, ?)
 """
 DELETE_ROWS = (
+    """DELETE FROM library_query
+        WHERE origin = 'queries' AND id IN (SELECT query_id FROM library_answer WHERE fragment_id = ?)""",
+    "DELETE FROM library_answer WHERE fragment_id = ?",
     "DELETE FROM scenario WHERE fragment_id = ?",
     "DELETE FROM tag WHERE fragment_id = ?",
     "DELETE FROM capability WHERE fragment_id = ?",
+    "DELETE FROM author_id WHERE fragment_id = ?",
+    "DELETE FROM pointer WHERE fragment_id = ?",
     "DELETE FROM reference WHERE fragment_id = ?",
     "DELETE FROM skill WHERE fragment_id = ?",
     "DELETE FROM skill_file WHERE fragment_id = ?",
@@ -65,205 +95,267 @@ DELETE_ROWS = (
 )
 """All rows that belong to single fragments, but those of keywords and evidence."""
 
-PROMPT_ROWS = ("DELETE FROM prompt_argument", "DELETE FROM prompt")
-QUERY_ROWS = ("DELETE FROM library_answer", "DELETE FROM library_query")
-DIAGNOSTIC_ROWS = ("DELETE FROM diagnostic",)
-SYNONYM_ROWS = ("DELETE FROM synonym_word", "DELETE FROM synonym_form")
-META_ROWS = ("DELETE FROM quick_lookup", "DELETE FROM meta")
-AIM_REFERENCES = """
-UPDATE reference SET target_id = (SELECT id FROM fragment WHERE path = target)
- WHERE target_id IS NOT (SELECT id FROM fragment WHERE path = target)
+DELETE_PROMPTS = (
+    """DELETE FROM prompt_argument WHERE prompt_id IN (
+        SELECT p.id FROM prompt p JOIN source s ON s.id = p.source_id WHERE s.root = ? AND s.path = ?)""",
+    "DELETE FROM prompt WHERE source_id = (SELECT id FROM source WHERE root = ? AND path = ?)",
+)
+DELETE_DIAGNOSTICS = """
+DELETE FROM diagnostic
+ WHERE (root, path) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:keys))
 """
+DELETE_SOURCE = "DELETE FROM source WHERE root = ? AND path = ?"
+SET_TIME = "UPDATE source SET mtime_ns = ? WHERE root = ? AND path = ?"
 
 
-class LibraryIndex:
-    """An index in memory and the library that it was made from. Close it when done.
+class Stored(NamedTuple):
+    """A fragment of an index with all of its texts, its number, and the id that its front matter gives."""
+
+    number: int
+    fragment: Fragment
+    author_id: str | None
+
+
+class Following(NamedTuple):
+    """What a library has become: its files judged, and those of them whose last good version stays.
+
+    `stale` are the files whose rows are no longer true.
+    """
+
+    verdicts: Sequence[Verdict]
+    kept: Sequence[Verdict]
+    stale: frozenset[Key]
+
+
+class Follower:
+    """Makes an index that of its library as it is now, in a transaction that is open.
 
     Args:
-        least_coverage: What was measured before, by the generation that it was measured on.
+        category: For files of plain folders that do not say theirs.
+        latest: Bounds the recorded file times.
+        keep: Let the last good version of a file stay where its new one is refused.
     """
 
     def __init__(
-        self,
-        library: Library,
-        synonyms: Sequence[Synonym],
-        settings: Mapping[str, str],
-        *,
-        least_coverage: Mapping[str, str],
+        self, db: sqlite3.Connection, roots: Sequence[Root], category: str | None, latest: int | None, *, keep: bool
     ) -> None:
-        self.db = sqlite3.connect(":memory:", isolation_level=None)
-        self.db.executescript(FAST_WRITES)
-        self._utils = sqlite_utils.Database(self.db, execute_plugins=False)
-        fill_index(self.db, library, synonyms, settings)
-        self._library = library
-        self._synonyms = synonyms
-        self._numbers = {f.id: number for number, f in enumerate(library.fragments, start=1)}
-        self._lengths = LengthSums.read(self.db)
-        self._drift: set[str] = set()
-        self.is_settled = True
-        self._set_least_coverage(least_coverage.get(self.generation))
-        check_counts(self.db, library)
-        check_links(self.db)
+        db.execute(OFFERED)
+        self._db = db
+        self._roots = roots
+        self._category = category
+        self._latest = latest
+        self._keep = keep
 
-    def close(self) -> None:
-        """Drop the index."""
-        self.db.close()
+    def judge(self, change: Change) -> Following:
+        """Return what has become of all files that *change* concerns; nothing is written."""
+        wanted = change.read
+        if wanted or change.gone:
+            wanted |= {*self._db.execute(HUNG_ON_OTHERS, (COLLISION, SHARED_PATH))} - change.gone
+        outcomes = self._read(wanted, change.gone)
+        names: dict[tuple[str, str], str] = {}
+        verdicts: list[Verdict] = []
+        kept: list[Verdict] = []
 
-    @property
-    def generation(self) -> str:
-        """Return the digest of what the index was made from."""
-        return str(self.db.execute(GENERATION).fetchone()[0])
+        def holder(record: Fragment | Prompt) -> str | None:
+            return names.get(name_of(record))
 
-    def settle(self) -> None:
-        """Write what changes leave for later: quick lookups, and `least_coverage` where too much has changed for it.
+        order = {root.label: number for number, root in enumerate(self._roots)}
+        for key in sorted(outcomes, key=lambda key: (order[key[0]], key[1].split("/"))):
+            verdict = judge(*outcomes[key], holder)
+            name = name_of(verdict.record) if verdict.record is not None else None
+            good = self._good_name(key, verdict) if self._keep else None
+            if good is not None and good not in names:
+                name = good
+                kept.append(_with_warning(verdict))
+            else:
+                verdicts.append(verdict)
+            if name is not None:
+                names[name] = "/".join(key)
+        stale = (change.read | change.gone | outcomes.keys()) - _written(kept)
+        return Following(verdicts, kept, frozenset(stale))
+
+    def is_said(self, kept: Iterable[Verdict]) -> bool:
+        """Tell whether the index says just this of the files in *kept*."""
+        kept = list(kept)
+        said = (
+            Diagnostic(Severity(row[0]), *row[1:]) for row in self._db.execute(SAID, {"keys": _keys(_places(kept))})
+        )
+        saying = (diagnostic for verdict in kept for diagnostic in verdict.diagnostics)
+        return sorted(said, key=Diagnostic.order) == sorted(saying, key=Diagnostic.order)
+
+    def write(self, following: Following, times: Mapping[Key, int]) -> int:
+        """Write what has changed and return how many fragments that are.
 
         Raises:
-            BuildError: The index contradicts itself.
+            BuildError: Two scenarios could not be told apart by their hash.
         """
-        check_links(self.db)
-        if len(self._drift) > MOST_DRIFT * len(self._library.fragments):
-            self._set_least_coverage(None)
-        self.db.execute("BEGIN")
-        self.db.execute("DELETE FROM quick_lookup")
-        write_answers(self.db)
-        self.db.execute("COMMIT")
-        self.is_settled = True
+        leaving = self._stored(following.stale)
+        numbers = self._number(leaving, following.verdicts)
+        coming = [(numbers[v.record.id], v) for v in following.verdicts if isinstance(v.record, Fragment)]
+        is_weighed = self._replace_evidence(leaving, coming)
+        touched = self._touched(leaving, coming, following)
+        keywords = self._delete(leaving, following)
+        shorten_ids(self._db)
+        keywords |= self._insert(coming, following)
+        if not is_weighed:
+            self._weigh_all()
+        settle_keywords(self._db, keywords)
+        self._db.executemany(SET_TIME, ((time, root, path) for (root, path), time in times.items()))
+        settle_library(self._db, self._roots, touched)
+        return len({one.number for one in leaving} | {number for number, _ in coming})
 
-    def _set_least_coverage(self, known: str | None) -> None:
-        least = known or least_coverage(Catalog(self.db, Path(), identity=(0, 0, 0)))
-        self._least = {"least_coverage": least, "least_coverage_of": self.generation}
-        self.db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", self._least.items())
-        self._drift.clear()
+    def _read(self, wanted: Collection[Key], gone: Collection[Key]) -> dict[Key, tuple[Task, Outcome]]:
+        """Return what the *wanted* files hold, and all whose names these have now."""
+        outcomes: dict[Key, tuple[Task, Outcome]] = {}
+        while wanted:
+            paths: dict[str, set[str]] = defaultdict(set)
+            for label, path in wanted:
+                paths[label].add(path)
+            tasks = [
+                task for root in self._roots for task in root.tasks(self._category, self._latest, paths[root.label])
+            ]
+            read = dict(zip((task.key for task in tasks), read_files(tasks, prepare), strict=True))
+            outcomes |= {task.key: (task, read[task.key]) for task in tasks}
+            wanted = self._holders(read.values()) - outcomes.keys() - set(gone) - set(wanted)
+        return outcomes
 
-    def save(self, path: Path) -> None:
-        """Write the index to the new file *path*."""
-        copy = sqlite3.connect(path, isolation_level=None)
-        try:
-            copy.executescript(FAST_WRITES)
-            self.db.backup(copy)
-        finally:
-            copy.close()
+    def _holders(self, outcomes: Iterable[Outcome]) -> set[Key]:
+        """Return the files of the index that have the names of what was read."""
+        records = [outcome.parsed.record for outcome in outcomes]
+        ids = _json(record.id for record in records if isinstance(record, Fragment))
+        names = _json(record.name for record in records if isinstance(record, Prompt))
+        return {*self._db.execute(HELD_IDS, (ids,)), *self._db.execute(HELD_NAMES, (names,))}
 
-    def follow(self, library: Library, synonyms: Sequence[Synonym], settings: Mapping[str, str]) -> bool:
-        """Make this the index of *library*; False, and nothing done, where all of it must be written anew.
+    def _good_name(self, key: Key, verdict: Verdict) -> tuple[str, str] | None:
+        """Return the name of the version of a file that is in the index where it must stay, else None."""
+        row: tuple[str, str] | None = self._db.execute(NAMES_OF, (*key, *key)).fetchone()
+        if row is None or (verdict.record is not None and verdict.finished):
+            return None
+        was_unfinished = self._db.execute(IS_UNFINISHED, (*key, UNCLOSED)).fetchone() is not None
+        return None if verdict.record is not None and was_unfinished else row
 
-        An exception leaves the index unusable.
-        """
-        old = {fragment.id: fragment for fragment in self._library.fragments}
-        new = {fragment.id: fragment for fragment in library.fragments}
-        changed = {id_ for id_ in old.keys() & new.keys() if _differ(old[id_], new[id_])}
-        gone, come = (old.keys() - new.keys()) | changed, (new.keys() - old.keys()) | changed
-        if len(gone | come) > max(MOST_CHANGED * len(old), 1):
-            return False
-        numbers = assign_numbers(self._numbers, list(new))
-        if (len(old) >= FEWEST_MEASURED) != (len(new) >= FEWEST_MEASURED):
-            return False
-        leaving = [(self._numbers[id_], fragment) for id_, fragment in old.items() if id_ in gone]
-        coming = [(numbers[id_], fragment) for id_, fragment in new.items() if id_ in come]
-        if self.db.execute(LONG_IDS, {"plain": PLAIN_ID}).fetchone():
-            return False
-        held, holding = ([(n, hold(fragment_texts(f))) for n, f in changed] for changed in (leaving, coming))
-        typical = self._lengths.typical
+    def _stored(self, keys: Collection[Key]) -> list[Stored]:
+        """Return the fragments that the index has of these files."""
+        return [self._fragment(*row) for row in self._db.execute(FRAGMENTS_OF, {"keys": _keys(keys)}).fetchall()]
+
+    def _fragment(
+        self, number: int, id_: str, category: str, name: str, title: str, description: str, body: str, root: str,
+        path: str, author_id: str | None,
+    ) -> Stored:  # fmt: skip
+        tags, capabilities, scenarios = (
+            tuple(text for (text,) in self._db.execute(lines, (number,))) for lines in (TAGS, CAPABILITIES, SCENARIOS)
+        )
+        fragment = Fragment(
+            id=id_, category=category, name=name, title=title, description=description, version=None, tags=tags,
+            capabilities=capabilities, use_when=scenarios, author_tokens=None, token_estimate=0, metadata={}, body=body,
+            references=(), source=SourceFile(root, path, 0, 0, ""),
+        )  # fmt: skip
+        return Stored(number, fragment, author_id)
+
+    def _number(self, leaving: Iterable[Stored], verdicts: Iterable[Verdict]) -> dict[str, int]:
+        """Return the numbers of the fragments in *verdicts*: what they had, else the next."""
+        last = self._db.execute("SELECT coalesce(max(id), 0) FROM fragment").fetchone()[0]
+        known = {one.fragment.id: one.number for one in leaving}
+        return assign_numbers(known, [v.record.id for v in verdicts if isinstance(v.record, Fragment)], last)
+
+    def _replace_evidence(self, leaving: Sequence[Stored], coming: Sequence[tuple[int, Verdict]]) -> bool:
+        """Write the evidence of what has changed; False, and nothing written, where that of all fragments changes."""
+        lengths = LengthSums.read(self._db)
+        typical = lengths.typical
+        held = [(one.number, hold(fragment_texts(one.fragment))) for one in leaving]
+        holding = [(number, verdict.prepared.held) for number, verdict in coming]
         for change, fragments in ((-1, held), (1, holding)):
             for number, one in fragments:
-                self._lengths.add(number, one, change)
-        if self._lengths.typical != typical:
+                lengths.add(number, one, change)
+        if lengths.typical != typical:
             return False
-        self._numbers = numbers
-        self.db.execute("BEGIN")
-        sources = self._write_sources(library)
-        if leaving or coming:
-            self._replace(leaving, coming, sources)
-            replace_evidence(self.db, held, holding, typical)
-        self._write_rest(library, synonyms, settings, sources)
-        self.db.execute("COMMIT")
-        check_counts(self.db, library)
-        self._library = library
-        self._drift |= gone | come
-        self.is_settled = False
+        replace_evidence(self._db, held, holding, typical)
+        lengths.write(self._db)
         return True
 
-    def _replace(self, gone: Numbered, come: Numbered, sources: Mapping[tuple[str, str], int]) -> None:
-        """Take the fragments in *gone* out of all tables and write those in *come*."""
-        touched: set[Touched] = set()
-        for number, fragment in gone:
-            touched |= remove_keywords(self.db, number, fragment)
-        self.db.executemany(DELETE_TEXT, ((number, *indexed_texts(fragment)) for number, fragment in gone))
+    def _weigh_all(self) -> None:
+        """Write the evidence of all fragments anew."""
+        clear_evidence(self._db)
+        writer = EvidenceWriter(self._db)
+        for row in self._db.execute(ALL_FRAGMENTS):
+            number, fragment, _ = self._fragment(*row)
+            writer.add(number, hold(fragment_texts(fragment)))
+        writer.close()
+
+    def _touched(
+        self, leaving: Iterable[Stored], coming: Iterable[tuple[int, Verdict]], following: Following
+    ) -> Touched:
+        """Return what of the rest of the library the change can concern."""
+        before = {(one.fragment.id, one.fragment.source.root, one.fragment.source.path) for one in leaving}
+        now = {(v.record.id, v.source.root, v.source.path) for _, v in coming if isinstance(v.record, Fragment)}
+        targets = {name for id_, _, path in before ^ now for name in (id_, id_.rpartition("/")[2], path)}
+        there = {key for key in following.stale if self._is_source(key)}
+        targets |= {path for _, path in there ^ _written(following.verdicts)}
+        ids = {one.author_id for one in leaving} | {verdict.author_id for _, verdict in coming}
+        return Touched({number for number, _ in coming}, targets, {id_ for id_ in ids if id_ is not None})
+
+    def _is_source(self, key: Key) -> bool:
+        return self._db.execute("SELECT 1 FROM source WHERE root = ? AND path = ?", key).fetchone() is not None
+
+    def _delete(self, leaving: Sequence[Stored], following: Following) -> set[TouchedKeyword]:
+        """Take what is no longer true out of all tables but those of the evidence."""
+        touched: set[TouchedKeyword] = set()
+        for number, fragment, _ in leaving:
+            touched |= remove_keywords(self._db, number, fragment)
+        self._db.executemany(DELETE_TEXT, ((number, *indexed_texts(fragment)) for number, fragment, _ in leaving))
         for statement in DELETE_ROWS:
-            self.db.executemany(statement, ((number,) for number, _ in gone))
-        taken = self.db.execute("SELECT coalesce(max(id), 0) FROM scenario").fetchone()[0]
-        write_own_rows(self.db, come, sources)
-        written = write_scenarios(self.db, come, taken)
-        write_skills(self.db, come, sources)
-        write_references(self.db, come, self._numbers)
-        write_full_text(self.db, ((number, indexed_texts(fragment)) for number, fragment in come))
-        for number, fragment in come:
-            own = [(row, text) for row, owner, text in written if owner == number]
-            touched |= add_keywords(self.db, number, fragment, own)
-        settle_keywords(self.db, touched)
-        self.db.execute(AIM_REFERENCES)
+            self._db.executemany(statement, ((one.number,) for one in leaving))
+        for statement in DELETE_PROMPTS:
+            self._db.executemany(statement, following.stale)
+        self._db.execute(DELETE_DIAGNOSTICS, {"keys": _keys(following.stale | _places(following.kept))})
+        self._db.executemany(DELETE_SOURCE, following.stale - _written(following.verdicts))
+        return touched
 
-    def _write_rest(
-        self,
-        library: Library,
-        synonyms: Sequence[Synonym],
-        settings: Mapping[str, str],
-        sources: Mapping[tuple[str, str], int],
-    ) -> None:
-        """Write what belongs to the library as a whole."""
-        if library.prompts != self._library.prompts:
-            self._clear(PROMPT_ROWS)
-            write_prompts(self._utils, library, sources)
-        if library.diagnostics != self._library.diagnostics:
-            self._clear(DIAGNOSTIC_ROWS)
-            write_diagnostics(self._utils, library)
-        self._clear(QUERY_ROWS)
-        write_queries(self._utils, library, self._numbers)
-        if synonyms != self._synonyms:
-            self._clear(SYNONYM_ROWS)
-            write_synonyms(self.db, synonyms)
-            self._synonyms = synonyms
-        self._clear(META_ROWS)
-        self._lengths.write(self.db)
-        write_meta(self._utils, library, settings)
-        self.db.executemany("INSERT INTO meta VALUES (?, ?)", self._least.items())
-
-    def _write_sources(self, library: Library) -> dict[tuple[str, str], int]:
-        """Write the files of the library and return the row of each; a file keeps its row."""
-        rows = {(root, path): (id_, tuple(rest)) for id_, root, path, *rest in self.db.execute(SOURCES)}
-        now = {
-            (file.root, file.path): (outcome, file.mtime_ns, file.size, file.sha256)
-            for file, outcome in source_outcomes(library)
-        }
-        last = max((id_ for id_, _ in rows.values()), default=0)
-        new = sorted(now.keys() - rows.keys())
-        numbers = {key: id_ for key, (id_, _) in rows.items() if key in now}
-        numbers |= {key: number for number, key in enumerate(new, start=last + 1)}
-        self.db.executemany("DELETE FROM source WHERE root = ? AND path = ?", rows.keys() - now.keys())
-        self.db.executemany(
-            "INSERT OR REPLACE INTO source VALUES (?, ?, ?, ?, ?, ?, ?)",
-            ((numbers[key], *key, *values) for key, values in now.items() if rows.get(key, (0, None))[1] != values),
-        )
-        return numbers
-
-    def _clear(self, statements: Sequence[str]) -> None:
-        for statement in statements:
-            self.db.execute(statement)
+    def _insert(self, coming: Sequence[tuple[int, Verdict]], following: Following) -> set[TouchedKeyword]:
+        """Write what is true now to all tables but those of the evidence."""
+        write_files(self._db, following.verdicts)
+        for verdict in following.kept:
+            write_diagnostics(self._db, verdict.diagnostics)
+        fragments = [(number, v.record) for number, v in coming if isinstance(v.record, Fragment)]
+        taken = self._db.execute("SELECT coalesce(max(id), 0) FROM scenario").fetchone()[0]
+        write_own_rows(self._db, fragments)
+        scenarios: dict[int, list[tuple[int, str]]] = defaultdict(list)
+        for row, owner, text in write_scenarios(self._db, fragments, taken):
+            scenarios[owner].append((row, text))
+        write_said(self._db, coming)
+        write_full_text(self._db, ((number, verdict.prepared.texts) for number, verdict in coming))
+        touched: set[TouchedKeyword] = set()
+        for number, fragment in fragments:
+            touched |= add_keywords(self._db, number, fragment, scenarios[number])
+        return touched
 
 
-def assign_numbers(numbers: Mapping[str, int], ids: Sequence[str]) -> dict[str, int]:
-    """Return a number for each of *ids*: the one in *numbers*, else the next."""
-    following = itertools.count(max(numbers.values(), default=0) + 1)
+def assign_numbers(numbers: Mapping[str, int], ids: Sequence[str], last: int) -> dict[str, int]:
+    """Return a number for each of *ids*: the one in *numbers*, else the next behind *last*."""
+    following = itertools.count(last + 1)
     return {id_: numbers[id_] if id_ in numbers else next(following) for id_ in ids}
 
 
-def _differ(old: Fragment, new: Fragment) -> bool:
-    """Tell whether two versions of a fragment differ in more than when their files were written."""
-    return _files(old) != _files(new) or replace(old, source=new.source, skill_files=new.skill_files) != new
+def _with_warning(verdict: Verdict) -> Verdict:
+    """Return *verdict* with a warning that the version before stays."""
+    notes = Notes(verdict.source.root, verdict.source.path, [*verdict.diagnostics])
+    notes.warn("kept", "the version before this one stays in the index", "correct the file and save it again")
+    return verdict._replace(diagnostics=tuple(notes.diagnostics))
 
 
-def _files(fragment: Fragment) -> list[tuple[str, ...]]:
-    """Return which files a fragment was read from, and the content of those that it hands out."""
-    source = fragment.source
-    bundled = [(file.path, file.sha256, file.source.root, file.source.path) for file in fragment.skill_files]
-    return [(source.root, source.path), *bundled]
+def _places(verdicts: Iterable[Verdict]) -> set[Key]:
+    return {(verdict.source.root, verdict.source.path) for verdict in verdicts}
+
+
+def _written(verdicts: Iterable[Verdict]) -> set[Key]:
+    """Return the files that *verdicts* have rows of."""
+    verdicts = list(verdicts)
+    return _places(verdicts) | {(source.root, source.path) for verdict in verdicts for source, _ in verdict.sources}
+
+
+def _keys(keys: Iterable[Key]) -> str:
+    return json.dumps(sorted(keys), ensure_ascii=False)
+
+
+def _json(values: Iterable[str]) -> str:
+    return json.dumps(sorted(values), ensure_ascii=False)

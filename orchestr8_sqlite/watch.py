@@ -1,6 +1,5 @@
 """Builds whenever the files of a library change, until interrupted."""
 
-import gc
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -88,8 +87,6 @@ class Builds:
             self._failure = ""
             if built is not None:
                 self._on_built(built)
-                gc.collect()
-                gc.freeze()  # going through a library of 2,294 skills again and again is a fifth of a build
         self._last = time.monotonic()
 
     def settle(self) -> None:

@@ -57,6 +57,11 @@ def _shipped_synonyms() -> tuple[Synonym, ...]:
     return tuple(synonym for name in SHIPPED for synonym in _parse(name, _shipped(name)))
 
 
+def shipped_synonyms() -> list[Path]:
+    """Return the shipped files of synonyms."""
+    return [WORDS / name for name in SHIPPED]
+
+
 @cache
 def everyday_words() -> frozenset[str]:
     """Return the words of requests that carry no topic."""

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 from environments import make_environment, pip
 from strategies import open_in_memory
-from support import Invoke, MakeCatalog, MakeIndex, MakeLibrary, write_files
+from support import Invoke, MakeCatalog, MakeIndex, MakeLibrary, write_files, write_fragments
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.cli import main
-from orchestr8_sqlite.content import Fragment, Library
+from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.evidence_rows import write_synonyms
 from orchestr8_sqlite.wordlists import Synonym
-from orchestr8_sqlite.writer import create_schema, write_library
+from orchestr8_sqlite.writer import create_schema
 
 if TYPE_CHECKING:
     from replacing import Index
@@ -46,7 +46,7 @@ def make_catalog(tmp_path: Path) -> Iterator[MakeCatalog]:
         connection = sqlite3.connect(path, isolation_level=None)
         connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
         create_schema(connection)
-        write_library(connection, Library(fragments, (), (), (), ()), {"least_coverage": str(least_coverage)})
+        write_fragments(connection, fragments, {"least_coverage": str(least_coverage)})
         connection.close()
         opened.append(Catalog.open(path))
         return opened[-1]

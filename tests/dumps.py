@@ -9,14 +9,16 @@ NAMES = {
     "scenario": "SELECT s.id, f.path || ':' || s.ordinal FROM scenario s JOIN fragment f ON f.id = s.fragment_id",
     "keyword": "SELECT id, text FROM keyword",
     "source": "SELECT id, root || '/' || path FROM source",
+    "prompt": "SELECT id, name FROM prompt",
+    "query": "SELECT id, origin || ':' || text FROM library_query",
 }
-"""Tables whose rows have numbers that a watched index gives in another order, and what to call a row instead."""
+"""Tables whose rows have numbers that an updated index gives in another order, and what to call a row instead."""
 
-NUMBERED = {"fragment", "scenario", "keyword", "source", "skill_file"}
+NUMBERED = {"fragment", "scenario", "keyword", "source", "skill_file", "prompt", "library_query", "diagnostic"}
 VIEWS = {"evidence": ("evidence_posting", "name_posting"), "body_evidence": ("body_posting",)}
 """Packed tables, and the views that unpack them."""
 
-MEASURED = {"least_coverage", "least_coverage_of"}
+MEASURED = {"least_coverage", "least_coverage_of", "least_coverage_drift", "unsettled"}
 PACKED = {"posting_list", "posting_block", "scenario_owner", "scenario_end", "fragment_place", "field_block"}
 """Tables that say by the numbers of rows what other tables and views say too."""
 

@@ -5,7 +5,7 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -16,8 +16,12 @@ from environments import MissingProgram
 from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment, SourceFile
+from orchestr8_sqlite.fragment_rows import prepare
+from orchestr8_sqlite.library.verdicts import Verdict
 from orchestr8_sqlite.model import CATEGORY_FOLDERS
+from orchestr8_sqlite.resolution import settle_library
 from orchestr8_sqlite.tokens import estimate_tokens
+from orchestr8_sqlite.writer import IndexWriter, write_meta
 
 SHARED = Path(os.environ.get("ORCHESTR8_SHARED", Path(__file__).parents[2] / "shared"))
 """Corpora and judged queries that are no part of the project; tests that want them skip where they are missing."""
@@ -139,9 +143,19 @@ def brought(bring: Callable[[], T]) -> T:
         pytest.skip(f"a program cannot be brought here: {problem}")
 
 
+def write_fragments(db: sqlite3.Connection, fragments: Iterable[Fragment], settings: Mapping[str, str]) -> None:
+    """Write the index of *fragments*, numbered in their order, to a database that has its tables."""
+    writer = IndexWriter(db)
+    for fragment in fragments:
+        writer.take(Verdict(fragment.source, "fragment", fragment, prepare(fragment), ()))
+    writer.close()
+    settle_library(db, ())
+    write_meta(db, settings)
+
+
 def build(root: Path, target: Path, *, strict: bool = False) -> Path:
     """Build the index of *root* at *target* and return its path."""
-    build_index([root], target, strict=strict)
+    build_index([root], target, strict=strict, full=True)
     return target
 
 

@@ -12,7 +12,6 @@ from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
 from orchestr8_sqlite.holdout import measure_least_coverage
-from orchestr8_sqlite.library import read_library
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.parameters import make_request
 
@@ -71,7 +70,7 @@ def test_failed_write_leaves_the_old_index(
     def run_out_of_space(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(builder, "finish_index", run_out_of_space)
+    monkeypatch.setattr(builder, "settle_rows", run_out_of_space)
     with pytest.raises(BuildError, match="disk is full"):
         build(make_library(TWO), target)
     assert target.read_bytes() == before
@@ -130,9 +129,8 @@ def test_index_with_a_lost_scenario_fails_the_check(make_library: MakeLibrary, t
     target = build(make_library(ONE), tmp_path / "index.db")
     connection = sqlite3.connect(target, isolation_level=None)
     connection.execute("DELETE FROM posting")
-    library = read_library([make_library(ONE)])
     with pytest.raises(BuildError, match="1 scenarios cannot be reached"):
-        integrity.check_index(Catalog(connection, target, (0, 0, 0)), library)
+        integrity.check_index(Catalog(connection, target, (0, 0, 0)))
     connection.close()
 
 
@@ -142,9 +140,8 @@ def test_precomputed_answer_that_differs_from_the_live_one_fails_the_check(
     target = build(make_library(ONE), tmp_path / "index.db")
     connection = sqlite3.connect(target, isolation_level=None)
     connection.execute("UPDATE quick_lookup SET score = score + 1")
-    library = read_library([make_library(ONE)])
     with pytest.raises(BuildError, match="differs from the live one"):
-        integrity.check_index(Catalog(connection, target, (0, 0, 0)), library)
+        integrity.check_index(Catalog(connection, target, (0, 0, 0)))
     connection.close()
 
 

@@ -13,8 +13,8 @@ import pytest
 from colours import AMBER, COBALT, URIS, ask_everything, colours_in, library_of, open_service, put
 from support import build, write_files
 
-from orchestr8_sqlite import builder as builder_module
 from orchestr8_sqlite import service as service_module
+from orchestr8_sqlite import target as target_module
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import LookupResult, MatchRequest, Mode
@@ -296,14 +296,14 @@ def test_readers_are_answered_while_a_build_is_under_way(
     index_path: Path, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finished, allowed = threading.Event(), threading.Event()
-    put_in_place = builder_module.put_in_place
+    put_in_place = target_module.put_in_place
 
     def put_in_place_later(temporary: Path, target: Path) -> None:
         finished.set()
         assert allowed.wait(PATIENCE)
         put_in_place(temporary, target)
 
-    monkeypatch.setattr(builder_module, "put_in_place", put_in_place_later)
+    monkeypatch.setattr(target_module, "put_in_place", put_in_place_later)
     root = write_files(tmp_path / "library", library_of(COBALT))
     building = threading.Thread(target=build, args=(root, index_path))
     building.start()

@@ -6,7 +6,6 @@ import random
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,17 @@ from dumps import dump
 from strategies import TAGS, TOPICS, WORDS
 from support import GARDENING, MakeLibrary, build, markdown, rows, write_files
 
-from orchestr8_sqlite import builder, evidence_rows, fragment_rows, keyword_changes, update, vocabulary, watch
+from orchestr8_sqlite import (
+    builder,
+    evidence_rows,
+    finishing,
+    fragment_rows,
+    keyword_changes,
+    resolution,
+    update,
+    vocabulary,
+    watch,
+)
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import BuildError, LibraryError
 from orchestr8_sqlite.lookup import find
@@ -30,7 +39,7 @@ ALL_WORDS = [*WORDS, *TOPICS]
 @pytest.fixture
 def fixed_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no build measure what an answer must cover: that takes most of the time of a small one."""
-    monkeypatch.setattr(builder, "measure_least_coverage", lambda _: 0.3)
+    monkeypatch.setattr(finishing, "measure_least_coverage", lambda _: 0.3)
 
 
 def some_words(choice: random.Random, most: int = 4) -> str:
@@ -111,7 +120,6 @@ def test_every_build_of_a_session_holds_the_rows_of_a_build_from_scratch(
         assert_same_rows(target, scratch)
         for _ in range(choice.choice([1, 1, 1, 2, 3])):
             edit(choice, root)
-    session.close()
 
 
 @pytest.fixture
@@ -120,12 +128,11 @@ def folder(make_library: MakeLibrary) -> Path:
 
 
 @pytest.fixture
-def session(folder: Path, tmp_path: Path) -> Iterator[BuildSession]:
+def session(folder: Path, tmp_path: Path) -> BuildSession:
     """Return a session that has built the index of the folder at index.db once."""
     opened = BuildSession([folder], tmp_path / "index.db")
     opened.build()
-    yield opened
-    opened.close()
+    return opened
 
 
 def titles(path: Path) -> dict[str, str]:
@@ -143,7 +150,6 @@ def test_first_build_names_all_files_and_the_next_ones_only_those_that_changed(f
     assert second.changed == ("library1/agents/new.md", "library1/skills/retry.md")
     assert [(one.path, one.code) for one in second.diagnostics] == [("skills/retry.md", "null-list")]
     assert (second.fragments, second.generation) == (4, meta(tmp_path / "index.db")["generation"])
-    session.close()
 
 
 def meta(path: Path) -> dict[str, str]:
@@ -257,7 +263,7 @@ def test_refused_build_leaves_the_index_and_the_next_one_names_all_changes(
     assert built.changed == ("library1/agents/api.md",)
 
 
-def test_failure_while_the_index_is_changed_leaves_the_file_and_the_next_build_starts_from_scratch(
+def test_failure_while_the_index_is_changed_leaves_the_file_and_the_next_build_holds_the_change(
     session: BuildSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = (tmp_path / "index.db").read_bytes()
@@ -267,11 +273,12 @@ def test_failure_while_the_index_is_changed_leaves_the_file_and_the_next_build_s
 
     write_files(folder, {"agents/api.md": markdown("title: B")})
     with monkeypatch.context() as patch:
-        patch.setattr(update, "write_meta", run_out_of_memory)
+        patch.setattr(builder, "write_meta", run_out_of_memory)
         with pytest.raises(BuildError, match="out of memory"):
             session.build()
     assert (tmp_path / "index.db").read_bytes() == before
     session.build()
+    session.settle()
     assert_same_rows(tmp_path / "index.db", build(folder, tmp_path / "scratch.db"))
 
 
@@ -281,7 +288,6 @@ def test_strict_session_refuses_a_library_with_warnings(folder: Path, tmp_path: 
     write_files(folder, {"agents/api.md": markdown("tags:")})
     with pytest.raises(BuildError, match="strict mode allows none"):
         session.build()
-    session.close()
 
 
 @pytest.mark.slow
@@ -295,7 +301,6 @@ def test_two_sessions_on_one_index_do_not_disturb_each_other(
         assert second.build() is not None
         assert_same_rows(tmp_path / "index.db", build(folder, tmp_path / "scratch.db"), but=("quick_lookup",))
         assert first.build() is None
-    other.close()
 
 
 @pytest.mark.usefixtures("fixed_coverage")
@@ -310,7 +315,6 @@ def test_fragments_keep_their_numbers_and_new_ones_come_last_but_equal_scores_go
         else:
             (root / "guides/z.md").unlink()
         session.build()
-    session.close()
     numbered = "SELECT id, path FROM fragment WHERE id < 2 OR id > 20 ORDER BY id"
     assert rows(tmp_path / "index.db", numbered) == [
         (1, "guides/g0"), (21, "guides/m"), (23, "guides/b"), (24, "guides/c"),
@@ -324,8 +328,7 @@ def test_scenarios_whose_ids_begin_alike_get_the_ids_of_a_build_from_scratch(
     session: BuildSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vocabulary, "SCENARIO_DIGITS", 1)
-    for module in (update, fragment_rows):
-        monkeypatch.setattr(module, "PLAIN_ID", len("scenario-") + 1)
+    monkeypatch.setattr(fragment_rows, "PLAIN_ID", len("scenario-") + 1)
     for number in range(9):
         write_files(folder, {f"agents/m{number}.md": markdown(f"useWhen: [Doing the {number}th thing]")})
         session.build()
@@ -345,18 +348,18 @@ def test_scenarios_whose_ids_begin_alike_get_the_ids_of_a_build_from_scratch(
     ],
 )
 def test_new_fragments_get_the_next_numbers(ids: list[str], expected: dict[str, int]) -> None:
-    assert assign_numbers({"a": 1, "b": 5}, ids) == expected
+    assert assign_numbers({"a": 1, "b": 5}, ids, 5) == expected
 
 
 def test_first_fragment_of_an_index_is_number_1() -> None:
-    assert assign_numbers({}, ["b", "a"]) == {"b": 1, "a": 2}
+    assert assign_numbers({}, ["b", "a"], 0) == {"b": 1, "a": 2}
 
 
 def test_what_an_answer_must_cover_is_carried_over_until_a_tenth_of_the_library_has_changed(
     make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = iter([0.31, 0.32, 0.33])
-    monkeypatch.setattr(builder, "measure_least_coverage", lambda _: next(measured))
+    monkeypatch.setattr(finishing, "measure_least_coverage", lambda _: next(measured))
     root = make_library(GARDENING)
     session, target = BuildSession([root], tmp_path / "index.db"), tmp_path / "index.db"
     session.build()
@@ -369,7 +372,6 @@ def test_what_an_answer_must_cover_is_carried_over_until_a_tenth_of_the_library_
         session.settle()
         assert meta(target)["least_coverage"] == expected
     assert meta(target)["least_coverage_of"] == meta(target)["generation"]
-    session.close()
 
 
 def test_what_the_index_in_place_was_measured_at_is_not_measured_again(
@@ -378,11 +380,10 @@ def test_what_the_index_in_place_was_measured_at_is_not_measured_again(
     root = make_library(GARDENING)
     target = build(root, tmp_path / "index.db")
     expected = meta(target)["least_coverage"]
-    monkeypatch.setattr(builder, "measure_least_coverage", lambda _: pytest.fail("measured again"))
+    monkeypatch.setattr(finishing, "measure_least_coverage", lambda _: pytest.fail("measured again"))
     session = BuildSession([root], target)
     session.build()
     assert meta(target)["least_coverage"] == expected
-    session.close()
 
 
 def test_index_is_settled_once_no_file_has_changed_for_a_while(
@@ -402,6 +403,7 @@ def test_index_is_settled_once_no_file_has_changed_for_a_while(
 
 
 def test_every_table_is_cleared_of_what_has_changed(folder: Path, tmp_path: Path) -> None:
-    tables = set(dump(build(folder, tmp_path / "index.db"))) - {"fragment_text", "byte", "field_posting"}
-    statements = "".join(inspect.getsource(module) for module in (update, evidence_rows, keyword_changes))
+    tables = set(dump(build(folder, tmp_path / "index.db"))) - {"fragment_text", "byte", "field_posting", "meta"}
+    modules = (update, evidence_rows, keyword_changes, resolution, finishing)
+    statements = "".join(inspect.getsource(module) for module in modules)
     assert tables <= set(re.findall(r"DELETE FROM (\w+)", statements))

@@ -26,10 +26,11 @@ def build(
     output: Annotated[Path, typer.Option("--output", "-o", help="Index file to write.")] = Path("index.db"),
     category: Category = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a library with warnings or errors.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Read and write everything anew.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Go on and build again whenever a file changes.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Build the index of one or more library folders.
+    """Build the index of one or more library folders; where it is there already, only what has changed is read.
 
     Example: orchestr8-sqlite build resources -o index.db
     """
@@ -42,11 +43,12 @@ def build(
         watch_and_report(roots, output, category=category, strict=strict, as_json=as_json)
         return
     with _progress() as progress:
-        report = build_index(roots, output, category=category, strict=strict, progress=progress)
+        report = build_index(roots, output, category=category, strict=strict, full=full, progress=progress)
     if as_json:
         names = ("files", "fragments", "scenarios", "keywords", "prompts", "rejected", "ignored", "generation", "size")
         values = {name: getattr(report, name) for name in names}
         diagnostics = [as_dict(diagnostic) for diagnostic in report.diagnostics]
+        values |= {"how": report.how.value, "changed": ["/".join(key) for key in report.changed]}
         print_json({**values, "seconds": round(report.seconds, 3), "diagnostics": diagnostics})
         return
     _print_grouped(report.diagnostics, " ".join(map(str, roots)))
@@ -56,7 +58,13 @@ def build(
         + (f" ({report.rejected} left out)" if report.rejected else "")
         + (f" ({report.ignored} outside the layout)" if report.ignored else "")
     )
-    typer.echo(f"{_counts(report.diagnostics)}; {report.size / 1_048_576:.1f} MiB in {report.seconds:.1f} s")
+    how = {
+        "whole": "built",
+        "updated": f"updated for {counted(len(report.changed), 'changed file')}",
+        "unchanged": "unchanged",
+    }[report.how.value]
+    size = f"{report.size / 1_048_576:.1f} MiB"
+    typer.echo(f"{_counts(report.diagnostics)}; {size}, {how} in {report.seconds:.2g} s")
 
 
 def lint(

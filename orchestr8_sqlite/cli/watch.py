@@ -7,6 +7,7 @@ import signal
 import stat
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,13 +30,11 @@ def watch_and_report(roots: Sequence[Path], output: Path, *, category: str | Non
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _end_with_parent()
     session = BuildSession(roots, output, category=category, strict=strict)
-    try:
+    with suppress(KeyboardInterrupt):
         if as_json:
             watch_roots(session, _print_built_json, _print_failed_json)
         else:
             watch_roots(session, _print_built, _print_failed)
-    except KeyboardInterrupt:
-        session.close()
 
 
 def _end_with_parent() -> None:

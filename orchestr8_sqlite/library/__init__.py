@@ -1,7 +1,6 @@
 """Library roots → records and diagnostics. Nothing is dropped in silence: each file is a record or a diagnostic."""
 
-from orchestr8_sqlite.library.memory import Memory
 from orchestr8_sqlite.library.reader import Progress, read_library
 from orchestr8_sqlite.library.walk import is_skipped
 
-__all__ = ["Memory", "Progress", "is_skipped", "read_library"]
+__all__ = ["Progress", "is_skipped", "read_library"]

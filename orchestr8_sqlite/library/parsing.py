@@ -1,14 +1,15 @@
 """One file of a library → what it holds, without a look at any other: work for whichever process has time."""
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orchestr8_sqlite.content import Fragment, Prompt, SkillFile, SourceFile
+from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.library.document import decode, parse_document
-from orchestr8_sqlite.library.memory import Key, Parsed, Stored, read_stored
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind
@@ -22,19 +23,37 @@ FEWEST = 500
 BATCH = 64
 """Files that a worker reads at a time."""
 
+Key = tuple[str, str]
+"""Name of the root, path below it."""
+
 Prepare = Callable[[Fragment], Any]
 """Called with a fragment in the process that has parsed it."""
-
-Store = Callable[[Path, Key], Stored]
-"""Reads a file; raises OSError where it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The files beside a SKILL.md: the skill's own, and those of the skills nested in its folder."""
+    """The files beside a SKILL.md: the skill's own, those of the skills nested in its folder, and what cannot be read.
+
+    `diagnostics` are those of the skill's own files.
+    """
 
     own: tuple[SkillFile, ...] = ()
     nested: tuple[SkillFile, ...] = ()
+    unreadable: tuple[SourceFile, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a file was read as: a record, or None where there is none, and the diagnostics.
+
+    `id_line` is the line of its `id`. A file is not `finished` where it looks as if it were just being written.
+    """
+
+    record: Fragment | Prompt | None
+    diagnostics: tuple[Diagnostic, ...]
+    id_line: int | None = None
+    finished: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +89,15 @@ def nothing(_: Fragment) -> None:
     """Prepare nothing of a fragment."""
 
 
-def read_files(tasks: Sequence[Task], prepare: Prepare) -> Iterator[Outcome]:
+def read_files(tasks: Iterable[Task], prepare: Prepare) -> Iterator[Outcome]:
     """Yield what the file of each task holds, in their order; many are read in several processes."""
-    if len(tasks) < FEWEST:
-        yield from _read_batch(tasks, prepare)
+    remaining = iter(tasks)
+    first = list(islice(remaining, FEWEST))
+    if len(first) < FEWEST:
+        yield from _read_batch(first, prepare)
         return
-    batches = (tasks[at : at + BATCH] for at in range(0, len(tasks), BATCH))
+    remaining = chain(first, remaining)
+    batches = iter(lambda: list(islice(remaining, BATCH)), [])
     for outcomes in map_in_processes(partial(_read_batch, prepare=prepare), batches):
         yield from outcomes
 
@@ -87,27 +109,25 @@ def _read_batch(tasks: Sequence[Task], prepare: Prepare) -> list[Outcome]:
 def read_file(task: Task, prepare: Prepare = nothing) -> Outcome:
     """Return the file of *task* and what it holds."""
     notes = Notes(*task.key)
-    source, content = read_source(task, notes, read_stored)
+    source, content = read_source(task, notes)
     if content is None or task.found.kind is Kind.OUTSIDE:
         return Outcome(source, Parsed(None, tuple(notes.diagnostics)), None)
-    return prepared_outcome(source, parse_content(task, source, content), prepare)
-
-
-def prepared_outcome(source: SourceFile, parsed: Parsed, prepare: Prepare) -> Outcome:
-    """Return what a file holds together with what *prepare* makes of it."""
+    parsed = parse_content(task, source, content)
     return Outcome(source, parsed, prepare(parsed.record) if isinstance(parsed.record, Fragment) else None)
 
 
-def read_source(task: Task, notes: Notes, store: Store) -> tuple[SourceFile, bytes | None]:
+def read_source(task: Task, notes: Notes) -> tuple[SourceFile, bytes | None]:
     """Return the file of *task* and its bytes, None (and an error noted) where it cannot be read."""
     label, path = task.key
+    file = task.root / path
     try:
-        stored = store(task.root / path, task.key)
+        modified = file.stat().st_mtime_ns
+        content = file.read_bytes()
     except OSError as problem:
         notes.error("unreadable", f"cannot be read: {problem.strerror}", "make it readable or remove it")
         return SourceFile(label, path, 0, 0, ""), None
-    mtime_ns = stored.mtime_ns if task.latest is None else min(stored.mtime_ns, task.latest)
-    return SourceFile(label, path, mtime_ns, len(stored.content), stored.sha256), stored.content
+    mtime_ns = modified if task.latest is None else min(modified, task.latest)
+    return SourceFile(label, path, mtime_ns, len(content), hashlib.sha256(content).hexdigest()), content
 
 
 def parse_content(task: Task, source: SourceFile, content: bytes) -> Parsed:

@@ -5,42 +5,20 @@ their URI, or by their path below the root without `.md`. No documents means tha
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from orchestr8_sqlite.content import Diagnostic, Fragment, LibraryQuery
+from orchestr8_sqlite.content import Fragment, LibraryQuery
 from orchestr8_sqlite.library.notes import Notes, shown
+from orchestr8_sqlite.library.references import Documents
 from orchestr8_sqlite.model import SCHEME
 
 FILE_NAME = "queries.jsonl"
 FIELD = "queries"
 
 
-def read_queries(
-    roots: Sequence[tuple[Path, str]], fragments: Sequence[Fragment]
-) -> tuple[list[LibraryQuery], list[Diagnostic]]:
-    """Return the queries of a library in the order of fragments and files, and what is wrong with them.
-
-    Args:
-        roots: Folder and name of each root.
-    """
-    queries: list[LibraryQuery] = []
-    diagnostics: list[Diagnostic] = []
-    for fragment in fragments:
-        notes = Notes(fragment.source.root, fragment.source.path)
-        queries += _of_fragment(fragment, notes)
-        diagnostics += notes.diagnostics
-    for root, label in roots:
-        path = root / FILE_NAME
-        if path.is_file():
-            notes = Notes(label, FILE_NAME)
-            names = {name: fragment.id for fragment in fragments for name in _names(fragment, label)}
-            queries += _of_file(path, names, notes)
-            diagnostics += notes.diagnostics
-    return queries, diagnostics
-
-
-def _of_fragment(fragment: Fragment, notes: Notes) -> Iterator[LibraryQuery]:
+def own_queries(fragment: Fragment, notes: Notes) -> Iterator[LibraryQuery]:
+    """Yield the requests that a fragment's front matter gives; what is wrong with others is noted."""
     written = fragment.metadata.get(FIELD)
     if written is None:
         return
@@ -55,7 +33,18 @@ def _of_fragment(fragment: Fragment, notes: Notes) -> Iterator[LibraryQuery]:
             notes.warn("queries-form", f"{shown(repr(text))} is no request; left out", "write it as text", field=FIELD)
 
 
-def _of_file(path: Path, names: Mapping[str, str], notes: Notes) -> Iterator[LibraryQuery]:
+def listed_queries(folder: Path, library: Documents, notes: Notes) -> Iterator[LibraryQuery]:
+    """Yield the requests in the queries.jsonl of a root, where it has one; what is wrong with others is noted.
+
+    Args:
+        notes: Those of the file.
+    """
+    path = folder / FILE_NAME
+    if path.is_file():
+        yield from _of_file(path, library, notes)
+
+
+def _of_file(path: Path, library: Documents, notes: Notes) -> Iterator[LibraryQuery]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -75,16 +64,19 @@ def _of_file(path: Path, names: Mapping[str, str], notes: Notes) -> Iterator[Lib
             fix = 'write {"text": "…", "documents": ["skills/…"]}'
             notes.warn("queries-form", f"{shown(line)} is no judged request; left out", fix, line=number)
             continue
-        unknown = [document for document in documents if document not in names]
+        answers = {document: find_document(document, notes.root, library) for document in documents}
+        unknown = [document for document, answer in answers.items() if answer is None]
         if unknown:
             what = f"there is no document {shown(unknown[0])}; the request is left out"
             notes.warn("queries-document", what, "name a fragment by its id", line=number)
             continue
-        yield LibraryQuery(" ".join(text.split()), tuple(names[document] for document in documents), FILE_NAME)
+        yield LibraryQuery(" ".join(text.split()), tuple(answer for answer in answers.values() if answer), FILE_NAME)
 
 
-def _names(fragment: Fragment, label: str) -> Iterator[str]:
-    yield fragment.id
-    yield f"{SCHEME}://{fragment.id}"
-    if fragment.source.root == label:
-        yield fragment.source.path.removesuffix("/SKILL.md").removesuffix(".md")
+def find_document(written: str, root: str, library: Documents) -> str | None:
+    """Return the id of the fragment that a list of the root named *root* means, None where there is none."""
+    id_ = written.removeprefix(f"{SCHEME}://")
+    if library.has_id(id_):
+        return id_
+    paths = (f"{written}.md", f"{written}/SKILL.md")
+    return next((found for path in paths if (found := library.id_of_file(root, path)) is not None), None)

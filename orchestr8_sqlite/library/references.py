@@ -2,12 +2,12 @@
 
 import posixpath
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol
 from urllib.parse import unquote
 
-from orchestr8_sqlite.content import Diagnostic, Fragment, Reference
+from orchestr8_sqlite.content import Reference
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.library.document import Document
 from orchestr8_sqlite.library.notes import Notes
@@ -26,6 +26,8 @@ FRAGMENT_LINE = re.compile(r"\*\*→\s*Fragment:?\*\*(?P<rest>.*)")
 FRAGMENT_NAME = re.compile(r"[`\s](?P<name>[\w./-]+)\.md\b")
 RELATED = ("related", "see also", "relatedresources")
 RELATED_FIELDS = ("relatedResources", "relatedSkills", "relatedAgents", "relatedPatterns", "relatedExamples")
+
+DANGLING = "dangling-reference"
 
 Pointer = tuple[int, str, str]
 """Position in the body, target, kind. The target of a link is a path below the root, of others an id or a name."""
@@ -50,66 +52,38 @@ def find_references(
     return tuple(unique.values())
 
 
+class Documents(Protocol):
+    """What a library holds, for whoever looks for something by a name."""
+
+    def has_id(self, fragment_id: str) -> bool:
+        """Tell whether there is a fragment of that id."""
+
+    def ids_of_name(self, name: str) -> Sequence[str]:
+        """Return the ids of fragments of that name; two at least where there are more than one."""
+
+    def id_of_file(self, root: str, path: str) -> str | None:
+        """Return the id of the fragment in that file."""
+
+    def has_file(self, root: str, path: str) -> bool:
+        """Tell whether that file belongs to the library, as a fragment or not."""
+
+
 def resolve_references(
-    fragments: Iterable[Fragment], files: Set[tuple[str, str]]
-) -> tuple[list[Fragment], list[Diagnostic]]:
-    """Return the fragments with targets as ids of the library, and a diagnostic for each dangling one.
+    fragment_id: str, references: Iterable[Reference], library: Documents, notes: Notes
+) -> Iterator[Reference]:
+    """Yield the references of a fragment with their targets as ids of the library; those that dangle are noted too.
 
     A target may be a full id, a bare name that only one fragment has, or the path of a file. Links to
     files that are no fragments are no references. Targets that only appear inside code are examples:
     they are kept where they resolve and dropped where they do not.
 
     Args:
-        files: (root, path) of every file of the library, fragment or not.
+        notes: Those of the fragment's file.
     """
-    fragments = list(fragments)
-    names: dict[str, set[str]] = defaultdict(set)
-    for fragment in fragments:
-        names[fragment.name].add(fragment.id)
-    targets = _Targets(
-        ids={fragment.id for fragment in fragments},
-        paths={(fragment.source.root, fragment.source.path): fragment.id for fragment in fragments},
-        names=names,
-        files=files,
-    )
-    done, diagnostics = [], []
-    for fragment in fragments:
-        notes = Notes(fragment.source.root, fragment.source.path)
-        kept = tuple(_kept(fragment, targets, notes))
-        done.append(fragment if kept == fragment.references else replace(fragment, references=kept))
-        diagnostics += notes.diagnostics
-    return done, diagnostics
-
-
-@dataclass(frozen=True, slots=True)
-class _Targets:
-    """What references of a library can point to."""
-
-    ids: Set[str]
-    paths: Mapping[tuple[str, str], str]
-    names: Mapping[str, Set[str]]
-    files: Set[tuple[str, str]]
-
-    def resolve(self, reference: Reference, root: str) -> str | None:
-        """Return the id that a reference from a file of *root* means, None where there is none."""
-        if reference.kind == "link":
-            return self.paths.get((root, reference.target))
-        if reference.target in self.ids:
-            return reference.target
-        same_name = self.names.get(reference.target, frozenset[str]())
-        return next(iter(same_name)) if len(same_name) == 1 else None
-
-    def may_dangle(self, reference: Reference, root: str) -> bool:
-        """Tell whether a reference that does not resolve is no fault: an example, or a link to another file."""
-        return reference.kind == "code" or (reference.kind == "link" and (root, reference.target) in self.files)
-
-
-def _kept(fragment: Fragment, targets: _Targets, notes: Notes) -> Iterator[Reference]:
-    root = fragment.source.root
-    seen = {fragment.id}
-    for reference in fragment.references:
-        resolved = targets.resolve(reference, root)
-        if resolved is None and targets.may_dangle(reference, root):
+    seen = {fragment_id}
+    for reference in references:
+        resolved = _resolve(reference, notes.root, library)
+        if resolved is None and _may_dangle(reference, notes.root, library):
             continue
         target = resolved or reference.target.removesuffix(".md")
         if target in seen:
@@ -117,12 +91,28 @@ def _kept(fragment: Fragment, targets: _Targets, notes: Notes) -> Iterator[Refer
         seen.add(target)
         if resolved is None:
             notes.warn(
-                "dangling-reference",
+                DANGLING,
                 f"points to {target}, which the library does not have",
                 "correct the reference or remove it",
                 line=reference.line,
             )
         yield reference if target == reference.target else replace(reference, target=target)
+
+
+def _resolve(reference: Reference, root: str, library: Documents) -> str | None:
+    """Return the id that a reference from a file of *root* means, None where there is none."""
+    target = reference.target
+    if reference.kind == "link":
+        return library.id_of_file(root, target)
+    if library.has_id(target):
+        return target
+    same_name = library.ids_of_name(target)
+    return same_name[0] if len(same_name) == 1 else None
+
+
+def _may_dangle(reference: Reference, root: str, library: Documents) -> bool:
+    """Tell whether a reference that does not resolve is no fault: an example, or a link to another file."""
+    return reference.kind == "code" or (reference.kind == "link" and library.has_file(root, reference.target))
 
 
 def _uris(body: Body) -> Iterator[Pointer]:

@@ -11,12 +11,13 @@ Source: https://agentskills.io/specification; skills-ref 0.1.1.
 
 import codecs
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import yaml
 
-from orchestr8_sqlite.content import Diagnostic, Fragment, Skill, SkillFile
+from orchestr8_sqlite.content import Skill, SkillFile
 from orchestr8_sqlite.library.document import Document
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.library.references import RELATED_FIELDS
@@ -40,6 +41,7 @@ MAX_BYTES = 16 * 1024 * 1024
 """What every client of the skills extension must be able to take. Source: SEP-2640, "Limits"."""
 
 DATE_TAG = "tag:yaml.org,2002:timestamp"
+SHARED_PATH = "skill-path"
 KEPT = "; the skill stays searchable, but is not offered over MCP"
 
 
@@ -93,35 +95,35 @@ def read_skill(found: Found, document: Document, files: Sequence[SkillFile], not
     return None if faults.count or frontmatter is None else Skill(found.skill_path, frontmatter)
 
 
-def settle_skill_paths(fragments: Iterable[Fragment], labels: Sequence[str]) -> tuple[list[Fragment], list[Diagnostic]]:
-    """Return *fragments*, of which no two skills share a path or part of a folder, and what is said of the others.
+class Offered(NamedTuple):
+    """A skill that conforms: its path in `skill://` URIs, the number of its root, and its file."""
+
+    path: str
+    order: int
+    root: str
+    file: str
+
+
+def settle_skill_paths(offered: Iterable[Offered]) -> Iterator[tuple[Offered, Notes]]:
+    """Yield the skills that cannot be offered beside the others, with a warning: they share a path or part of a folder.
 
     Below the path of a skill lies its folder and nothing else, so that its list of files is complete. The skill of
     the first root wins, in one root the one nearer to the top.
-
-    Args:
-        labels: Of the roots, the first wins.
     """
-    order = {label: number for number, label in enumerate(labels)}
-    settled = {fragment.id: fragment for fragment in fragments}
-    offered = [(fragment.skill.path, fragment) for fragment in settled.values() if fragment.skill is not None]
-    taken: dict[str, Fragment] = {}
-    above: dict[str, Fragment] = {}
-    diagnostics: list[Diagnostic] = []
-    for path, fragment in sorted(offered, key=lambda one: (order[one[1].source.root], one[0])):
-        prefixes = _prefixes(path)
+    taken: dict[str, Offered] = {}
+    above: dict[str, Offered] = {}
+    for skill in sorted(offered, key=lambda one: (one.order, one.path, one.file.split("/"))):
+        path, prefixes = skill.path, _prefixes(skill.path)
         around = next((taken[prefix] for prefix in prefixes if prefix in taken), None)
         other = taken.get(path) or above.get(path) or around
-        if other is not None and (other is not around or not _holds(around, fragment)):
-            settled[fragment.id] = replace(fragment, skill=None)
-            notes = Notes(fragment.source.root, fragment.source.path)
-            what = f"its path {path!r} is, holds or lies in that of {other.source.root}/{other.source.path}"
-            notes.warn("skill-path", what + KEPT, "rename one of the folders", line=1)
-            diagnostics += notes.diagnostics
+        if other is not None and (other is not around or not _holds(around, skill)):
+            notes = Notes(skill.root, skill.file)
+            what = f"its path {path!r} is, holds or lies in that of {other.root}/{other.file}"
+            notes.warn(SHARED_PATH, what + KEPT, "rename one of the folders", line=1)
+            yield skill, notes
             continue
-        taken[path] = fragment
-        above.update(dict.fromkeys(prefixes, fragment))
-    return list(settled.values()), diagnostics
+        taken[path] = skill
+        above.update(dict.fromkeys(prefixes, skill))
 
 
 def _prefixes(path: str) -> list[str]:
@@ -130,10 +132,9 @@ def _prefixes(path: str) -> list[str]:
     return ["/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)]
 
 
-def _holds(outer: Fragment, inner: Fragment) -> bool:
+def _holds(outer: Offered, inner: Offered) -> bool:
     """Tell whether the folder of the skill *inner* lies in that of *outer*."""
-    folder = outer.source.path.removesuffix(SKILL_FILE)
-    return inner.source.root == outer.source.root and inner.source.path.startswith(folder)
+    return inner.root == outer.root and inner.file.startswith(outer.file.removesuffix(SKILL_FILE))
 
 
 def _check_beginning(content: bytes, faults: _Faults) -> None:

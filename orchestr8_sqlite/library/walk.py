@@ -7,9 +7,11 @@ plain folder       none of these at the top: every Markdown file is a fragment
 """
 
 import os
-from collections.abc import Collection, Iterator
+from array import array
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 from pathlib import Path
 
 from orchestr8_sqlite.library.notes import Notes
@@ -49,22 +51,71 @@ class Found:
     skill_path: str = ""
 
 
-def find_files(root: Path, notes: Notes) -> list[Found]:
-    """Return the files below *root* that belong to its library, sorted by path.
+class Files:
+    """The files below a root that can belong to its library, in the order of their paths."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self.sizes = array("q")
+        self.modified = array("q")
+        self.changed = array("q")
+
+    def add(self, path: str, status: os.stat_result) -> None:
+        """Take the file at *path*, relative to the root with `/`: its bytes, its times in ns since 1970."""
+        self.paths.append(path)
+        self.sizes.append(status.st_size)
+        self.modified.append(status.st_mtime_ns)
+        self.changed.append(max(status.st_mtime_ns, status.st_ctime_ns))
+
+
+def list_files(root: Path, notes: Notes) -> Files:
+    """Return the files below *root* that can belong to its library: those of skills, and Markdown.
 
     Symbolic links that lead out of the root are noted and not followed.
     """
-    files = sorted(_walk(root, "", (root.resolve(),), notes), key=lambda path: path.split("/"))
-    skills = {path.rpartition("/")[0] for path in files if path.rpartition("/")[2] == SKILL_FILE}
-    top = {
-        path.partition("/")[0] for path in files if "/" in path and (path.endswith(".md") or _skill_of(path, skills))
-    }
-    laid_out = bool(top & (CATEGORIES.keys() | PROMPT_FOLDERS))
-    for path in files:
-        if path.casefold().endswith(OTHER_SUFFIXES) and not path.endswith(".md") and not _skill_of(path, skills):
-            notes.inform("other-suffix", f"{path} is not read: only files named .md are", "rename it to .md")
-    found = (_classify(path, root, skills, laid_out) for path in files)
-    return [file for file in found if file is not None]
+    files = Files()
+    _walk(os.fspath(root), "", (root.resolve(),), files, notes)
+    return files
+
+
+def find_files(root: Path, notes: Notes) -> list[Found]:
+    """Return the files below *root* that belong to its library, sorted by path; what is wrong with others is noted."""
+    paths = list_files(root, notes).paths
+    layout = Layout(root, paths)
+    layout.note_suffixes(paths, notes)
+    return [found for path in paths if (found := layout.classify(path))]
+
+
+class Layout:
+    """What the files of a root say together about each of them. Two that are equal classify a path alike."""
+
+    def __init__(self, root: Path, paths: Iterable[str]) -> None:
+        self._root = root
+        paths = list(paths)
+        self.skills = frozenset(_folder(path) for path in paths if _is_skill_file(path))
+        top = {path.partition("/")[0] for path in paths if "/" in path and self._is_read(path)}
+        self.has_categories = bool(top & (CATEGORIES.keys() | PROMPT_FOLDERS))
+
+    def classify(self, path: str) -> Found | None:
+        """Return as what the file at *path* is read, None where it does not belong to the library."""
+        return _classify(path, self._root, self.skills, self.has_categories)
+
+    def note_suffixes(self, paths: Iterable[str], notes: Notes) -> None:
+        """Note the Markdown files that have another suffix and are not read."""
+        for path in paths:
+            if path.casefold().endswith(OTHER_SUFFIXES) and not self._is_read(path):
+                notes.inform("other-suffix", f"{path} is not read: only files named .md are", "rename it to .md")
+
+    def _is_read(self, path: str) -> bool:
+        return path.endswith(".md") or _skill_of(path, self.skills) is not None
+
+
+def _is_skill_file(path: str) -> bool:
+    return path.endswith(SKILL_FILE) and path.rpartition("/")[2] == SKILL_FILE
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def is_skipped(name: str) -> bool:
@@ -72,36 +123,47 @@ def is_skipped(name: str) -> bool:
     return name.startswith(".") or name in SKIPPED_FOLDERS
 
 
-def _walk(root: Path, below: str, chain: tuple[Path, ...], notes: Notes) -> Iterator[str]:
-    """Yield the files below the folder *below*; *chain* holds the real folders from the root down to it."""
+def _walk(
+    folder: str, below: str, chain: tuple[Path, ...], files: Files, notes: Notes, *, in_skill: bool = False
+) -> None:
+    """Add the files in *folder*, that is *below* its root; *chain* holds the real folders from the root down to it."""
     try:
-        entries = sorted(os.scandir(root / below), key=lambda entry: entry.name)
+        with os.scandir(folder) as entries:
+            ordered = sorted(entries, key=attrgetter("name"))
     except OSError as problem:
         notes.error("unreadable-folder", f"{below or '.'}: {problem.strerror}", "make the folder readable")
         return
-    for entry in entries:
-        path = f"{below}/{entry.name}" if below else entry.name
-        if is_skipped(entry.name):
+    in_skill = in_skill or any(entry.name == SKILL_FILE for entry in ordered)
+    for entry in ordered:
+        name = entry.name
+        if name[0] == "." or name in SKIPPED_FOLDERS:
             continue
-        real = _followed(entry, chain)
-        if not path.isprintable() or not _is_text(path):
+        path = f"{below}/{name}" if below else name
+        if not path.isprintable():  # as what is no text is not, either
             notes.error("file-name", f"{path!a} is no readable name", "rename it")
-        elif real is None:
+        elif entry.is_symlink() and _followed(entry, chain) is None:
             notes.error(
                 "link-leaves-root", f"{path} is a symbolic link that cannot be followed", "copy the file instead"
             )
-        elif entry.is_dir():
-            yield from _walk(root, path, (*chain, real), notes)
         elif entry.is_file():
-            yield path
-        elif entry.name.endswith(".md"):
+            if in_skill or name.endswith(".md") or name.casefold().endswith(OTHER_SUFFIXES):
+                _add(path, entry, files, notes)
+        elif entry.is_dir():
+            real = (_followed(entry, chain) if entry.is_symlink() else None) or chain[-1] / name
+            _walk(entry.path, path, (*chain, real), files, notes, in_skill=in_skill)
+        elif name.endswith(".md"):
             notes.error("not-a-file", f"{path} is neither a file nor a folder", "remove it or make it a file")
 
 
+def _add(path: str, entry: os.DirEntry[str], files: Files, notes: Notes) -> None:
+    try:
+        files.add(path, entry.stat())
+    except OSError as problem:
+        notes.error("unreadable", f"{path} cannot be read: {problem.strerror}", "make it readable or remove it")
+
+
 def _followed(entry: os.DirEntry[str], chain: tuple[Path, ...]) -> Path | None:
-    """Return where an entry really lies, None for a link out of the root or back into a folder above itself."""
-    if not entry.is_symlink():
-        return chain[-1] / entry.name
+    """Return where a link leads, None for one out of the root or back into a folder above itself."""
     try:
         target = Path(entry.path).resolve(strict=True)
     except (OSError, RuntimeError):
@@ -109,15 +171,7 @@ def _followed(entry: os.DirEntry[str], chain: tuple[Path, ...]) -> Path | None:
     return target if target.is_relative_to(chain[0]) and target not in chain else None
 
 
-def _is_text(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _classify(path: str, root: Path, skills: set[str], laid_out: bool) -> Found | None:
+def _classify(path: str, root: Path, skills: Collection[str], laid_out: bool) -> Found | None:
     skill = _skill_of(path, skills)
     if skill is not None:
         if path == _join(skill, SKILL_FILE):
@@ -138,7 +192,7 @@ def _classify_markdown(path: str, root: Path, laid_out: bool) -> Found:
     return Found(path, Kind.FRAGMENT, _folder_category(path, root), _without_suffix(path))
 
 
-def _skill_of(path: str, skills: set[str]) -> str | None:
+def _skill_of(path: str, skills: Collection[str]) -> str | None:
     """Return the innermost skill folder that holds *path*; nested skills are their own."""
     folder = path.rpartition("/")[0]
     while folder not in skills:
@@ -148,9 +202,9 @@ def _skill_of(path: str, skills: set[str]) -> str | None:
     return folder
 
 
-def skills_around(folder: str, skills: Collection[str]) -> list[str]:
-    """Return the skill folders that hold the skill folder *folder*, the innermost first."""
-    around = []
+def skills_around(folder: str, skills: Collection[str], *, itself: bool = False) -> list[str]:
+    """Return the skill folders that hold *folder*, the innermost first; with *itself* also that one where it is one."""
+    around = [folder] if itself and folder in skills else []
     while folder:
         folder = folder.rpartition("/")[0]
         if folder in skills:

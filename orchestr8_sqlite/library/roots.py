@@ -1,0 +1,134 @@
+"""The folders of a library: which files they hold, and what is to be read of each."""
+
+import hashlib
+from array import array
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from orchestr8_sqlite.content import Diagnostic, SkillFile, SourceFile
+from orchestr8_sqlite.errors import LibraryError
+from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.parsing import Bundle, Task, read_source
+from orchestr8_sqlite.library.walk import SKILL_FILE, Files, Found, Kind, Layout, list_files, skills_around
+
+
+@dataclass(frozen=True)
+class Root:
+    """A folder of a library, its name, its files, and what is wrong with their places."""
+
+    folder: Path
+    label: str
+    files: Files
+    notes: Notes
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Return what the files say together about each of them."""
+        return Layout(self.folder, self.files.paths)
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """Return what is wrong with the places and the names of files."""
+        notes = Notes(self.label, "", [*self.notes.diagnostics])
+        self.layout.note_suffixes(self.files.paths, notes)
+        return notes.diagnostics
+
+    def tasks(self, category: str | None, latest: int | None, wanted: Container[str] | None = None) -> Iterator[Task]:
+        """Yield what is to be read of the root, or of the *wanted* paths: skills together with their files.
+
+        Args:
+            category: For files of plain folders that do not say theirs.
+            latest: Bounds the recorded file times, in ns since 1970.
+        """
+        bundled = self._bundled_paths()
+        for path in self.files.paths:
+            found = self.layout.classify(path) if wanted is None or path in wanted else None
+            if found is None or found.kind is Kind.SKILL_FILE:
+                continue
+            bundle = Bundle()
+            if found.kind is Kind.SKILL and found.skill in bundled:
+                bundle = self._read_bundle(found.skill, bundled[found.skill], latest)
+            yield Task(self.folder, self.label, found, category, latest, bundle)
+
+    def _bundled_paths(self) -> dict[str, list[str]]:
+        """Return the files in each skill's folder but its SKILL.md, those of nested skills included."""
+        bundled: dict[str, list[str]] = defaultdict(list)
+        if self.layout.skills:
+            for path in self.files.paths:
+                folder = path.rpartition("/")[0]
+                own = path.rpartition("/")[2] == SKILL_FILE
+                for skill in skills_around(folder, self.layout.skills, itself=not own):
+                    bundled[skill].append(path)
+        return bundled
+
+    def _read_bundle(self, skill: str, paths: Iterable[str], latest: int | None) -> Bundle:
+        """Return the files beside the SKILL.md of a folder."""
+        own: list[SkillFile] = []
+        nested: list[SkillFile] = []
+        unreadable: list[SourceFile] = []
+        diagnostics: list[Diagnostic] = []
+        for path in paths:
+            found = self.layout.classify(path)
+            is_own = found is not None and found.kind is Kind.SKILL_FILE and found.skill == skill
+            notes = Notes(self.label, path)
+            source, content = read_source(
+                Task(self.folder, self.label, Found(path, Kind.SKILL_FILE), None, latest), notes
+            )
+            if content is not None:
+                below = path.removeprefix(f"{skill}/") if skill else path
+                (own if is_own else nested).append(SkillFile(below, content, source.sha256, source))
+            elif is_own:  # those of nested skills are said there
+                unreadable.append(source)
+                diagnostics += notes.diagnostics
+        return Bundle(tuple(own), tuple(nested), tuple(unreadable), tuple(diagnostics))
+
+
+def open_roots(folders: Sequence[Path]) -> list[Root]:
+    """Return the roots in *folders* with their files.
+
+    Raises:
+        LibraryError: A root is missing, is no folder, or holds no Markdown at all.
+    """
+    roots = []
+    for folder, label in zip(folders, _labels(folders), strict=True):
+        notes = Notes(label, "")
+        files = list_files(folder, notes)
+        if not any(path.endswith(".md") for path in files.paths):
+            raise LibraryError(f"{folder} holds no Markdown files; give the folder of a library.")
+        roots.append(Root(folder, label, files, notes))
+    return roots
+
+
+def digest_files(roots: Iterable[Root], latest: int | None) -> str:
+    """Return a digest of the names, sizes and times of all files, and of what is wrong with others.
+
+    Args:
+        latest: Bounds the file times, in ns since 1970.
+    """
+    digest = hashlib.sha256()
+    for root in roots:
+        files = root.files
+        times = files.modified if latest is None else array("q", (min(time, latest) for time in files.modified))
+        names = "\0".join([root.label, repr(root.notes.diagnostics), *files.paths, ""])
+        digest.update(names.encode() + files.sizes.tobytes() + times.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def digest_file(path: Path) -> str:
+    """Return a digest of a file, empty where there is none."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
+
+
+def _labels(roots: Sequence[Path]) -> list[str]:
+    """Return a name for each root: its folder's, numbered where two are the same."""
+    labels: list[str] = []
+    for root in roots:
+        if not root.is_dir():
+            raise LibraryError(f"{root} is no folder; give the folder of a library.")
+        name = root.resolve().name or "root"
+        taken = sum(label == name or label.startswith(f"{name}~") for label in labels)
+        labels.append(f"{name}~{taken + 1}" if taken else name)
+    return labels

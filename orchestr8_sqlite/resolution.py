@@ -1,0 +1,185 @@
+"""What only a library as a whole tells, from the rows of its index: references, skill paths, shared ids, requests.
+
+After a change only what it can concern is resolved again.
+"""
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from orchestr8_sqlite.content import Fragment, Prompt, Reference
+from orchestr8_sqlite.fragment_rows import write_diagnostics, write_queries
+from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
+from orchestr8_sqlite.library.queries import listed_queries
+from orchestr8_sqlite.library.references import DANGLING, resolve_references
+from orchestr8_sqlite.library.roots import Root
+from orchestr8_sqlite.library.skills import Offered, settle_skill_paths
+from orchestr8_sqlite.library.verdicts import SHARED_ID, Author, note_shared_id
+
+OFFERED = "CREATE TEMP TABLE IF NOT EXISTS offered (fragment_id INTEGER, path TEXT, frontmatter TEXT)"
+"""Skills that conform to their format, until it is known whose path is that of another one."""
+
+HAS_ID = "SELECT 1 FROM fragment WHERE path = ?"
+IDS_OF_NAME = "SELECT path FROM fragment WHERE name = ? ORDER BY path LIMIT 2"
+ID_OF_FILE = """
+SELECT f.path FROM source s JOIN fragment f ON f.source_id = s.id WHERE s.root = ? AND s.path = ?
+"""
+HAS_FILE = "SELECT 1 FROM source WHERE root = ? AND path = ?"
+HOLDER = "SELECT s.root || '/' || s.path FROM fragment f JOIN source s ON s.id = f.source_id WHERE f.path = ?"
+PROMPT_HOLDER = "SELECT s.root || '/' || s.path FROM prompt p JOIN source s ON s.id = p.source_id WHERE p.name = ?"
+
+OFFERED_SKILLS = """
+SELECT k.path, s.root, s.path, k.fragment_id
+  FROM (SELECT fragment_id, path FROM skill UNION ALL SELECT fragment_id, path FROM temp.offered) k
+  JOIN fragment f ON f.id = k.fragment_id JOIN source s ON s.id = f.source_id
+"""
+POINTERS_OF = """
+SELECT f.id, f.path, s.root, s.path, p.target, p.kind, p.line
+  FROM pointer p JOIN fragment f ON f.id = p.fragment_id JOIN source s ON s.id = f.source_id
+ WHERE p.fragment_id = ? ORDER BY p.ordinal
+"""
+POINTING = "SELECT DISTINCT p.fragment_id FROM json_each(?) CROSS JOIN pointer p ON p.target = value"
+INSERT_REFERENCE = "INSERT INTO reference VALUES (?, ?, ?, (SELECT id FROM fragment WHERE path = ?), ?, ?)"
+FORGET_DANGLING = """
+DELETE FROM diagnostic
+ WHERE code = ? AND (root, path) IN (
+       SELECT s.root, s.path
+         FROM json_each(?) CROSS JOIN fragment f ON f.id = value JOIN source s ON s.id = f.source_id)
+"""
+SHARED = "SELECT text FROM author_id GROUP BY text HAVING count(*) > 1 ORDER BY 1"
+AUTHORS = """
+SELECT f.path, s.root, s.path, a.line
+  FROM author_id a JOIN fragment f ON f.id = a.fragment_id JOIN source s ON s.id = f.source_id WHERE a.text = ?
+"""
+FORGET_SHARED = "DELETE FROM diagnostic WHERE code = ? AND root = ? AND path = ?"
+FORGET_PLACES = "DELETE FROM diagnostic WHERE path IN ('', ?)"
+FORGET_LISTED = (
+    "DELETE FROM library_answer WHERE query_id IN (SELECT id FROM library_query WHERE origin = ?)",
+    "DELETE FROM library_query WHERE origin = ?",
+)
+
+
+class Touched(NamedTuple):
+    """What a change of a library can concern.
+
+    `fragments` are the numbers of those that are written anew, `targets` the ids, names and files that have come or
+    gone, `author_ids` the ids in the front matter of what has.
+    """
+
+    fragments: Collection[int]
+    targets: Collection[str]
+    author_ids: Collection[str]
+
+
+class RowDocuments:
+    """The fragments and files of an index, for whoever looks for something by a name."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def has_id(self, fragment_id: str) -> bool:
+        """Tell whether there is a fragment of that id."""
+        return self._first(HAS_ID, fragment_id) is not None
+
+    def ids_of_name(self, name: str) -> Sequence[str]:
+        """Return the ids of fragments of that name, two at most."""
+        return [id_ for (id_,) in self._db.execute(IDS_OF_NAME, (name,))]
+
+    def id_of_file(self, root: str, path: str) -> str | None:
+        """Return the id of the fragment in that file."""
+        return self._first(ID_OF_FILE, root, path)
+
+    def has_file(self, root: str, path: str) -> bool:
+        """Tell whether that file belongs to the library, as a fragment or not."""
+        return self._first(HAS_FILE, root, path) is not None
+
+    def holder(self, record: Fragment | Prompt) -> str | None:
+        """Return the place of the file whose record has the name of *record*, if any has."""
+        if isinstance(record, Prompt):
+            return self._first(PROMPT_HOLDER, record.name)
+        return self._first(HOLDER, record.id)
+
+    def _first(self, sql: str, *values: str) -> str | None:
+        row = self._db.execute(sql, values).fetchone()
+        return None if row is None else row[0]
+
+
+def settle_library(db: sqlite3.Connection, roots: Sequence[Root], touched: Touched | None = None) -> None:
+    """Write what the library in *roots* tells as a whole, or what of it a change has *touched*.
+
+    The rows of all fragments are written; of those that are written anew nothing is said yet.
+    """
+    db.execute(FORGET_PLACES, (QUERIES,))
+    for root in roots:
+        write_diagnostics(db, root.diagnostics)
+    order = {root.label: number for number, root in enumerate(roots)}
+    _settle_skills(db, order)
+    _write_references(db, touched)
+    for text in [text for (text,) in db.execute(SHARED)] if touched is None else sorted(touched.author_ids):
+        _note_shared(db, text, order)
+    _write_listed_queries(db, roots)
+
+
+def _settle_skills(db: sqlite3.Connection, order: dict[str, int]) -> None:
+    """Write the skills that are offered, but for those whose path is that of another one."""
+    if not db.execute("SELECT 1 FROM temp.offered LIMIT 1").fetchone():
+        return
+    numbers: dict[tuple[str, str], int] = {}
+    offered = []
+    for path, root, file, number in db.execute(OFFERED_SKILLS):
+        numbers[root, file] = number
+        offered.append(Offered(path, order[root], root, file))
+    for skill, notes in settle_skill_paths(offered):
+        for table in ("skill", "temp.offered"):
+            db.execute(f"DELETE FROM {table} WHERE fragment_id = ?", (numbers[skill.root, skill.file],))  # noqa: S608
+        write_diagnostics(db, notes.diagnostics)
+    db.execute("INSERT INTO skill SELECT fragment_id, path, frontmatter FROM temp.offered")
+    db.execute("DELETE FROM temp.offered")
+
+
+def _write_references(db: sqlite3.Connection, touched: Touched | None) -> None:
+    """Write what the fragments point to, with a diagnostic for each pointer that dangles."""
+    documents = RowDocuments(db)
+    if touched is None:
+        numbers = [number for (number,) in db.execute("SELECT DISTINCT fragment_id FROM pointer ORDER BY 1")]
+    else:
+        pointing = {number for (number,) in db.execute(POINTING, (_json(touched.targets),))}
+        numbers = sorted(pointing | set(touched.fragments))
+        db.executemany("DELETE FROM reference WHERE fragment_id = ?", ((number,) for number in numbers))
+        db.execute(FORGET_DANGLING, (DANGLING, _json(numbers)))
+    for number in numbers:
+        rows = db.execute(POINTERS_OF, (number,)).fetchall()
+        if not rows:
+            continue
+        _, id_, root, path, *_ = rows[0]
+        notes = Notes(root, path)
+        pointers = (Reference(target, kind, line) for *_, target, kind, line in rows)
+        kept = enumerate(resolve_references(id_, pointers, documents, notes))
+        db.executemany(INSERT_REFERENCE, [(number, i, r.target, r.target, r.kind, r.line) for i, r in kept])
+        write_diagnostics(db, notes.diagnostics)
+
+
+def _note_shared(db: sqlite3.Connection, text: str, order: dict[str, int]) -> None:
+    """Write the warnings about one id that the front matter of fragments gives."""
+    authors = [Author(*row) for row in db.execute(AUTHORS, (text,))]
+    authors.sort(key=lambda author: (order[author.root], author.path.split("/")))
+    db.executemany(FORGET_SHARED, ((SHARED_ID, author.root, author.path) for author in authors))
+    if len(authors) > 1:
+        write_diagnostics(db, note_shared_id(text, authors))
+
+
+def _write_listed_queries(db: sqlite3.Connection, roots: Iterable[Root]) -> None:
+    """Write the requests that the roots list."""
+    for statement in FORGET_LISTED:
+        db.execute(statement, (QUERIES,))
+    documents = RowDocuments(db)
+    for root in roots:
+        notes = Notes(root.label, QUERIES)
+        write_queries(db, listed_queries(root.folder, documents, notes))
+        write_diagnostics(db, notes.diagnostics)
+
+
+def _json(values: Collection[object]) -> str:
+    return json.dumps(sorted(values, key=str), ensure_ascii=False)

@@ -1,0 +1,61 @@
+"""The index file that a build makes: checked before, and put in place in one step."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from orchestr8_sqlite.catalog import APPLICATION_ID
+from orchestr8_sqlite.errors import BuildError
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Yield where to write an index; afterwards it takes the place of *target*, which stays as it is after a failure.
+
+    Raises:
+        BuildError: It could not be written or put in place.
+    """
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.unlink(missing_ok=True)
+        yield temporary
+        if temporary.exists():
+            put_in_place(temporary, target)
+    except (OSError, sqlite3.Error) as problem:
+        raise BuildError(f"The index {target} could not be written: {problem}.") from problem
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_target(target: Path) -> None:
+    """Raise BuildError where writing to *target* would lose something or cannot work."""
+    if not target.parent.is_dir():
+        raise BuildError(f"The folder {target.parent} does not exist; create it first.")
+    if target.is_dir():
+        raise BuildError(f"{target} is a folder; name a file.")
+    if not target.exists() or target.stat().st_size == 0:
+        return
+    with target.open("rb") as file:
+        header = file.read(100)
+    if not header.startswith(b"SQLite format 3\0") or int.from_bytes(header[68:72], "big") != APPLICATION_ID:
+        raise BuildError(f"{target} exists and is no orchestr8-sqlite index; name another file or remove it.")
+    for suffix in ("-wal", "-journal"):
+        if target.with_name(target.name + suffix).exists():
+            raise BuildError(
+                f"{target}{suffix} exists: another program is changing the index; close it and remove the file."
+            )
+
+
+def put_in_place(temporary: Path, target: Path) -> None:
+    """Sync the finished file, rename it over *target*, and sync the folder that names it."""
+    with temporary.open("rb+") as file:
+        os.fsync(file.fileno())
+    temporary.replace(target)
+    if os.name == "posix":
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

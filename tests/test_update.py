@@ -1,0 +1,249 @@
+"""Builds where an index is there already: what they read, and that they hold the rows of a build from nothing."""
+
+import os
+import random
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from dumps import dump
+from support import MakeLibrary, markdown, rows, write_files
+from test_session import assert_same_rows, edit, some_document, some_path
+
+from orchestr8_sqlite import builder, finishing
+from orchestr8_sqlite.builder import BuildReport, How, build_index
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.library import comparison
+
+FAULTS = (b"\xff\xfe", b"---\n{{{\n---\n", b"---\ntitle: a", b"", b"---\ntags:\n---\n# A\n")
+HOUR = 3_600_000_000_000
+"""In nanoseconds."""
+
+
+@pytest.fixture(autouse=True)
+def fixed_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no build measure what an answer must cover: that takes most of the time of a small one."""
+    monkeypatch.setattr(finishing, "measure_least_coverage", lambda _: 0.3)
+
+
+@pytest.fixture
+def root(make_library: MakeLibrary) -> Path:
+    """Return a library whose files were written an hour ago."""
+    documents = {f"skills/s{number}.md": markdown(f"title: S{number}\nid: own{number}") for number in range(40)}
+    folder = make_library({**documents, "prompts/ask.md": "Ask $ARGUMENTS.\n", "README.md": "# Read me\n"})
+    return age(folder)
+
+
+def age(folder: Path) -> Path:
+    """Let every file below *folder* seem an hour old to whoever looks at its time alone."""
+    for path in folder.rglob("*"):
+        status = path.stat()
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns - HOUR))
+    return folder
+
+
+@pytest.fixture
+def old_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let builds trust what a file system says of any file: those of tests are never old."""
+    monkeypatch.setattr(comparison, "DOUBT_NS", -HOUR)
+    monkeypatch.setattr(builder, "DOUBT_NS", -HOUR)
+
+
+def change(choice: random.Random, roots: list[Path]) -> None:
+    """Change anything that a build must see, or nothing."""
+    folder = choice.choice(roots)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    what = choice.random()
+    if what < 0.15:
+        choice.choice(files).write_bytes(choice.choice(FAULTS))
+    elif what < 0.25:
+        line = f'{{"text": "try {choice.randint(0, 3)}", "documents": ["skills/s{choice.randint(0, 9)}"]}}\n'
+        write_files(folder, {"queries.jsonl": line})
+    elif what < 0.3:
+        write_files(folder, {"synonyms.txt": f"frobnicate{choice.randint(0, 3)} = retrying\n"})
+    elif what < 0.35:
+        os.utime(choice.choice(files))
+    elif what < 0.4:
+        write_files(folder, {choice.choice(["notes.markdown", "skills/.hidden.md", "other/x.md"]): "# X\n"})
+    else:
+        edit(choice, folder)
+
+
+@pytest.mark.parametrize(
+    ("seed", "builds"), [(0, 5), *(pytest.param(seed, 14, marks=pytest.mark.slow) for seed in range(1, 13))]
+)
+def test_every_build_holds_the_rows_of_a_build_from_nothing(tmp_path: Path, seed: int, builds: int) -> None:
+    choice = random.Random(seed)
+    roots = [tmp_path / "library", tmp_path / "more"]
+    for folder in roots:
+        write_files(folder, {some_path(choice): some_document(choice) for _ in range(30)})
+        write_files(folder, {"agents/always.md": some_document(choice)})
+    ways = set()
+    for _ in range(builds):
+        found = build_index(roots, tmp_path / "index.db")
+        expected = build_index(roots, tmp_path / "scratch.db", full=True)
+        assert_same_rows(tmp_path / "index.db", tmp_path / "scratch.db")
+        names = ("fragments", "files", "rejected", "ignored", "diagnostics", "generation")
+        assert [getattr(found, name) for name in names] == [getattr(expected, name) for name in names]
+        ways.add(found.how)
+        for _ in range(choice.choice([0, 1, 1, 1, 2, 3])):
+            change(choice, roots)
+    assert How.UPDATED in ways
+
+
+def built(root: Path, tmp_path: Path, **options: bool) -> BuildReport:
+    return build_index([root], tmp_path / "index.db", **options)  # type: ignore[arg-type]
+
+
+def test_nothing_is_written_where_nothing_has_changed(root: Path, tmp_path: Path) -> None:
+    first = built(root, tmp_path)
+    before = (tmp_path / "index.db").stat()
+    second = built(root, tmp_path)
+    assert (first.how, second.how, second.changed) == (How.WHOLE, How.UNCHANGED, ())
+    assert (second.fragments, second.files, second.ignored) == (40, 42, 1)
+    after = (tmp_path / "index.db").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_full_build_writes_everything_anew(root: Path, tmp_path: Path) -> None:
+    built(root, tmp_path)
+    before = (tmp_path / "index.db").read_bytes()
+    inode = (tmp_path / "index.db").stat().st_ino
+    assert built(root, tmp_path, full=True).how is How.WHOLE
+    assert (tmp_path / "index.db").read_bytes() == before
+    assert (tmp_path / "index.db").stat().st_ino != inode
+
+
+@pytest.mark.usefixtures("old_index")
+def test_only_what_has_changed_is_read(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built(root, tmp_path)
+    write_files(root, {"skills/s7.md": markdown("title: Changed"), "skills/new.md": "# New\n"})
+    (root / "skills/s9.md").unlink()
+    read: list[str] = []
+    read_bytes = Path.read_bytes
+
+    def read_and_note(path: Path) -> bytes:
+        read.append(path.name)
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read_and_note)
+    report = built(root, tmp_path)
+    assert report.how is How.UPDATED
+    assert [path for _, path in report.changed] == ["skills/new.md", "skills/s7.md", "skills/s9.md"]
+    assert sorted(name for name in read if name.endswith(".md")) == ["new.md", "s7.md"]
+
+
+@pytest.mark.usefixtures("old_index")
+def test_file_with_a_new_time_and_the_same_content_is_not_parsed(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built(root, tmp_path)
+    os.utime(root / "skills/s3.md", ns=(0, 5_000_000_000))
+    monkeypatch.setattr("orchestr8_sqlite.library.parsing.parse_content", lambda *_: pytest.fail("parsed"))
+    report = built(root, tmp_path)
+    assert (report.how, report.changed) == (How.UPDATED, ())
+    assert rows(tmp_path / "index.db", "SELECT mtime_ns FROM source WHERE path = 'skills/s3.md'") == [(5_000_000_000,)]
+
+
+def test_change_within_one_tick_of_the_clock_is_seen(root: Path, tmp_path: Path) -> None:
+    """The size and the time of the file are what they were."""
+    built(root, tmp_path)
+    file = root / "skills/s3.md"
+    before = file.stat()
+    file.write_text(file.read_text(encoding="utf-8").replace("S3", "T3"), encoding="utf-8")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert built(root, tmp_path).how is How.UPDATED
+    assert rows(tmp_path / "index.db", "SELECT title FROM fragment WHERE name = 's3'") == [("T3",)]
+
+
+@pytest.mark.parametrize("option", ["category", "root", "version", "setting", "table"])
+def test_index_of_anything_else_is_written_anew(
+    root: Path, tmp_path: Path, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built(root, tmp_path)
+    folders, category = [root], None
+    if option == "category":
+        category = "guide"
+    elif option == "root":
+        folders.append(write_files(tmp_path / "more", {"skills/more.md": "# More\n"}))
+    elif option == "version":
+        monkeypatch.setattr("orchestr8_sqlite.writer.__version__", "99.0.0")
+    else:
+        damage = {"setting": "DELETE FROM meta WHERE key = 'roots'", "table": "DROP TABLE source"}
+        write_files(root, {"skills/s1.md": "# Other\n"})
+        with sqlite3.connect(tmp_path / "index.db") as db:
+            db.execute(damage[option])
+    assert build_index(folders, tmp_path / "index.db", category=category).how is How.WHOLE
+
+
+def test_many_changes_are_a_build_from_nothing(root: Path, tmp_path: Path) -> None:
+    built(root, tmp_path)
+    write_files(root, {f"skills/s{number}.md": f"# Other {number}\n" for number in range(20)})
+    assert built(root, tmp_path).how is How.WHOLE
+
+
+def test_file_that_lost_its_name_to_another_one_comes_back_when_that_is_gone(root: Path, tmp_path: Path) -> None:
+    write_files(root, {"skills/_fragments/s1.md": "# First\n"})
+    title = "SELECT title FROM fragment WHERE path = 'skills/s1'"
+    codes = "SELECT path, code FROM diagnostic WHERE code = 'collision'"
+    built(root, tmp_path)
+    assert rows(tmp_path / "index.db", title) == [("First",)]
+    assert rows(tmp_path / "index.db", codes) == [("skills/s1.md", "collision")]
+    (root / "skills/_fragments/s1.md").unlink()
+    assert built(root, tmp_path).how is How.UPDATED
+    assert rows(tmp_path / "index.db", title) == [("S1",)]
+    assert rows(tmp_path / "index.db", codes) == []
+
+
+def test_strict_build_refuses_old_warnings_too(root: Path, tmp_path: Path) -> None:
+    write_files(root, {"skills/s1.md": markdown("tags:")})
+    built(root, tmp_path)
+    for path in ("skills/s2.md", None):
+        if path:
+            write_files(root, {path: "# Other\n"})
+        before = (tmp_path / "index.db").read_bytes()
+        with pytest.raises(BuildError, match="strict mode allows none"):
+            built(root, tmp_path, strict=True)
+        assert (tmp_path / "index.db").read_bytes() == before
+        built(root, tmp_path)
+
+
+def test_index_that_is_replaced_while_it_is_looked_at_is_looked_at_again(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built(root, tmp_path)
+    write_files(root, {"skills/s1.md": markdown("title: Other")})
+    shutil.copy(tmp_path / "index.db", tmp_path / "copy.db")
+    answers = iter([False, True])
+    monkeypatch.setattr(Catalog, "is_current", lambda _: next(answers))
+    assert built(root, tmp_path).how is How.UPDATED
+    monkeypatch.undo()
+    assert next(answers, None) is None
+    build_index([root], tmp_path / "scratch.db")
+    assert dump(tmp_path / "index.db")["fragment"] == dump(tmp_path / "scratch.db")["fragment"]
+
+
+def test_what_an_answer_must_cover_is_measured_anew_after_a_tenth_of_the_library_has_changed(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = iter([0.31, 0.32])
+    monkeypatch.setattr(finishing, "measure_least_coverage", lambda _: next(measured))
+    least = "SELECT value FROM meta WHERE key = 'least_coverage'"
+    found = []
+    for number in range(6):
+        built(root, tmp_path)
+        found += rows(tmp_path / "index.db", least)
+        write_files(root, {f"skills/s{number}.md": markdown(f"title: Other {number}")})
+    assert found == [("0.31",)] * 5 + [("0.32",)]
+
+
+def test_build_settles_what_a_watch_has_left(root: Path, tmp_path: Path) -> None:
+    built(root, tmp_path)
+    write_files(root, {"skills/s1.md": markdown("title: Other\nuseWhen: [Doing other things]")})
+    built(root, tmp_path, settle=False)
+    count = "SELECT count(*) > 0 FROM quick_lookup"
+    assert rows(tmp_path / "index.db", count) == [(0,)]
+    assert built(root, tmp_path).how is How.UNCHANGED
+    assert rows(tmp_path / "index.db", count) == [(1,)]
