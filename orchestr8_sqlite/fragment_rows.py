@@ -79,9 +79,10 @@ def prepare(fragment: Fragment) -> Prepared:
 
 def write_files(db: sqlite3.Connection, verdicts: Iterable[Verdict]) -> None:
     """Write what became of files, what is said of them, and the prompts among them."""
+    verdicts = list(verdicts)
+    write_sources(db, (one for verdict in verdicts for one in (*verdict.sources, (verdict.source, verdict.outcome))))
+    write_diagnostics(db, (diagnostic for verdict in verdicts for diagnostic in verdict.diagnostics))
     for verdict in verdicts:
-        write_sources(db, (*verdict.sources, (verdict.source, verdict.outcome)))
-        write_diagnostics(db, verdict.diagnostics)
         if isinstance(verdict.record, Prompt):
             _write_prompt(db, verdict.record)
 

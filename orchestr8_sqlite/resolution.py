@@ -53,7 +53,12 @@ AUTHORS = """
 SELECT f.path, s.root, s.path, a.line
   FROM author_id a JOIN fragment f ON f.id = a.fragment_id JOIN source s ON s.id = f.source_id WHERE a.text = ?
 """
-FORGET_SHARED = "DELETE FROM diagnostic WHERE code = ? AND root = ? AND path = ?"
+FORGET_SHARED = """
+DELETE FROM diagnostic
+ WHERE code = ? AND (root, path) IN (
+       SELECT s.root, s.path FROM json_each(?) CROSS JOIN author_id a ON a.text = value
+         JOIN fragment f ON f.id = a.fragment_id JOIN source s ON s.id = f.source_id)
+"""
 FORGET_PLACES = "DELETE FROM diagnostic WHERE path IN ('', ?)"
 FORGET_LISTED = (
     "DELETE FROM library_answer WHERE query_id IN (SELECT id FROM library_query WHERE origin = ?)",
@@ -117,8 +122,7 @@ def settle_library(db: sqlite3.Connection, roots: Sequence[Root], touched: Touch
     order = {root.label: number for number, root in enumerate(roots)}
     _settle_skills(db, order)
     _write_references(db, touched)
-    for text in [text for (text,) in db.execute(SHARED)] if touched is None else sorted(touched.author_ids):
-        _note_shared(db, text, order)
+    _note_shared_ids(db, order, touched)
     _write_listed_queries(db, roots)
 
 
@@ -161,12 +165,16 @@ def _write_references(db: sqlite3.Connection, touched: Touched | None) -> None:
         write_diagnostics(db, notes.diagnostics)
 
 
-def _note_shared(db: sqlite3.Connection, text: str, order: dict[str, int]) -> None:
-    """Write the warnings about one id that the front matter of fragments gives."""
-    authors = [Author(*row) for row in db.execute(AUTHORS, (text,))]
-    authors.sort(key=lambda author: (order[author.root], author.path.split("/")))
-    db.executemany(FORGET_SHARED, ((SHARED_ID, author.root, author.path) for author in authors))
-    if len(authors) > 1:
+def _note_shared_ids(db: sqlite3.Connection, order: dict[str, int], touched: Touched | None) -> None:
+    """Write the warnings about ids that the front matter of several fragments gives."""
+    if touched is None:
+        shared = [text for (text,) in db.execute(SHARED)]
+    else:
+        shared = sorted(touched.author_ids)
+        db.execute(FORGET_SHARED, (SHARED_ID, _json(shared)))
+    for text in shared:
+        authors = [Author(*row) for row in db.execute(AUTHORS, (text,))]
+        authors.sort(key=lambda author: (order[author.root], author.path.split("/")))
         write_diagnostics(db, note_shared_id(text, authors))
 
 

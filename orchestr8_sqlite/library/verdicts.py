@@ -96,8 +96,11 @@ class Author(NamedTuple):
 
 def note_shared_id(written: str, authors: Iterable[Author]) -> Iterator[Diagnostic]:
     """Yield a warning for all but the first of *authors*, in the order of reading, whose front matter has one id."""
-    first, *others = authors
-    for other in others:
+    first = None
+    for other in authors:
+        if first is None:
+            first = other
+            continue
         notes = Notes(other.root, other.path)
         what = f"id {written!r} is also that of {first.id}"
         notes.warn(SHARED_ID, what, "give each file its own id", line=other.line, field="id")
