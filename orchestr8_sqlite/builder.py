@@ -11,7 +11,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,7 +34,7 @@ from orchestr8_sqlite.library.roots import Root, digest_file, digest_files, open
 from orchestr8_sqlite.library.verdicts import judge
 from orchestr8_sqlite.resolution import settle_library
 from orchestr8_sqlite.settings import latest_file_time
-from orchestr8_sqlite.target import check_target, replacing
+from orchestr8_sqlite.target import check_target, renew_time, replacing
 from orchestr8_sqlite.update import Follower, Following
 from orchestr8_sqlite.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.wordlists import read_synonyms, shipped_synonyms
@@ -233,12 +233,15 @@ def _contents_at(target: Path) -> set[tuple[Key, str]]:
 
 def _contents(db: sqlite3.Connection) -> set[tuple[Key, str]]:
     """Return each file that an index was made from, lists of the roots included, with the digest of its content."""
-    meta = dict(db.execute("SELECT key, value FROM meta"))
-    roots, queries, synonyms = (json.loads(meta[name]) for name in ("roots", "queries", "synonyms"))
     contents = {((root, path), sha256) for root, path, sha256 in db.execute(CONTENTS)}
-    for file, digests in ((QUERIES, queries), (SYNONYMS, synonyms)):
-        contents |= {((root, file), digest) for root, digest in zip(roots, digests, strict=True) if digest}
-    return contents
+    return contents | _lists(dict(db.execute("SELECT key, value FROM meta")))
+
+
+def _lists(meta: Mapping[str, str]) -> set[tuple[Key, str]]:
+    """Return the lists of the roots that `meta` knows, with the digests of their contents."""
+    roots, queries, synonyms = (json.loads(meta[name]) for name in ("roots", "queries", "synonyms"))
+    listed = ((QUERIES, queries), (SYNONYMS, synonyms))
+    return {((root, file), one) for file, digests in listed for root, one in zip(roots, digests, strict=True) if one}
 
 
 def _places(changed: Iterable[tuple[Key, str]]) -> tuple[Key, ...]:
@@ -284,15 +287,17 @@ def _follow(job: Job, catalog: Catalog, read_ns: int) -> Built | None:
     """
     if _is_untouched(job, catalog, read_ns):
         return _leave(job, catalog)
-    known = {(root, path): KnownFile(*rest) for root, path, *rest in catalog.db.execute(KNOWN_FILES)}
+    known: dict[Key, KnownFile] = {row[:2]: row[2:] for row in catalog.db.execute(KNOWN_FILES)}
     change = compare_files(job.roots, known, read_ns, job.latest)
     is_small = len(change.read | change.gone) <= max(FEW_FILES, MOST_CHANGED * len(known))
     if not (is_small or job.keep):
         return None
     following = job.follower(catalog.db).judge(change)
     if _is_nothing(job, catalog, change, following):
+        if not following.kept:
+            renew_time(catalog.path, catalog.identity, job.began)
         return _leave(job, catalog)
-    return _write_changes(job, catalog, change, following) if is_small or following.kept else None
+    return _write_changes(job, catalog, change, following, known) if is_small or following.kept else None
 
 
 def _is_untouched(job: Job, catalog: Catalog, read_ns: int) -> bool:
@@ -327,7 +332,9 @@ def _leave(job: Job, catalog: Catalog) -> Built:
     return Built(How.UNCHANGED)
 
 
-def _write_changes(job: Job, catalog: Catalog, change: Change, following: Following) -> Built | None:
+def _write_changes(
+    job: Job, catalog: Catalog, change: Change, following: Following, known: Mapping[Key, KnownFile]
+) -> Built | None:
     """Write a copy of the index with the changes and put it in place; None where all must be written anew."""
     target = catalog.path
     with replacing(target) as path:
@@ -349,10 +356,12 @@ def _write_changes(job: Job, catalog: Catalog, change: Change, following: Follow
             else:
                 db.execute("COMMIT")
             check_counts(db)
-            changed = _contents(db) ^ _contents(catalog.db)
         os.utime(path, ns=(job.began, job.began))
-    refused = {((v.source.root, v.source.path), v.source.sha256) for v in following.kept}
-    return Built(How.UPDATED, _places(changed | refused))
+    verdicts = (*following.verdicts, *following.kept)
+    now = {(source.root, source.path): source.sha256 for v in verdicts for source in (v.source, *v.bundled)}
+    before = {key: known[key][2] for key in (now.keys() | following.stale) & known.keys()}
+    changed = (now.items() ^ before.items()) | (_lists(job.settings) ^ _lists(catalog.meta))
+    return Built(How.UPDATED, _places(changed))
 
 
 def refuse_problems(db: sqlite3.Connection) -> None:

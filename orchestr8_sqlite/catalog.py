@@ -5,6 +5,7 @@ never changed. Whoever keeps a `Catalog` open asks `is_current` to notice a repl
 """
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -278,7 +279,11 @@ def _authorize_reading(action: int, name: str | None, *_: object) -> int:
 
 def file_identity(path: Path) -> Identity:
     """Return what changes when another file is put in the place of the one at *path*."""
-    status = path.stat()
+    return identity_of(path.stat())
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """Return what tells a file from others, from what the system says of it."""
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 

@@ -3,10 +3,10 @@
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from orchestr8_sqlite.catalog import APPLICATION_ID
+from orchestr8_sqlite.catalog import APPLICATION_ID, Identity, identity_of
 from orchestr8_sqlite.errors import BuildError
 
 
@@ -46,6 +46,18 @@ def check_target(target: Path) -> None:
             raise BuildError(
                 f"{target}{suffix} exists: another program is changing the index; close it and remove the file."
             )
+
+
+def renew_time(target: Path, identity: Identity, began: int) -> None:
+    """Let the index that is *target* be as old as the last look at its files, in ns since 1970, where that is possible.
+
+    The next build need not doubt files then that were touched before this one.
+    """
+    if os.utime not in os.supports_fd:
+        return
+    with suppress(OSError), target.open("rb") as file:  # one that may be read, but not touched, stays as it is
+        if identity_of(os.fstat(file.fileno())) == identity:
+            os.utime(file.fileno(), ns=(began, began))
 
 
 def put_in_place(temporary: Path, target: Path) -> None:

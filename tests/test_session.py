@@ -158,9 +158,9 @@ def meta(path: Path) -> dict[str, str]:
 
 
 def test_build_without_a_change_does_nothing(session: BuildSession, tmp_path: Path) -> None:
-    before = (tmp_path / "index.db").stat()
+    before = (tmp_path / "index.db").stat().st_ino
     assert session.build() is None
-    assert (tmp_path / "index.db").stat() == before
+    assert (tmp_path / "index.db").stat().st_ino == before
 
 
 def test_changed_synonyms_and_judged_requests_are_built_and_named(

@@ -97,6 +97,7 @@ def built(root: Path, tmp_path: Path, **options: bool) -> BuildReport:
     return build_index([root], tmp_path / "index.db", **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("old_index")
 def test_nothing_is_written_where_nothing_has_changed(root: Path, tmp_path: Path) -> None:
     first = built(root, tmp_path)
     before = (tmp_path / "index.db").stat()
@@ -105,6 +106,20 @@ def test_nothing_is_written_where_nothing_has_changed(root: Path, tmp_path: Path
     assert (second.fragments, second.files, second.ignored) == (40, 42, 1)
     after = (tmp_path / "index.db").stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_files_that_were_looked_at_in_vain_are_not_looked_at_again(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their inodes were changed after the index was built, and the look was long enough after that."""
+    built(root, tmp_path)
+    monkeypatch.setattr(builder, "DOUBT_NS", 0)
+    monkeypatch.setattr(comparison, "DOUBT_NS", 0)
+    for path in root.rglob("*.md"):
+        path.chmod(0o600)
+    assert built(root, tmp_path).how is How.UNCHANGED
+    monkeypatch.setattr(builder, "compare_files", lambda *_: pytest.fail("looked at again"))
+    assert built(root, tmp_path).how is How.UNCHANGED
 
 
 def test_full_build_writes_everything_anew(root: Path, tmp_path: Path) -> None:

@@ -14,12 +14,8 @@ DOUBT_NS = 2_000_000_000
 changes apart that come within the same tick, two seconds at the worst."""
 
 
-class KnownFile(NamedTuple):
-    """A file as it was when it was read: time in ns since 1970, bytes, and the digest of the content."""
-
-    mtime_ns: int
-    size: int
-    sha256: str
+KnownFile = tuple[int, int, str]
+"""A file as it was when it was read: time in ns since 1970, bytes, and the digest of the content."""
 
 
 class Change(NamedTuple):
@@ -40,8 +36,8 @@ def compare_files(roots: Iterable[Root], known: Mapping[Key, KnownFile], read_ns
         latest: Bounds the recorded file times.
     """
     read: set[Key] = set()
-    gone: set[Key] = set(known)
     times: dict[Key, int] = {}
+    there: set[Key] = set()
     for root in roots:
         files = root.files
         for path, size, modified, changed in zip(files.paths, files.sizes, files.modified, files.changed, strict=True):
@@ -51,15 +47,19 @@ def compare_files(roots: Iterable[Root], known: Mapping[Key, KnownFile], read_ns
                 if root.layout.classify(path) is not None:
                     read.add(key)
                 continue
-            gone.discard(key)
+            there.add(key)
+            known_ns, known_size, sha256 = was
             mtime_ns = modified if latest is None else min(modified, latest)
-            if changed < read_ns - DOUBT_NS and (size, mtime_ns) == (was.size, was.mtime_ns) and was.sha256:
+            if mtime_ns == known_ns and size == known_size and changed < read_ns - DOUBT_NS and sha256:
                 continue
-            if size != was.size or not _is_same(root.folder / path, was.sha256):
+            if size != known_size or not _is_same(root.folder / path, sha256):
                 read.add(key)
-            elif mtime_ns != was.mtime_ns:
+            elif mtime_ns != known_ns:
                 times[key] = mtime_ns
-        read |= _moved(root, [path for label, path in known if label == root.label])
+    gone = known.keys() - there
+    for root in roots:
+        if gone or not read <= there:
+            read |= _moved(root, [path for label, path in known if label == root.label])
         read |= _around(root, [path for label, path in read | gone if label == root.label])
     return Change(frozenset(read), frozenset(gone), times)
 

@@ -3,7 +3,7 @@
 import hashlib
 from array import array
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,24 +36,25 @@ class Root:
         self.layout.note_suffixes(self.files.paths, notes)
         return notes.diagnostics
 
-    def tasks(self, category: str | None, latest: int | None, wanted: Container[str] | None = None) -> Iterator[Task]:
-        """Yield what is to be read of the root, or of the *wanted* paths: skills together with their files.
+    def tasks(self, category: str | None, latest: int | None, wanted: Collection[str] | None = None) -> Iterator[Task]:
+        """Yield what is to be read of the root, or of the *wanted* ones of its files: skills together with theirs.
 
         Args:
             category: For files of plain folders that do not say theirs.
             latest: Bounds the recorded file times, in ns since 1970.
         """
-        bundled = self._bundled_paths()
-        for path in self.files.paths:
-            found = self.layout.classify(path) if wanted is None or path in wanted else None
+        paths = self.files.paths if wanted is None else sorted(wanted, key=lambda path: path.split("/"))
+        for path in paths:
+            found = self.layout.classify(path)
             if found is None or found.kind is Kind.SKILL_FILE:
                 continue
             bundle = Bundle()
-            if found.kind is Kind.SKILL and found.skill in bundled:
-                bundle = self._read_bundle(found.skill, bundled[found.skill], latest)
+            if found.skill is not None and found.skill in self._bundled:
+                bundle = self._read_bundle(found.skill, self._bundled[found.skill], latest)
             yield Task(self.folder, self.label, found, category, latest, bundle)
 
-    def _bundled_paths(self) -> dict[str, list[str]]:
+    @cached_property
+    def _bundled(self) -> dict[str, list[str]]:
         """Return the files in each skill's folder but its SKILL.md, those of nested skills included."""
         bundled: dict[str, list[str]] = defaultdict(list)
         if self.layout.skills:
