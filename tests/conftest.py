@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from beginnings import begin_empty, copied_beginnings
 from environments import make_environment, pip
 from strategies import open_in_memory
 from support import Invoke, MakeCatalog, MakeIndex, MakeLibrary, write_files
@@ -17,12 +18,19 @@ from orchestr8_sqlite.cli import main
 from orchestr8_sqlite.content import Fragment, Library
 from orchestr8_sqlite.evidence_rows import write_synonyms
 from orchestr8_sqlite.wordlists import Synonym
-from orchestr8_sqlite.writer import create_schema, write_library
+from orchestr8_sqlite.writer import write_library
 
 if TYPE_CHECKING:
     from replacing import Index
 
     from orchestr8_sqlite.server.app import LibraryServer
+
+
+@pytest.fixture(scope="session", autouse=True)
+def beginnings() -> Iterator[None]:
+    """Let indexes that are built in this process begin with copies."""
+    with copied_beginnings():
+        yield
 
 
 @pytest.fixture
@@ -45,7 +53,7 @@ def make_catalog(tmp_path: Path) -> Iterator[MakeCatalog]:
         path = tmp_path / f"made{len(opened)}.db"
         connection = sqlite3.connect(path, isolation_level=None)
         connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
-        create_schema(connection)
+        begin_empty(connection)
         write_library(connection, Library(fragments, (), (), (), ()), {"least_coverage": str(least_coverage)})
         connection.close()
         opened.append(Catalog.open(path))
