@@ -6,7 +6,6 @@ To write them takes most of the time that the index of a small library takes.
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 
 import pytest
 
@@ -16,11 +15,12 @@ from orchestr8_sqlite.wordlists import Synonym, read_synonyms
 from orchestr8_sqlite.writer import create_schema
 
 TABLES = ("synonym_word", "synonym_form")
+_kept: dict[bool, sqlite3.Connection] = {}
 
 
 def begin_empty(db: sqlite3.Connection) -> None:
     """Do what `create_schema` does."""
-    _empty().backup(db)
+    _written(synonyms=False).backup(db)
 
 
 @contextmanager
@@ -30,10 +30,12 @@ def copied_beginnings() -> Iterator[None]:
         patch.setattr(builder, "create_schema", _begin)
         patch.setattr(builder, "write_synonyms", _write_others)
         yield
+    while _kept:
+        _kept.popitem()[1].close()
 
 
 def _begin(db: sqlite3.Connection) -> None:
-    _with_synonyms().backup(db)
+    _written(synonyms=True).backup(db)
 
 
 def _write_others(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:
@@ -44,18 +46,13 @@ def _write_others(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:
         write_synonyms(db, synonyms)
 
 
-@cache
-def _empty() -> sqlite3.Connection:
-    db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    create_schema(db)
-    return db
-
-
-@cache
-def _with_synonyms() -> sqlite3.Connection:
-    db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    create_schema(db)
-    db.execute("BEGIN")
-    write_synonyms(db, read_synonyms([]))
-    db.execute("COMMIT")
-    return db
+def _written(*, synonyms: bool) -> sqlite3.Connection:
+    """Return the database that others begin as copies of."""
+    if synonyms not in _kept:
+        db = _kept[synonyms] = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        create_schema(db)
+        if synonyms:
+            db.execute("BEGIN")
+            write_synonyms(db, read_synonyms([]))
+            db.execute("COMMIT")
+    return _kept[synonyms]

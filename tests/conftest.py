@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from beginnings import begin_empty, copied_beginnings
 from environments import make_environment, pip
+from hypothesis import is_hypothesis_test, settings
 from strategies import open_in_memory
 from support import Invoke, MakeCatalog, MakeIndex, MakeLibrary, write_files
 
@@ -24,6 +25,31 @@ if TYPE_CHECKING:
     from replacing import Index
 
     from orchestr8_sqlite.server.app import LibraryServer
+
+
+SHARE, FEWEST = 3, 10
+"""Of the examples of a property test one in so many is tried, but so many at least."""
+
+THOROUGH = "thorough"
+"""The profile under which all are tried: pytest -m "hypothesis and not slow" --hypothesis-profile thorough."""
+
+settings.register_profile(THOROUGH)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the property tests that are not slow try a share of their examples, unless all are asked for."""
+    if settings.get_current_profile_name() == THOROUGH:
+        return
+    quick = [item for item in items if isinstance(item, pytest.Function) and not item.get_closest_marker("slow")]
+    for test in {item.function for item in quick if is_hypothesis_test(item.function)}:
+        full: settings = test._hypothesis_internal_use_settings
+        test._hypothesis_internal_use_settings = settings(full, max_examples=fewer(full.max_examples))
+
+
+def fewer(examples: int) -> int:
+    """Return how many of so many *examples* are tried where not all are."""
+    return min(examples, max(FEWEST, examples // SHARE))
 
 
 @pytest.fixture(scope="session", autouse=True)
