@@ -4,6 +4,7 @@ import itertools
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,9 +54,10 @@ def fewer(examples: int) -> int:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def beginnings() -> Iterator[None]:
-    """Let indexes that are built in this process begin with copies."""
-    with copied_beginnings():
+def beginnings(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let indexes that are built in this process begin with copies, but where all tests are slow ones."""
+    quick = any(item.get_closest_marker("slow") is None for item in request.session.items)
+    with copied_beginnings() if quick else nullcontext():
         yield
 
 

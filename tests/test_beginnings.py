@@ -28,3 +28,4 @@ def test_an_index_with_a_copied_beginning_is_what_a_build_writes(
     for sql in (HEADER, SCHEMA, *(f"SELECT * FROM {table}" for (table,) in rows(written, TABLES))):
         assert rows(copied, sql) == rows(written, sql), sql
     assert len(rows(written, "SELECT * FROM synonym_word")) > 10_000
+    assert build(root, tmp_path / "again.db").read_bytes() == written.read_bytes()
