@@ -1,6 +1,7 @@
 # Everything a newcomer or CI needs; `make` alone lists it.
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
+unexport PYTHONDONTWRITEBYTECODE # tests start many processes, which then compile their modules once
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -28,8 +29,9 @@ run: $(VENV)/run.stamp ## Set up, build the index of resources/, answer one sear
 test: $(VENV)/dev.stamp $(BUNDLED) ## Set up and run the tests, but for the slow ones
 	$(BIN)/python -m pytest -m "not slow"
 
-test-slow: $(VENV)/dev.stamp $(BUNDLED) ## Run the slow tests: wheel, server process, real libraries and clients, the code in resources/
+test-slow: $(VENV)/dev.stamp $(BUNDLED) ## Run the slow tests: wheel, server process, real libraries and clients, the code in resources/, all examples of property tests
 	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "hypothesis and not slow" --hypothesis-profile thorough
 
 check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shipped library and its ranking, docs output
 	$(BIN)/ruff format --check .

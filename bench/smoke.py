@@ -31,8 +31,10 @@ LIBRARY = Path(__file__).parents[1] / "resources"
 SIZE = 400
 SEED = 1
 QUERIES = 100
-BUILDS = 3
 ROUNDS = 9
+RUNS = 2
+"""How often is built and started: seconds of CPU vary by a few percent, and what fails is measured again."""
+
 TURN_SECONDS = 0.5
 
 TOLERANCE = 4 / 3
@@ -103,13 +105,13 @@ def verdict(name: str, ratio: float, recorded: Ratios) -> str:
 def building(setting: Setting) -> Ratios:
     """Return a build beside parsing the same files, and a rebuild of nothing beside looking at them."""
     corpus, index = setting.corpus, setting.index
-    builds = whole_builds(corpus, build_anew(corpus, index, children_time), BUILDS, children_time)
-    return by_name([*builds, *no_change(corpus, index, BUILDS, time.process_time)])
+    builds = whole_builds(corpus, build_anew(corpus, index, children_time), RUNS, children_time)
+    return by_name([*builds, *no_change(corpus, index, RUNS, time.process_time)])
 
 
 def starting(setting: Setting) -> Ratios:
     """Return the first answers of the command line and the server beside programs that do nothing."""
-    return by_name(measure_starting(SIZE, setting.index, of_processor))
+    return by_name(measure_starting(SIZE, setting.index, of_processor, RUNS))
 
 
 def answering(setting: Setting) -> Ratios:

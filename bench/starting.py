@@ -42,7 +42,9 @@ def of_processor(command: Sequence[str], request: object = None) -> float:
     return children_time() - before
 
 
-def measure_starting(size: int, index: Path, cost: Callable[..., float] = until_answer) -> list[Figure]:
+def measure_starting(
+    size: int, index: Path, cost: Callable[..., float] = until_answer, runs: int = RUNS
+) -> list[Figure]:
     """Return the *cost*, in milliseconds, of first answers, each beside a program that does nothing, in turn.
 
     A first start of each, in which modules may be compiled, does not count.
@@ -57,7 +59,7 @@ def measure_starting(size: int, index: Path, cost: Callable[..., float] = until_
         "nothing": lambda: cost(nothing, FIRST_REQUEST),
     }
     take_turns(actions, 1)
-    found = take_turns(actions, RUNS)
+    found = take_turns(actions, runs)
     figures = []
     for name, ours, floor, what in (
         ("CLI, first answer", "search", "imports", IMPORTS),
@@ -65,5 +67,5 @@ def measure_starting(size: int, index: Path, cost: Callable[..., float] = until_
         ("server, first search", "answer", "nothing", "server that does nothing"),
     ):
         value = found[ours] * 1000
-        figures.append(Figure(name, size, value, "ms", what, found[floor] * 1000, RUNS))
+        figures.append(Figure(name, size, value, "ms", what, found[floor] * 1000, runs))
     return figures

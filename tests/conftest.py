@@ -4,11 +4,14 @@ import itertools
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from beginnings import begin_empty, copied_beginnings
 from environments import make_environment, pip
+from hypothesis import is_hypothesis_test, settings
 from strategies import open_in_memory
 from support import Invoke, MakeCatalog, MakeIndex, MakeLibrary, write_files, write_fragments
 
@@ -17,12 +20,44 @@ from orchestr8_sqlite.cli import main
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.evidence_rows import write_synonyms
 from orchestr8_sqlite.wordlists import Synonym
-from orchestr8_sqlite.writer import create_schema
 
 if TYPE_CHECKING:
     from replacing import Index
 
     from orchestr8_sqlite.server.app import LibraryServer
+
+
+SHARE, FEWEST = 3, 10
+"""Of the examples of a property test one in so many is tried, but so many at least."""
+
+THOROUGH = "thorough"
+"""The profile under which all are tried: pytest -m "hypothesis and not slow" --hypothesis-profile thorough."""
+
+settings.register_profile(THOROUGH)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the property tests that are not slow try a share of their examples, unless all are asked for."""
+    if settings.get_current_profile_name() == THOROUGH:
+        return
+    quick = [item for item in items if isinstance(item, pytest.Function) and not item.get_closest_marker("slow")]
+    for test in {item.function for item in quick if is_hypothesis_test(item.function)}:
+        full: settings = test._hypothesis_internal_use_settings
+        test._hypothesis_internal_use_settings = settings(full, max_examples=fewer(full.max_examples))
+
+
+def fewer(examples: int) -> int:
+    """Return how many of so many *examples* are tried where not all are."""
+    return min(examples, max(FEWEST, examples // SHARE))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def beginnings(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let indexes that are built in this process begin with copies, but where all tests are slow ones."""
+    quick = any(item.get_closest_marker("slow") is None for item in request.session.items)
+    with copied_beginnings() if quick else nullcontext():
+        yield
 
 
 @pytest.fixture
@@ -45,7 +80,7 @@ def make_catalog(tmp_path: Path) -> Iterator[MakeCatalog]:
         path = tmp_path / f"made{len(opened)}.db"
         connection = sqlite3.connect(path, isolation_level=None)
         connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
-        create_schema(connection)
+        begin_empty(connection)
         write_fragments(connection, fragments, {"least_coverage": str(least_coverage)})
         connection.close()
         opened.append(Catalog.open(path))

@@ -63,6 +63,9 @@ def _rows(db: sqlite3.Connection, table: str, names: Mapping[str, Mapping[int, s
         for number, column in enumerate(columns)
         if not (column == "id" and table in NUMBERED)
     ]
+    if [known for _, known in kept] == [None] * len(columns):  # nothing in it is numbered: the database sorts it
+        places = ", ".join(str(number) for number, _ in enumerate(columns, start=1))
+        return db.execute(f"SELECT * FROM {table} ORDER BY {places}").fetchall()
     rows = (
         tuple(row[at] if known is None or row[at] is None else known[row[at]] for at, known in kept)
         for row in db.execute(f"SELECT * FROM {table}")

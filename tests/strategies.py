@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from beginnings import begin_empty
 from hypothesis import strategies as st
 from support import make_fragment, write_fragments
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.tiers.expansion import repair_typos
-from orchestr8_sqlite.writer import create_schema
 
 WORDS = """retry retrying entry api apis rapid time timeout timeouts cache caching log logic login db mongodb ci circuit
     go goal golang error error-handling handling c++ node.js node ci/cd 再試行 試行 Müller setUserId user""".split()
@@ -39,7 +39,7 @@ TOPICS = """kubernetes rollout backoff queue schema index shard proxy gateway to
 def open_in_memory(fragments: Sequence[Fragment]) -> Catalog:
     """Return the index of *fragments*, numbered in their order, which the caller closes."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    create_schema(connection)
+    begin_empty(connection)
     write_fragments(connection, fragments, {})
     return Catalog(connection, Path(":memory:"), identity=(0, 0, 0))
 

@@ -54,12 +54,14 @@ def test_nearly_every_fragment_is_the_answer_to_a_request() -> None:
     assert len(documents) / len(ids) >= 0.95
 
 
+@pytest.mark.slow
 def test_what_answers_a_request_is_among_the_first_five(answers: Answers) -> None:
     recall = [len(set(answers[text][0]) & set(wanted)) / len(wanted) for text, wanted in ANSWERED]
     missed = [f"{text} -> {wanted}" for (text, wanted), share in zip(ANSWERED, recall, strict=True) if not share]
     assert sum(recall) / len(recall) >= RECALL_AT_5, "\n".join(missed)
 
 
+@pytest.mark.slow
 def test_the_first_result_answers_the_request(answers: Answers) -> None:
     wrong = []
     for text, wanted in ANSWERED:
@@ -69,6 +71,7 @@ def test_the_first_result_answers_the_request(answers: Answers) -> None:
     assert 1 - len(wrong) / len(ANSWERED) >= SUCCESS_AT_1, "\n".join(wrong)
 
 
+@pytest.mark.slow
 def test_what_the_library_does_not_hold_is_not_answered(answers: Answers) -> None:
     claimed = [f"{text} -> {answers[text][0][0]}" for text in UNANSWERED if answers[text][1]]
     assert len(claimed) / len(UNANSWERED) <= FALSE_CONFIDENCE, "\n".join(claimed)

@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import check_jsonschema
 import json5
 import kubernetes_validate
 import pglast
 import sqlglot
 import tree_sitter_language_pack
 import yaml
+from click.testing import CliRunner
 from tree_sitter import Node
 
 from content.blocks import UNCHECKED, Block
@@ -255,8 +257,8 @@ def _json_schema_problems(schema: str, values: Iterable[tuple[str, object]]) -> 
             path = Path(folder) / f"{number}.json"
             path.write_text(json.dumps(_with_text_keys(value), default=str), encoding="utf-8")
             places[str(path)] = place
-        command = [_program("check-jsonschema"), f"--builtin-schema=vendor.{schema}", "--output-format=json", *places]
-        report = json.loads(subprocess.run(command, capture_output=True, check=False, text=True).stdout)
+        arguments = [f"--builtin-schema=vendor.{schema}", "--output-format=json", *places]
+        report = json.loads(CliRunner().invoke(check_jsonschema.main, arguments).stdout)
     return [f"{places[one['filename']]} {one['path']}: {one['message']}" for one in report["errors"]]
 
 
