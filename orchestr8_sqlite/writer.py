@@ -11,7 +11,8 @@ import sqlite_utils
 
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.content import Fragment, Library, SourceFile
-from orchestr8_sqlite.evidence_rows import EvidenceWriter, write_bytes
+from orchestr8_sqlite.evidence_rows import write_bytes
+from orchestr8_sqlite.evidence_writer import EvidenceWriter
 from orchestr8_sqlite.fragment_rows import (
     Prepared,
     json_text,
