@@ -30,6 +30,13 @@ SCHEMA_VERSION = "3.0.0"
 BATCH = 256
 """Fragments that are written together."""
 
+FULL_TEXT_OPTION = "INSERT INTO fragment_text (fragment_text, rank) VALUES (?, ?)"
+WHILE_WRITING = {"hashsize": 1 << 24, "automerge": 0}
+"""Much of the full text is gathered before any is written, and what is written is merged in few large steps."""
+
+AFTERWARDS = {"hashsize": 1 << 20, "automerge": 4}
+"""What FTS5 does where it is told nothing."""
+
 INSERT_QUICK = """
 INSERT INTO quick_lookup
 VALUES (?, ?, ?, ?, ?, (SELECT id FROM scenario WHERE fragment_id = ? AND text = ?), ?, ?)
@@ -55,6 +62,7 @@ class IndexWriter:
         self._scenarios = 0
         self._keywords = KeywordWriter(db)
         self._evidence = EvidenceWriter(db)
+        db.executemany(FULL_TEXT_OPTION, WHILE_WRITING.items())
 
     def add(self, fragment: Fragment, prepared: Prepared) -> Fragment:
         """Take a fragment with what was prepared of it, and return it without its body."""
@@ -84,6 +92,7 @@ class IndexWriter:
         write_skills(self._db, numbered, sources)
         write_references(self._db, numbered, self._numbers)
         self._db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('optimize')")
+        self._db.executemany(FULL_TEXT_OPTION, AFTERWARDS.items())
         write_prompts(db, library, sources)
         write_queries(db, library, self._numbers)
         write_bytes(self._db)
