@@ -1,15 +1,15 @@
 """Lists of postings that are gathered by key in bounded memory: sorted runs of them wait in a temporary file."""
 
+import marshal
 import sqlite3
 from array import array
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from itertools import groupby, repeat
+from itertools import count, groupby, islice, repeat
 from operator import itemgetter
 from typing import Generic, TypeVar
-
-from orchestr8_sqlite.bulk import insert_rows
 
 K = TypeVar("K", int, str)
 
@@ -19,25 +19,29 @@ MOST_KEYS = 1 << 17
 MOST_POSTINGS = 1 << 22
 """Postings that are held in memory, four bytes each."""
 
+TOGETHER = 1000
+"""Keys of a run that are put aside in one piece."""
+
 CREATE = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
-CREATE TABLE run (
-    key    ANY NOT NULL,
+CREATE TABLE piece (
+    run    INTEGER NOT NULL,
     number INTEGER NOT NULL,
-    first  BLOB NOT NULL,
-    second BLOB NOT NULL,
-    third  BLOB NOT NULL,
-    PRIMARY KEY (key, number)
-) STRICT, WITHOUT ROWID;
+    lists  BLOB NOT NULL,
+    PRIMARY KEY (run, number)
+) STRICT;
 BEGIN;
 """
-PUT = "INSERT INTO run VALUES (?, ?, ?, ?, ?)"
-TAKE = "SELECT key, first, second, third FROM run ORDER BY key, number"
+PUT = "INSERT INTO piece VALUES (?, ?, ?)"
+TAKE = "SELECT lists FROM piece WHERE run = ? ORDER BY number"
 
 NOTHING = array("I")
 Gathered = tuple[K, "array[int]", "array[int]", "array[int]"]
 """A key with its three lists."""
+
+Packed = tuple[K, bytes, bytes, bytes]
+KEY = itemgetter(0)
 
 
 class Runs(Generic[K]):
@@ -64,10 +68,13 @@ class Runs(Generic[K]):
         self._put_aside()
         with closing(self._aside) as aside:
             self._aside = None
-            for key, parts in groupby(aside.execute(TAKE), key=itemgetter(0)):
-                _, *columns = zip(*parts, strict=True)
-                first, second, third = (array("I", b"".join(column)) for column in columns)
-                yield key, first, second, third
+            runs = [_read_run(aside, run) for run in range(self._runs)]
+            self._runs = 0
+            for key, found in groupby(_merge(runs), key=KEY):
+                (_, first, second, third), *others = found
+                for _, *more in others:  # most keys are in one run alone
+                    first, second, third = first + more[0], second + more[1], third + more[2]
+                yield key, array("I", first), array("I", second), array("I", third)
 
     def _held(self) -> Iterator[Gathered[K]]:
         """Return what is in memory, by ascending keys."""
@@ -80,11 +87,44 @@ class Runs(Generic[K]):
         if self._aside is None:
             self._aside = sqlite3.connect("", isolation_level=None)
             self._aside.executescript(CREATE)
+        held = self._held()
+        for number in count():
+            piece = [(key, *(one.tobytes() for one in lists)) for key, *lists in islice(held, TOGETHER)]
+            if not piece:
+                break
+            self._aside.execute(PUT, (self._runs, number, bytearray(marshal.dumps(piece))))
         self._runs += 1
-        insert_rows(self._aside, PUT, ((key, self._runs, *map(bytearray, lists)) for key, *lists in self._held()))
         self._clear()
 
     def _clear(self) -> None:
         for known in self.lists:
             known.clear()
         self._postings = 0
+
+
+def _read_run(aside: sqlite3.Connection, run: int) -> Iterator[list[Packed[K]]]:
+    """Yield the pieces of a run."""
+    for (piece,) in aside.execute(TAKE, (run,)):
+        yield marshal.loads(piece)  # noqa: S302 - written by this very process
+
+
+def _merge(runs: Sequence[Iterator[list[Packed[K]]]]) -> Iterator[Packed[K]]:
+    """Yield what all runs hold by ascending keys, the same key in the order of the runs.
+
+    One piece of each is in memory. All up to the least of their last keys is sorted at a time: sorting merges what is
+    in order already.
+    """
+    rests: dict[int, list[Packed[K]]] = {run: [] for run in range(len(runs))}
+    while rests:
+        for run in [run for run, rest in rests.items() if not rest]:
+            rests[run] = next(runs[run], [])
+            if not rests[run]:
+                del rests[run]
+        bound = min((rest[-1][0] for rest in rests.values()), default=None)
+        part: list[Packed[K]] = []
+        for run, rest in rests.items():
+            end = bisect_right(rest, bound, key=KEY)
+            part += rest[:end]
+            rests[run] = rest[end:]
+        part.sort(key=KEY)
+        yield from part
