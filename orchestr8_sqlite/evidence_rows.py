@@ -1,4 +1,4 @@
-"""What fragments hold → the packed lists of an index, written whole or changed where fragments come and go."""
+"""What fragments hold → the packed lists of an index, changed where fragments come and go; the synonyms beside them."""
 
 import json
 import sqlite3
@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import itemgetter
 
-from orchestr8_sqlite.evidence import BODY_POINTS, MOST_COUNTED, FieldPoints, Held, Lengths, LengthSums, weigh
-from orchestr8_sqlite.packing import BLOCK, pack_members, split_postings, unpack_members
-from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS, TOPIC, thousandths
+from orchestr8_sqlite.bulk import insert_rows
+from orchestr8_sqlite.evidence import MOST_COUNTED, Held, Lengths, weigh
+from orchestr8_sqlite.packing import BLOCK, pack_members, unpack_members
+from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS, TOPIC
 from orchestr8_sqlite.wordlists import Synonym
 
 ADD_TERM = """
@@ -96,75 +97,6 @@ class _BodyList:
         return stem, block, pack_members(self.members), bytes(self.counts)
 
 
-class EvidenceWriter:
-    """Writes the evidence of fragments that come in the order of their numbers; one block of them is in memory.
-
-    Close it when done.
-    """
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-        self._block = 0
-        self._lengths: dict[int, Mapping[int, int]] = {}
-        self._short: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))  # member, fields, count
-        self._names: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))  # member, share
-        self._body: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))  # member, count
-        self._topics: list[tuple[int, str]] = []
-        self._sums = LengthSums()
-
-    def add(self, number: int, held: Held) -> None:
-        """Take what the fragment *number* holds."""
-        block, member = divmod(number, BLOCK)
-        if block != self._block:
-            self._flush()
-            self._block = block
-        self._lengths[member] = held.lengths
-        self._sums.add(number, held)
-        short, names, body, place = self._short, self._names, self._body, member << 16
-        for stem, (fields, count) in held.fields.items():
-            short[stem].append(place | fields << 8 | count)
-        for stem, share in held.name.items():
-            names[stem].append(place | share)
-        for stem, count in held.body.items():
-            body[stem].append(place | count)
-        self._topics.append((number, _topics(held)))
-
-    def close(self) -> None:
-        """Write what was taken, and the lengths."""
-        self._flush()
-        self._sums.write(self._db)
-
-    def _flush(self) -> None:
-        """Write the block."""
-        typical = self._sums.typical
-        points = {member: FieldPoints(lengths, typical) for member, lengths in self._lengths.items()}
-        short, body = self._short, self._body
-        self._db.executemany(ADD_TERM, (self._counted(stem) for stem in sorted(short.keys() | body.keys())))
-        self._db.executemany(WRITE_SHORT, (self._short_row(stem, points) for stem in sorted(short)))
-        self._db.executemany(WRITE_BODY, (self._body_row(stem) for stem in sorted(body)))
-        self._db.executemany("INSERT INTO topic VALUES (?, ?)", self._topics)
-        for kept in (self._lengths, short, self._names, body, self._topics):
-            kept.clear()
-
-    def _counted(self, stem: str) -> tuple[object, ...]:
-        short, body = self._short.get(stem, ()), self._body.get(stem, ())
-        return stem, len(short) + len(body), len(short), sum(posting & TOPIC << 8 > 0 for posting in short)
-
-    def _short_row(self, stem: str, points: Mapping[int, FieldPoints]) -> tuple[object, ...]:
-        """Return the row of `evidence`; *points* are those of each member."""
-        members, fields, counts = split_postings(self._short[stem])
-        known = zip(unpack_members(members), fields, counts, strict=True)
-        weights = pack_members(thousandths(points[at][bits] + BODY_POINTS[count]) for at, bits, count in known)
-        named, high, low = split_postings(self._names.get(stem, array("I")))
-        shares = bytearray(named)
-        shares[::2], shares[1::2] = low, high
-        return stem, self._block, members, weights, fields, named, bytes(shares)
-
-    def _body_row(self, stem: str) -> tuple[object, ...]:
-        members, _, counts = split_postings(self._body[stem])
-        return stem, self._block, members, counts
-
-
 def replace_evidence(
     db: sqlite3.Connection, gone: Iterable[tuple[int, Held]], come: Iterable[tuple[int, Held]], typical: Lengths
 ) -> None:
@@ -212,7 +144,7 @@ class _OpenLists:
         for stem, count in held.body.items():
             self._body_list(stem, block).insert(member, count)
         self._count(held, 1)
-        self._db.execute("INSERT INTO topic VALUES (?, ?)", (number, _topics(held)))
+        self._db.execute("INSERT INTO topic VALUES (?, ?)", (number, topics_of(held)))
 
     def close(self) -> None:
         """Write the lists and who is left."""
@@ -246,7 +178,7 @@ class _OpenLists:
             counts[2] += change if fields & TOPIC else 0
 
 
-def _topics(held: Held) -> str:
+def topics_of(held: Held) -> str:
     """Return the stems of name, title and tags, separated by spaces."""
     return " ".join(stem for stem, (fields, _) in held.fields.items() if fields & TOPIC)
 
@@ -262,8 +194,8 @@ def write_bytes(db: sqlite3.Connection) -> None:
 def write_synonyms(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:
     """Write the synonyms, whether the library knows their forms or not."""
     words, forms = _synonym_rows(tuple(synonyms))
-    db.executemany("INSERT INTO synonym_word VALUES (?, ?, ?, ?)", words)
-    db.executemany("INSERT INTO synonym_form VALUES (?, ?, ?, ?)", forms)
+    insert_rows(db, "INSERT INTO synonym_word VALUES (?, ?, ?, ?)", words)
+    insert_rows(db, "INSERT INTO synonym_form VALUES (?, ?, ?, ?)", forms)
 
 
 def replace_synonyms(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:

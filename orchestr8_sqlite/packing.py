@@ -82,9 +82,11 @@ def _unpack(kind: str, blob: bytes) -> "array[int]":
     return numbers
 
 
-def split_postings(postings: "array[int]") -> tuple[bytes, bytes, bytes]:
+def split_postings(postings: "array[int]") -> tuple[bytearray, bytearray, bytearray]:
     """Return the members, the third and the lowest bytes of *postings*, whose upper halves are the members."""
-    raw = pack_numbers(postings)
-    members = bytearray(2 * len(postings))
+    raw = bytearray(postings if sys.byteorder == "little" else pack_numbers(postings))
+    if len(raw) == 4:
+        return raw[2:], raw[1:2], raw[:1]
+    members = bytearray(len(raw) // 2)
     members[::2], members[1::2] = raw[2::4], raw[3::4]
-    return bytes(members), raw[1::4], raw[::4]
+    return members, raw[1::4], raw[::4]

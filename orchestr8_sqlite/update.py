@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, Severity, SourceFile
 from orchestr8_sqlite.evidence import LengthSums, fragment_texts, hold
-from orchestr8_sqlite.evidence_rows import EvidenceWriter, clear_evidence, replace_evidence
+from orchestr8_sqlite.evidence_rows import clear_evidence, replace_evidence
+from orchestr8_sqlite.evidence_writer import EvidenceWriter
 from orchestr8_sqlite.fragment_rows import (
     indexed_texts,
     prepare,

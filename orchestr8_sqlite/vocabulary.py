@@ -4,10 +4,13 @@ import hashlib
 import itertools
 import sqlite3
 from array import array
-from collections import defaultdict
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
+from orchestr8_sqlite.bulk import insert_rows
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.keywords import extract_keywords, stem
@@ -20,15 +23,25 @@ from orchestr8_sqlite.packing import (
     pack_bits,
     pack_members,
     pack_numbers,
-    split_postings,
 )
+from orchestr8_sqlite.runs import Runs
 from orchestr8_sqlite.tiers.weights import CAPABILITY, DESCRIPTION, NAME, SCENARIO, TAG, TITLE
 
+FIELD_BITS = 6
+ALL_FIELDS = (1 << FIELD_BITS) - 1
 CLASSIC_FIELDS = TAG | CAPABILITY | SCENARIO
 OTHER_FIELDS = bytes(mask for mask in range(64) if not mask & CLASSIC_FIELDS)
 SCENARIO_DIGITS = 12
 
-NO_SCENARIOS = array("I")
+TOGETHER = 1000
+"""Keywords whose rows are written table by table."""
+
+MOST_SUFFIXES = 1 << 19
+"""Suffixes that are sorted together; each takes some 150 bytes."""
+
+FieldBlock = tuple[int, int, bytearray, bytearray]
+"""A row of `field_block`."""
+
 URI_ORDER = "SELECT id FROM fragment ORDER BY uri"
 
 
@@ -73,37 +86,30 @@ def hold_keywords(fragment: Fragment) -> HeldKeywords:
 class KeywordWriter:
     """Writes the keyword tables of a new index from fragments in the order of their numbers. Close it when done.
 
-    It keeps four bytes for each posting until it is closed, and the field postings of one block of fragments.
+    In memory are the keywords, eight bytes for each scenario, and a bounded part of the postings.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Write through *connection*, where nothing of the kind has been written yet."""
         self._connection = connection
         self._ids: dict[str, int] = {}
-        self._scenarios: list[array[int]] = []
-        self._fields: dict[int, array[int]] = {}
-        self._fragment_counts: dict[int, int] = defaultdict(int)
+        self._runs: Runs[int] = Runs()  # by keyword: fragment and fields; scenarios
         self._owners = array("I")
         self._ends = array("I")
-        self._block = 0
 
     def add(self, number: int, first_scenario: int, held: HeldKeywords) -> None:
         """Take in the fragment *number*, greater than any before, whose scenarios are numbered from *first_scenario*.
 
         Fragments without scenarios may give any number there.
         """
-        if number // BLOCK != self._block:
-            self._write_fields()
-            self._block = number // BLOCK
-        member, fields = (number % BLOCK) << 16, self._fields
+        ids, (fields, scenarios, _) = self._ids, self._runs.lists
+        fragment = number << FIELD_BITS
         for keyword, mask in held.fields.items():
-            id_ = self._ids.get(keyword) or self._number(keyword)
-            if id_ not in fields:
-                fields[id_] = array("I")
-            fields[id_].append(member | mask)
+            fields[ids.setdefault(keyword, len(ids) + 1)].append(fragment | mask)
         for row, keywords in enumerate(held.scenarios, start=first_scenario):
             for keyword in keywords:
-                self._scenarios[self._ids[keyword] - 1].append(row)
+                scenarios[ids[keyword]].append(row)
+        self._runs.count(len(held.fields) + sum(map(len, held.scenarios)))
         if held.scenarios:
             self._owners.extend(itertools.repeat(0, first_scenario - len(self._owners)))
             self._owners.extend(itertools.repeat(number, len(held.scenarios)))
@@ -111,71 +117,88 @@ class KeywordWriter:
 
     def close(self) -> None:
         """Write all that is left; the rows of the fragments must be there."""
-        self._write_fields()
-        counts = self._write_postings()
-        write_keywords(self._connection, self._ids, counts, self._fragment_counts)
+        self._write_postings()
+        insert_rows(self._connection, "INSERT INTO keyword_suffix VALUES (?, ?)", suffix_rows(self._ids))
         write_blocks(self._connection, "INSERT INTO scenario_owner VALUES (?, ?)", self._owners)
         for block, ends in itertools.groupby(self._ends, key=lambda row: row // BLOCK):
             write_ends(self._connection, block, (row % BLOCK for row in ends))
         write_places(self._connection)
 
-    def _number(self, keyword: str) -> int:
-        """Return the number of a keyword that is met for the first time."""
-        self._scenarios.append(array("I"))
-        self._ids[keyword] = len(self._scenarios)
-        return len(self._scenarios)
-
-    def _write_fields(self) -> None:
-        """Write the field postings of one block of fragments."""
-        split = ((id_, split_postings(packed)) for id_, packed in sorted(self._fields.items()))
-        rows = [(id_, self._block, members, fields) for id_, (members, _, fields) in split]
-        self._connection.executemany("INSERT INTO field_block VALUES (?, ?, ?, ?)", rows)
-        for id_, _, _, fields in rows:
-            self._fragment_counts[id_] += len(fields.translate(None, OTHER_FIELDS))
-        self._fields.clear()
-
-    def _write_postings(self) -> list[int]:
-        """Write who holds each keyword, let go of it, and return how many do."""
-        counts = [len(rows) for rows in self._scenarios]
-        for id_, rows in enumerate(self._scenarios, start=1):
-            self._connection.executemany("INSERT INTO posting VALUES (?, ?)", zip(itertools.repeat(id_), rows))
-            pack_scenarios(self._connection, id_, rows)
-            self._scenarios[id_ - 1] = NO_SCENARIOS
-        return counts
+    def _write_postings(self) -> None:
+        """Write the keywords with all of their postings."""
+        prefixes = _prefix_ids(self._ids)
+        held = zip(self._ids, self._runs.drain(), strict=True)
+        while keywords := list(itertools.islice(held, TOGETHER)):
+            blocks: list[FieldBlock] = []
+            rows: list[tuple[object, ...]] = []
+            for text, (id_, fields, scenarios, _) in keywords:
+                own = list(_field_blocks(id_, fields))
+                fragments = sum(len(block[3].translate(None, OTHER_FIELDS)) for block in own)
+                rows.append((id_, text, stem(text), len(scenarios), fragments, prefixes[id_] or None))
+                blocks += own
+            insert_rows(self._connection, "INSERT INTO keyword VALUES (?, ?, ?, ?, ?, ?)", rows)
+            insert_rows(self._connection, "INSERT INTO field_block VALUES (?, ?, ?, ?)", blocks)
+            pairs = (zip(itertools.repeat(id_), scenarios) for _, (id_, _, scenarios, _) in keywords)
+            postings = itertools.chain.from_iterable(pairs)
+            insert_rows(self._connection, "INSERT INTO posting VALUES (?, ?)", postings)
+            for _, (id_, _, scenarios, _) in keywords:
+                pack_scenarios(self._connection, id_, scenarios)
 
 
-def write_keywords(
-    connection: sqlite3.Connection,
-    ids: Mapping[str, int],
-    scenario_counts: Sequence[int],
-    fragment_counts: Mapping[int, int],
-) -> None:
-    """Write keywords with their numbers, suffixes and prefixes into empty tables."""
-    prefixes = longest_prefixes(ids)
-    connection.executemany(
-        "INSERT INTO keyword VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            (id_, text, stem(text), scenario_counts[id_ - 1], fragment_counts[id_], ids.get(prefixes.get(text, "")))
-            for text, id_ in ids.items()
-        ),
-    )
-    connection.executemany(
-        "INSERT INTO keyword_suffix VALUES (?, ?)",
-        sorted([(suffix, id_) for text, id_ in ids.items() for suffix in suffixes(text)]),
-    )
+def _field_blocks(keyword_id: int, postings: Sequence[int]) -> Iterator[FieldBlock]:
+    """Yield the rows of `field_block` of a keyword."""
+    start = 0
+    while start < len(postings):
+        block = (postings[start] >> FIELD_BITS) // BLOCK
+        end = bisect_left(postings, (block + 1) * BLOCK << FIELD_BITS, start)
+        members = [(posting >> FIELD_BITS) % BLOCK for posting in postings[start:end]]
+        fields = bytearray([posting & ALL_FIELDS for posting in postings[start:end]])
+        yield keyword_id, block, bytearray(pack_members(members)), fields
+        start = end
 
 
-def longest_prefixes(keywords: Iterable[str]) -> dict[str, str]:
-    """Return, for each keyword that begins with another one, the longest of those."""
-    prefixes: dict[str, str] = {}
+def _prefix_ids(ids: Mapping[str, int]) -> "array[int]":
+    """Return the number of the longest other keyword that each begins with, at the place of its own; 0 for none."""
+    prefixes = array("I", bytes(4 * (len(ids) + 1)))
+    for keyword, prefix in longest_prefixes(ids):
+        prefixes[ids[keyword]] = ids[prefix]
+    return prefixes
+
+
+def longest_prefixes(keywords: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each keyword that begins with another one, and the longest of those."""
     open_: list[str] = []
     for keyword in sorted(keywords):
         while open_ and not keyword.startswith(open_[-1]):
             open_.pop()
         if open_:
-            prefixes[keyword] = open_[-1]
+            yield keyword, open_[-1]
         open_.append(keyword)
-    return prefixes
+
+
+def suffix_rows(ids: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Yield (suffix, number of the keyword) of all keywords, which come in the order of their numbers; sorted.
+
+    They are made letter by letter of the alphabet, as many letters at a time as memory is meant for.
+    """
+    letters = Counter(itertools.chain.from_iterable(text[: len(_starts(text))] for text in ids))
+    for part in _parts(letters):
+        rows = [(text[start:], id_) for text, id_ in ids.items() for start in _starts(text) if text[start] in part]
+        rows.sort(key=itemgetter(0))
+        yield from rows
+
+
+def _parts(letters: Mapping[str, int]) -> Iterator[set[str]]:
+    """Yield *letters* in order, so many at a time that their counts add up to MOST_SUFFIXES, but one at least."""
+    part: set[str] = set()
+    taken = 0
+    for letter, count in sorted(letters.items()):
+        if part and taken + count > MOST_SUFFIXES:
+            yield part
+            part, taken = set(), 0
+        part.add(letter)
+        taken += count
+    yield part
 
 
 def pack_scenarios(connection: sqlite3.Connection, keyword_id: int, rows: Sequence[int]) -> None:
@@ -219,7 +242,12 @@ def write_blocks(connection: sqlite3.Connection, sql: str, numbers: "array[int]"
 
 def suffixes(keyword: str) -> list[str]:
     """Return the endings that a query keyword can be found by: two characters at least, one for CJK."""
-    return [keyword[start:] for start in range(len(keyword) - keyword[-1].isascii())]
+    return [keyword[start:] for start in _starts(keyword)]
+
+
+def _starts(keyword: str) -> range:
+    """Return where the endings of a keyword start."""
+    return range(len(keyword) - keyword[-1].isascii())
 
 
 def _fields(fragment: Fragment) -> Iterator[tuple[int, str]]:

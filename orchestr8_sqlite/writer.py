@@ -7,7 +7,8 @@ from importlib.resources import files
 
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.content import Fragment, Prompt
-from orchestr8_sqlite.evidence_rows import EvidenceWriter, write_bytes
+from orchestr8_sqlite.evidence_rows import write_bytes
+from orchestr8_sqlite.evidence_writer import EvidenceWriter
 from orchestr8_sqlite.fragment_rows import (
     json_text,
     write_files,
@@ -24,6 +25,13 @@ from orchestr8_sqlite.vocabulary import KeywordWriter
 SCHEMA_VERSION = "3.0.0"
 BATCH = 256
 """Files that are written together."""
+
+FULL_TEXT_OPTION = "INSERT INTO fragment_text (fragment_text, rank) VALUES (?, ?)"
+WHILE_WRITING = {"hashsize": 1 << 24, "automerge": 0}
+"""Much of the full text is gathered before any is written, and what is written is merged in few large steps."""
+
+AFTERWARDS = {"hashsize": 1 << 20, "automerge": 4}
+"""What FTS5 does where it is told nothing."""
 
 INSERT_QUICK = """
 INSERT INTO quick_lookup
@@ -54,6 +62,7 @@ class IndexWriter:
         self._scenarios = 0
         self._keywords = KeywordWriter(db)
         self._evidence = EvidenceWriter(db)
+        db.executemany(FULL_TEXT_OPTION, WHILE_WRITING.items())
 
     def holder(self, record: Fragment | Prompt) -> str | None:
         """Return the place of the file whose record has the name of *record* already, if any has."""
@@ -78,6 +87,7 @@ class IndexWriter:
         self._keywords.close()
         write_bytes(self._db)
         self._db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('optimize')")
+        self._db.executemany(FULL_TEXT_OPTION, AFTERWARDS.items())
 
     def _write_waiting(self) -> None:
         write_files(self._db, self._waiting)

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from strategies import POOL, TOPICAL_POOL, TOPICS, WORDS, libraries, open_in_memory, topical_libraries
 from support import MakeCatalog, blocks_of, make_fragment, needs_logarithm
 
+from orchestr8_sqlite import evidence_writer, runs
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.evidence import LengthSums, fragment_texts, hold, read_typical_lengths, weigh
-from orchestr8_sqlite.evidence_rows import EvidenceWriter, replace_evidence, write_bytes, write_synonyms
+from orchestr8_sqlite.evidence_rows import replace_evidence, write_bytes, write_synonyms
+from orchestr8_sqlite.evidence_writer import EvidenceWriter
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest
@@ -325,6 +327,19 @@ def edits() -> st.SearchStrategy[list[tuple[int, Fragment | None]]]:
     fragments = st.integers(0, len(pool) - 1).map(lambda drawn: pool[drawn])
     edit = st.tuples(st.integers(1, 12), st.none() | fragments)
     return st.lists(edit, min_size=1, max_size=4, unique_by=lambda edit: edit[0])
+
+
+@settings(max_examples=30, deadline=None)
+@given(library=libraries() | topical_libraries(most=12), block=st.sampled_from([2, 5, 1 << 16]))
+def test_evidence_is_the_same_however_little_of_it_is_in_memory(library: list[Fragment], block: int) -> None:
+    numbered = dict(enumerate(library, start=1))
+    with blocks_of(block), closing(write_evidence(numbered)) as db, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "MOST_KEYS", 3)
+        patch.setattr(evidence_writer, "TOGETHER", 4)
+        with closing(write_evidence(numbered)) as other:
+            for table in ("term", "evidence", "body_evidence", "topic", "meta"):
+                sql = f"SELECT * FROM {table}"
+                assert other.execute(sql).fetchall() == db.execute(sql).fetchall()
 
 
 @settings(max_examples=40, deadline=None)

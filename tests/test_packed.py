@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import filters, full_scans, libraries, open_in_memory, queries
-from support import make_fragment
+from support import blocks_of, make_fragment
 
-from orchestr8_sqlite import vocabulary
+from orchestr8_sqlite import runs, vocabulary
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.keyword_changes import add_keywords, remove_keywords, settle_keywords
@@ -19,7 +19,7 @@ from orchestr8_sqlite.model import COUNTED, MatchRequest, Ranker
 from orchestr8_sqlite.packing import BLOCK, pack_bits, pack_members, unpack_bits, unpack_members, unpack_numbers
 from orchestr8_sqlite.tiers import fuzzy, packed, postings
 from orchestr8_sqlite.tiers.postings import match_by_rows, match_keywords
-from orchestr8_sqlite.vocabulary import longest_prefixes
+from orchestr8_sqlite.vocabulary import longest_prefixes, suffix_rows
 
 POSTINGS = "SELECT keyword_id, scenario_id FROM posting ORDER BY 1, 2"
 PREFIXES = "SELECT k.text, other.text FROM keyword k LEFT JOIN keyword other ON other.id = k.prefix_id ORDER BY 1"
@@ -73,7 +73,34 @@ def test_longest_prefix_is_the_longest_other_keyword_that_one_begins_with(words:
         starts = [other for other in words if other != word and word.startswith(other)]
         if starts:
             expected[word] = max(starts, key=len)
-    assert longest_prefixes(words) == expected
+    assert dict(longest_prefixes(words)) == expected
+
+
+@given(words=st.lists(st.text("ab試é", min_size=1, max_size=4), max_size=12, unique=True), most=st.integers(1, 30))
+def test_suffixes_are_sorted_however_few_are_sorted_together(words: list[str], most: int) -> None:
+    ids = {word: number for number, word in enumerate(words, start=1)}
+    expected = [
+        (word[start:], number)
+        for word, number in ids.items()
+        for start in range(len(word))
+        if len(word) - start > 1 or not word[start].isascii()
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vocabulary, "MOST_SUFFIXES", most)
+        assert list(suffix_rows(ids)) == sorted(expected)
+
+
+@settings(max_examples=30, deadline=None)
+@given(library=libraries(), block=st.sampled_from([2, 5, 1 << 16]))
+def test_keyword_tables_are_the_same_however_little_of_them_is_in_memory(library: list[Fragment], block: int) -> None:
+    tables = ("keyword", "keyword_suffix", "posting", "posting_list", "posting_block", "field_block", "scenario_owner")
+    with blocks_of(block), open_in_memory(library) as catalog, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "MOST_KEYS", 3)
+        patch.setattr(vocabulary, "TOGETHER", 4)
+        with open_in_memory(library) as other:
+            for table in tables:
+                sql = f"SELECT * FROM {table}"
+                assert other.db.execute(sql).fetchall() == catalog.db.execute(sql).fetchall()
 
 
 @pytest.mark.usefixtures("_small_lists")
