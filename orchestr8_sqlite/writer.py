@@ -26,6 +26,9 @@ SCHEMA_VERSION = "3.0.0"
 BATCH = 256
 """Files that are written together."""
 
+PAGE_CACHE = "PRAGMA cache_size = -16000"
+"""16 MB: rows of `scenario`, `keyword` and `fragment` come in another order than the keys of their indexes."""
+
 FULL_TEXT_OPTION = "INSERT INTO fragment_text (fragment_text, rank) VALUES (?, ?)"
 WHILE_WRITING = {"hashsize": 1 << 24, "automerge": 0}
 """Much of the full text is gathered before any is written, and what is written is merged in few large steps."""
@@ -62,6 +65,7 @@ class IndexWriter:
         self._scenarios = 0
         self._keywords = KeywordWriter(db)
         self._evidence = EvidenceWriter(db)
+        db.execute(PAGE_CACHE)
         db.executemany(FULL_TEXT_OPTION, WHILE_WRITING.items())
 
     def holder(self, record: Fragment | Prompt) -> str | None:
