@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from orchestr8_sqlite.content import Fragment, Prompt, SkillFile, SourceFile
+from orchestr8_sqlite.library import transfer
 from orchestr8_sqlite.library.document import decode, parse_document
 from orchestr8_sqlite.library.memory import Key, Parsed, Stored, read_stored
 from orchestr8_sqlite.library.notes import Notes
@@ -64,6 +65,26 @@ class Outcome(NamedTuple):
     source: SourceFile
     parsed: Parsed
     prepared: Any
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what pickle makes it of again."""
+        source, parsed, prepared = self
+        record = transfer.flat_record(parsed.record, source)
+        notes = transfer.flat_diagnostics(parsed.diagnostics)
+        return _outcome, (transfer.flat_source(source), record, notes, parsed.id_line, parsed.finished, prepared)
+
+
+def _outcome(
+    source: transfer.Flat,
+    record: transfer.FlatRecord,
+    notes: transfer.Flat,
+    id_line: int | None,
+    finished: bool,
+    prepared: object,
+) -> Outcome:
+    file = transfer.read_source(source)
+    parsed = Parsed(transfer.read_record(record, file), transfer.read_diagnostics(notes), id_line, finished)
+    return Outcome(file, parsed, prepared)
 
 
 def nothing(_: Fragment) -> None:
