@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from urllib.parse import unquote
 
 from orchestr8_sqlite.content import Diagnostic, Fragment, Reference
@@ -160,10 +161,11 @@ def _related_sections(body: Body) -> Iterator[Pointer]:
                 yield bullet.start(), target, "related"
 
 
+@lru_cache(maxsize=4096)
 def _target(written: str) -> str | None:
     """Return the id or bare name that a URI, path or name means; None for searches, lists and placeholders."""
     written = written.strip()
-    if not written or any(character in PLACEHOLDER for character in written):
+    if not written or not PLACEHOLDER.isdisjoint(written):
         return None
     path = written.removesuffix(".md")
     if PLAIN_ID.fullmatch(path.removeprefix(f"{SCHEME}://")):
