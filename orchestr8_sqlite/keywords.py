@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from operator import itemgetter
-from typing import NamedTuple
 
 import Stemmer
 
@@ -111,15 +110,9 @@ ACCENTED_WORD = re.compile(r"(?<![^\W\d_])[A-Za-z]*[^\x00-\x7f\W\d_][^\W\d_]*")
 SIGN = re.compile(r"(?<=\w)(?P<suffix>\+\+|#(?!\w))|[+#]+")
 
 
-class Word(NamedTuple):
-    """What there is to know of a stretch of text between separators: one word mostly, of any language.
-
-    `indexed` is what the full-text index is given for it, in UTF-8.
-    """
-
-    keywords: tuple[str, ...]
-    stems: tuple[str, ...]
-    indexed: bytes
+Word = tuple[tuple[str, ...], tuple[str, ...], bytes]
+"""What there is to know of a stretch of text between separators, mostly one word: its keywords, their stems, and what
+the full-text index is given for it, in UTF-8. Python's garbage collector passes over plain tuples."""
 
 
 def extract_keywords(text: str) -> list[str]:
@@ -179,7 +172,7 @@ def _read_word(word: bytes) -> Word:
     text = word.decode("utf-8", "surrogatepass")
     keywords = tuple(map(sys.intern, _read_keywords(text)))
     indexed = _indexed(text).encode("utf-8", "surrogatepass")
-    return Word(keywords, tuple(map(sys.intern, map(stem, keywords))), word if indexed == word else indexed)
+    return keywords, tuple(map(sys.intern, map(stem, keywords))), word if indexed == word else indexed
 
 
 def _indexed(text: str) -> str:
