@@ -36,7 +36,8 @@ FILES: dict[str, str | bytes] = {
 SKILL = markdown("name: d\ndescription: Does it\nmetadata: {a: b}\ntags: [x, x]", "See orchestr8://agents/b.")
 
 SCALAR = st.sampled_from(
-    "text 12 0x1f 1.5 .inf true no null ~ 2024-01-01 2024-13-45 '' 'q' &a *a !x << = 1_0 0b_ 12:30 [a,1] {k:_v}".split()
+    """text 12 0x1f 1.5 .inf true no null ~ 2024-01-01 2024-13-45 '' 'q' &a *a !x << = 1_0 0b_ 12:30 [a,1] {k:_v}
+    falsehood Nullable False YES offer""".split()
 )
 LINE = st.one_of(
     st.builds("{}: {}".format, st.sampled_from(["a", "b", "1", "yes", "<<", "[x]", "~"]), SCALAR),
