@@ -3,6 +3,7 @@
 import itertools
 import re
 import sqlite3
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from orchestr8_sqlite.keywords import (
     PEER_STOP_WORDS,
     SIGN,
     STOP_WORDS,
+    SYMBOLS,
     _bigrams,
     _camel_parts,
     _read_keywords,
@@ -284,6 +286,14 @@ def test_a_text_cut_into_words_is_to_the_full_text_index_what_the_whole_is(
     full_text: sqlite3.Connection, text: str
 ) -> None:
     assert indexed_tokens(full_text, index_text(text)) == indexed_tokens(full_text, index_text_run_by_run(text))
+
+
+def test_symbols_that_are_left_out_are_nothing_to_the_full_text_index(full_text: sqlite3.Connection) -> None:
+    symbols = [chr(code) for code in range(sys.maxunicode + 1) if SYMBOLS.fullmatch(chr(code))]
+    assert {"—", "→", "│", "✓", "⚠"} <= set(symbols)
+    text = "".join(f"a{symbol}b " for symbol in symbols)
+    assert indexed_tokens(full_text, text) == list(enumerate("ab" * len(symbols)))
+    assert index_text("a — b→c") == "a   b c"
 
 
 def index_text_run_by_run(text: str) -> str:
