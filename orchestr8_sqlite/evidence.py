@@ -112,7 +112,7 @@ def hold(texts: Texts) -> Held:
         lengths[bit] = sum(stems.values())
         for stem in stems:
             fields[stem] = fields.get(stem, 0) | bit
-    body = dict(count_stems(texts[BODY]))
+    body: dict[str, int] = count_stems(texts[BODY])
     if max(body.values(), default=0) > MOST_COUNTED:
         body = {stem: min(count, MOST_COUNTED) for stem, count in body.items()}
     short = {stem: (bits, body.pop(stem, 0)) for stem, bits in fields.items()}

@@ -59,9 +59,9 @@ class Prepared(NamedTuple):
         """Return what pickle makes it of again: tuples of words, small numbers as bytes."""
         lengths, short, name, body = self.held
         bits, counts = map(bytes, zip(*short.values(), strict=True)) if short else (b"", b"")
-        held = lengths, name, tuple(short), bits, counts, tuple(body), bytes(body.values())
+        held = lengths, name, tuple(short), bits, counts, tuple(body), bytes([*body.values()])
         fields, scenarios = self.keywords
-        return _prepared, (*held, tuple(fields), bytes(fields.values()), scenarios, self.texts)
+        return _prepared, (*held, tuple(fields), bytes([*fields.values()]), scenarios, self.texts)
 
 
 def _prepared(
