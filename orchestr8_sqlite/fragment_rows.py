@@ -2,11 +2,11 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from orchestr8_sqlite.content import Diagnostic, Fragment, LibraryQuery, Prompt, SourceFile
-from orchestr8_sqlite.evidence import Held, fragment_texts, hold
+from orchestr8_sqlite.evidence import Held, Listed, fragment_texts, hold
 from orchestr8_sqlite.keywords import index_text
 from orchestr8_sqlite.library.verdicts import Verdict
 from orchestr8_sqlite.uris import fragment_uri
@@ -70,6 +70,31 @@ class Prepared(NamedTuple):
     held: Held
     keywords: HeldKeywords
     texts: tuple[str, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what pickle makes it of again: tuples of words, small numbers as bytes."""
+        lengths, short, name, body = self.held
+        bits, counts = map(bytes, zip(*short.values(), strict=True)) if short else (b"", b"")
+        held = lengths, name, tuple(short), bits, counts, tuple(body), bytes([*body.values()])
+        fields, scenarios = self.keywords
+        return _prepared, (*held, tuple(fields), bytes([*fields.values()]), scenarios, self.texts)
+
+
+def _prepared(
+    lengths: Mapping[int, int],
+    name: Mapping[str, int],
+    short: Sequence[str],
+    bits: bytes,
+    counts: bytes,
+    body: Sequence[str],
+    body_counts: bytes,
+    keywords: Sequence[str],
+    fields: bytes,
+    scenarios: Sequence[Sequence[str]],
+    texts: tuple[str, ...],
+) -> Prepared:
+    held = Held(lengths, Listed(short, list(zip(bits, counts, strict=True))), name, Listed(body, body_counts))
+    return Prepared(held, HeldKeywords(Listed(keywords, fields), scenarios), texts)
 
 
 def prepare(fragment: Fragment) -> Prepared:

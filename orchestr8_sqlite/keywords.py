@@ -11,10 +11,12 @@ A text is normalised (NFKC), cut into words, and each word yields itself and its
 
 import itertools
 import re
+import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
+from operator import itemgetter
 
 import Stemmer
 
@@ -53,7 +55,7 @@ MAX_KEYWORD_LENGTH = 64
 """Characters; longer words are blobs and hashes, not something that anybody asks for."""
 
 MAX_REMEMBERED = 100_000
-"""Distinct words whose keywords, and whose stems, are remembered."""
+"""Distinct words that are remembered."""
 
 MAX_REMEMBERED_LENGTH = 64
 """Bytes of a word that is remembered; a longer one will hardly be met again."""
@@ -105,12 +107,15 @@ HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z]+|[A-Z]+|[^A-Za-z]+")
 CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 CAMEL_WORD = re.compile(r"(?<![^\W\d_])[A-Za-z][a-z]*[A-Z][A-Za-z]*(?![^\W\d_])")
 ACCENTED_WORD = re.compile(r"(?<![^\W\d_])[A-Za-z]*[^\x00-\x7f\W\d_][^\W\d_]*")
-CAMEL_SHAPE = re.compile(rb"A(?:(?<=aA)|(?=Aa))[aA]*")
-"""What CAMEL finds, with the rest of its word, where all letters are `a` or `A`."""
-
 SIGN = re.compile(r"(?<=\w)(?P<suffix>\+\+|#(?!\w))|[+#]+")
-LETTER_SHAPES = bytes(ord("a" if 97 <= code <= 122 else "A" if 65 <= code <= 90 else " ") for code in range(256))
-SIGN_SHAPES = bytes(ord("+" if chr(code) in "+#" else " ") for code in range(256))
+
+SYMBOLS = re.compile("[\u2010-\u2027\u2030-\u205e\u2190-\u23f3\u2500-\u26ff\u2701-\u2775\u2794-\u27bf]+")
+"""Dashes, arrows, frames, check marks: what the full-text index passes over too, as older tables of characters than
+Python's have them. Most texts are ASCII without them, which is handled faster all the way."""
+
+Word = tuple[tuple[str, ...], tuple[str, ...], bytes]
+"""What there is to know of a stretch of text between separators, mostly one word: its keywords, their stems, and what
+the full-text index is given for it, in UTF-8. Python's garbage collector passes over plain tuples."""
 
 
 def extract_keywords(text: str) -> list[str]:
@@ -118,19 +123,19 @@ def extract_keywords(text: str) -> list[str]:
     return list(dict.fromkeys(iterate_keywords(text)))
 
 
+def has_keywords(text: str) -> bool:
+    """Tell whether *text* holds any keyword."""
+    return any(map(itemgetter(0), _read_words(text)))
+
+
 def iterate_keywords(text: str) -> Iterator[str]:
     """Yield every keyword of *text*, repeats included, in reading order."""
-    return itertools.chain.from_iterable(map(KEYWORDS.__getitem__, _words(text)))
+    return itertools.chain.from_iterable(map(itemgetter(0), _read_words(text)))
 
 
-@lru_cache(maxsize=32)
-def count_stems(text: str) -> Mapping[str, int]:
-    """Return how often each stem occurs among the keywords of *text*; the last few texts are remembered."""
-    stems: dict[str, int] = {}
-    for word, count in Counter(_words(text)).items():
-        for one in STEMS[word]:
-            stems[one] = stems.get(one, 0) + count
-    return stems
+def count_stems(text: str) -> Counter[str]:
+    """Return how often each stem occurs among the keywords of *text*, in the order they first appear."""
+    return Counter(itertools.chain.from_iterable(map(itemgetter(1), _read_words(text))))
 
 
 def stem(keyword: str) -> str:
@@ -139,82 +144,51 @@ def stem(keyword: str) -> str:
 
 
 def index_text(text: str) -> str:
-    """Return *text* as it is given to the full-text index.
+    """Return the words of *text* as they are given to the full-text index.
 
     The index's own tokenizer cuts words at everything but letters, digits, `+` and `#`, and reads a
     query word such as `node.js` as a phrase. What it cannot do is added here: CJK text in bigrams,
-    and the parts of camel-case words behind the word.
+    and the parts of camel-case words behind the word. What it passes over anyway is left out.
     """
-    text = _with_all_humps(_normalized(text))
-    if not text.isascii():
-        letters = "".join(filter(str.isalnum, set(_beyond_ascii(text))))
-        if letters:
-            text = ACCENTED_WORD.sub(_with_humps, text)
-        if _unicode_patterns()[1].search(letters):
-            text = _unicode_patterns()[1].sub(lambda match: f" {' '.join(_bigrams(match[0]))} ", text)
-        text = text.casefold()
-    return _without_signs(text)
+    return b" ".join(map(itemgetter(2), _read_words(text))).decode("utf-8", "surrogatepass")
 
 
-def _normalized(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+@lru_cache(maxsize=64)
+def _read_words(text: str) -> list[Word]:
+    """Return the words of *text*; those of the last few texts are remembered."""
+    normalized = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    words = normalized.encode("utf-8", "surrogatepass").translate(SEPARATORS).split()
+    return list(map(WORDS.__getitem__, words))
 
 
-def _beyond_ascii(text: str) -> str:
-    """Return the characters of *text* that are not ASCII."""
-    content = text.encode("utf-8", "surrogatepass").translate(None, bytes(range(128)))
-    return content.decode("utf-8", "surrogatepass")
+class _Words(dict[bytes, Word]):
+    """The words met before; half as dear to ask as an `lru_cache`."""
 
-
-def _with_all_humps(text: str) -> str:
-    """Return *text* with the parts of camel-case words, where they are of ASCII letters, behind the word."""
-    shape = text.encode("ascii", "replace").translate(LETTER_SHAPES)
-    done = 0
-    pieces: list[str] = []
-    for hump in CAMEL_SHAPE.finditer(shape):
-        word = CAMEL_WORD.match(text, shape.rfind(b" ", 0, hump.start()) + 1)
-        if word is not None:
-            pieces += text[done : word.start()], _with_humps(word)
-            done = word.end()
-    return "".join((*pieces, text[done:]))
-
-
-def _without_signs(text: str) -> str:
-    """Return *text* with a space for the signs + and # that belong to no name, and one behind those that do."""
-    shape = text.encode("ascii", "replace").translate(SIGN_SHAPES)
-    done = 0
-    pieces: list[str] = []
-    while (start := shape.find(b"+", done)) >= 0:
-        sign = SIGN.match(text, start)
-        assert sign is not None
-        pieces += text[done:start], sign["suffix"] or "", " "
-        done = sign.end()
-    return "".join((*pieces, text[done:]))
-
-
-def _words(text: str) -> list[bytes]:
-    """Return *text* cut at what is part of no word in any script, in UTF-8."""
-    return _normalized(text).encode("utf-8", "surrogatepass").translate(SEPARATORS).split()
-
-
-class _Remembered(dict[bytes, tuple[str, ...]]):
-    """What was read of the words met before; half as dear to ask as an `lru_cache`.
-
-    Args:
-        read: Reads a word.
-    """
-
-    def __init__(self, read: Callable[[str], Iterable[str]]) -> None:
-        super().__init__()
-        self._read = read
-
-    def __missing__(self, word: bytes) -> tuple[str, ...]:
-        found = tuple(self._read(word.decode("utf-8", "surrogatepass")))
+    def __missing__(self, word: bytes) -> Word:
+        found = _read_word(word)
         if len(word) <= MAX_REMEMBERED_LENGTH:
             if len(self) == MAX_REMEMBERED:
                 self.clear()
             self[word] = found
         return found
+
+
+WORDS = _Words()
+
+
+def _read_word(word: bytes) -> Word:
+    text = word.decode("utf-8", "surrogatepass")
+    keywords = tuple(map(sys.intern, _read_keywords(text)))
+    indexed = _indexed(text).encode("utf-8", "surrogatepass")
+    return keywords, tuple(map(sys.intern, map(stem, keywords))), word if indexed == word else indexed
+
+
+def _indexed(text: str) -> str:
+    text = CAMEL_WORD.sub(_with_humps, text)
+    if not text.isascii():
+        text = ACCENTED_WORD.sub(_with_humps, SYMBOLS.sub(" ", text))
+        text = _unicode_patterns()[1].sub(lambda match: f" {' '.join(_bigrams(match[0]))} ", text).casefold()
+    return SIGN.sub(lambda sign: f"{sign['suffix'] or ''} ", text)
 
 
 def _read_keywords(text: str) -> Iterable[str]:
@@ -227,14 +201,6 @@ def _read_keywords(text: str) -> Iterable[str]:
     return itertools.chain.from_iterable(
         _bigrams(word[0]) if word.lastgroup == "cjk" else _split_word(word[0]) for word in words
     )
-
-
-def _read_stems(text: str) -> Iterable[str]:
-    return map(stem, _read_keywords(text))
-
-
-KEYWORDS = _Remembered(_read_keywords)
-STEMS = _Remembered(_read_stems)
 
 
 def _with_humps(match: re.Match[str]) -> str:

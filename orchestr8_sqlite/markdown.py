@@ -5,10 +5,19 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
-HEADING = re.compile(r"(?P<level>#{1,6})[ \t]+(?P<title>\S.*)")
+OUTLINE = re.compile(
+    r"""
+    \n(?=[`~#]|[ ]{1,3}[`~])                                     # most lines are seen to be neither at once
+    (?:(?P<level>\#{1,6})[ \t]+(?P<title>\S.*)                  # a heading
+        |[ ]{0,3}(?P<mark>`{3,}(?=[^`\n]*$)|~{3,})(?P<info>.*))   # a line that opens or closes a block of code
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+"""What divides a text; it is looked for from line end to line end."""
+
 CLOSING = re.compile(r"[ \t]+#+[ \t]*$")
-FENCE = re.compile(r" {0,3}(?P<mark>`{3,}(?=[^`\n]*$)|~{3,})(?P<info>.*)", re.MULTILINE)
 BULLET = re.compile(r"^ {0,3}(?:[-*+]|\d+[.)])[ \t]+(?P<text>\S.*)$", re.MULTILINE)
 MARKUP_SIGN = re.compile(r"[\[*`_<]")
 MARKUP = re.compile(
@@ -25,8 +34,7 @@ DEEPEST = 6
 """Level of the lowest headings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """A heading outside code; `start` and `end` are where its section's text begins and ends."""
 
     level: int
@@ -42,19 +50,28 @@ class Body:
     text: str
 
     @cached_property
+    def _outline(self) -> tuple[list[int], list[re.Match[str]]]:
+        """Return the positions at which code begins and ends, in turn, and the headings outside it."""
+        edges: list[int] = []
+        headings: list[re.Match[str]] = []
+        open_mark = ""
+        for line in OUTLINE.finditer("\n" + self.text):
+            mark = line["mark"]
+            if mark is None:
+                if not open_mark:
+                    headings.append(line)
+            elif not open_mark:
+                open_mark = mark
+                edges.append(line.start())
+            elif mark.startswith(open_mark) and not line["info"].strip():
+                open_mark = ""
+                edges.append(line.end() - 1)
+        return edges, headings
+
+    @property
     def code_edges(self) -> list[int]:
         """Return the positions at which code begins and ends, in turn."""
-        edges: list[int] = []
-        open_mark = ""
-        for start in sorted({*_lines_with("```", self.text), *_lines_with("~~~", self.text)}):
-            fence = FENCE.match(self.text, start)
-            if fence and not open_mark:
-                open_mark = fence["mark"]
-                edges.append(start)
-            elif fence and fence["mark"].startswith(open_mark) and not fence["info"].strip():
-                open_mark = ""
-                edges.append(fence.end())
-        return edges
+        return self._outline[0]
 
     def is_code(self, position: int) -> bool:
         """Tell whether *position* lies in a code block."""
@@ -77,13 +94,12 @@ class Body:
         """Return the headings outside code; a section ends at the next heading of its level or above."""
         headings = []
         ends = [len(self.text)] * (DEEPEST + 1)
-        for start in reversed(list(_lines_from("#", self.text))):
-            heading = HEADING.match(self.text, start)
-            if heading and not self.is_code(start):
-                level = len(heading["level"])
-                title = plain_text(CLOSING.sub("", heading["title"]) if "#" in heading["title"] else heading["title"])
-                headings.append(Heading(level, title, heading.end(), ends[level]))
-                ends[level:] = [start] * (DEEPEST + 1 - level)
+        for line in reversed(self._outline[1]):
+            signs, title = line["level"], line["title"]
+            level = len(signs)
+            title = plain_text(CLOSING.sub("", title) if "#" in title else title)
+            headings.append(Heading(level, title, line.end() - 1, ends[level]))
+            ends[level:] = [line.start()] * (DEEPEST + 1 - level)
         return headings[::-1]
 
     @cached_property
@@ -100,25 +116,6 @@ class Body:
         for bullet in BULLET.finditer(self.text, section.start, section.end):
             if not self.is_code(bullet.start()):
                 yield bullet
-
-
-def _lines_with(sign: str, text: str) -> Iterator[int]:
-    """Yield where the lines of *text* begin that hold *sign*."""
-    at = text.find(sign)
-    while at >= 0:
-        yield text.rfind("\n", 0, at) + 1
-        end = text.find("\n", at)
-        at = text.find(sign, end) if end >= 0 else -1
-
-
-def _lines_from(sign: str, text: str) -> Iterator[int]:
-    """Yield where the lines of *text* begin that begin with *sign*."""
-    if text.startswith(sign):
-        yield 0
-    at = text.find("\n" + sign)
-    while at >= 0:
-        yield at + 1
-        at = text.find("\n" + sign, at + 1)
 
 
 def plain_text(markdown: str) -> str:

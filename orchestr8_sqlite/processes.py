@@ -1,5 +1,6 @@
 """Work for as many processes as the machine has processors, its results in the order of the tasks."""
 
+import gc
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +18,9 @@ R = TypeVar("R")
 AHEAD = 3
 """Tasks a process that may wait, done or not, for their results to be taken: what bounds the memory."""
 
+NEW_OBJECTS = 100_000
+"""Objects that are made before a helping process looks for garbage among them: there is hardly any."""
+
 
 def map_in_processes(work: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
     """Yield what *work*, a function of a module, makes of each task; in this process where there is one processor.
@@ -32,7 +36,7 @@ def map_in_processes(work: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
     from concurrent.futures.process import BrokenProcessPool
 
     following = iter(tasks)
-    with ProcessPoolExecutor(count, mp_context=_context()) as pool:
+    with ProcessPoolExecutor(count, mp_context=_context(), initializer=_collect_seldom) as pool:
         waiting = deque(pool.submit(work, task) for task in islice(following, AHEAD * count))
         try:
             while waiting:
@@ -52,3 +56,9 @@ def _context() -> "BaseContext":
 
     can_fork = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
     return multiprocessing.get_context("fork" if can_fork else "spawn")
+
+
+def _collect_seldom() -> None:
+    """Let the garbage collector of a helping process be: what it inherited is kept, of the rest little is garbage."""
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS)

@@ -55,6 +55,9 @@ def _all_like(problem: UnicodeError) -> tuple[str, int]:
 LIKE = "orchestr8.like"
 codecs.register_error(LIKE, _all_like)
 
+MASK_STEP = 4096
+"""Texts whose lengths differ by less share the mask that their characters are told apart by."""
+
 HEX_DIGITS = bytes(ord(f"{_kind(chr(code)):x}") for code in range(256))
 """Each Latin-1 character's kind as a hexadecimal digit."""
 
@@ -83,11 +86,17 @@ def estimate_tokens(text: str) -> int:
 def _count_kinds(digits: bytes) -> tuple[int, list[tuple[int, int]]]:
     """Return the number of camel humps, and what `_count_runs` says of each kind of run."""
     kinds = int(digits, 16)
-    every = (1 << 4 * len(digits)) // 15
+    every = _lowest_bits(len(digits) // MASK_STEP + 1)
     lower, upper = kinds & every, kinds >> 1 & every
     humps = (lower & ~upper) >> 4 & upper & ~lower
     marks = lower | upper, kinds >> 2 & every, kinds >> 3 & every
     return humps.bit_count(), [_count_runs(one, step) for one, (_, _, step, _) in zip(marks, RUN_WEIGHTS, strict=True)]
+
+
+@lru_cache(maxsize=16)
+def _lowest_bits(steps: int) -> int:
+    """Return a number of MASK_STEP hexadecimal digits for each step, all 1."""
+    return (1 << 4 * MASK_STEP * steps) // 15
 
 
 def _count_runs(marks: int, step: int) -> tuple[int, int]:

@@ -3,8 +3,10 @@
 import itertools
 import re
 import sqlite3
+import sys
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,7 @@ from orchestr8_sqlite.keywords import (
     PEER_STOP_WORDS,
     SIGN,
     STOP_WORDS,
+    SYMBOLS,
     _bigrams,
     _camel_parts,
     _read_keywords,
@@ -214,9 +217,8 @@ def test_the_full_text_index_cuts_words_where_the_keywords_do(text: str) -> None
     assert missing_in_full_text(text) == []
 
 
-def test_index_text_leaves_plain_english_as_it_is() -> None:
-    text = "Retry a call\nwith backoff, then stop."
-    assert index_text(text) == text
+def test_index_text_leaves_the_words_of_plain_english_as_they_are() -> None:
+    assert index_text("Retry a call\nwith *backoff*, then  stop!") == "Retry a call with backoff then stop"
 
 
 WRITTEN = st.lists(
@@ -257,14 +259,45 @@ def test_stems_are_counted_and_ordered_as_their_keywords_are_read(text: str) -> 
     assert list(count_stems(text).items()) == list(Counter(read).items())
 
 
-@given(WRITTEN)
+@pytest.fixture(scope="module")
+def full_text() -> Iterator[sqlite3.Connection]:
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    create_schema(db)
+    db.execute("CREATE VIRTUAL TABLE temp.instance USING fts5vocab (main, fragment_text, instance)")
+    yield db
+    db.close()
+
+
+def indexed_tokens(db: sqlite3.Connection, text: str) -> list[tuple[int, str]]:
+    """Return the (position, stem) of what the full-text index makes of *text*."""
+    db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('delete-all')")
+    db.execute("INSERT INTO fragment_text (rowid, body) VALUES (1, ?)", (text,))
+    return db.execute("SELECT offset, term FROM temp.instance ORDER BY offset, term").fetchall()
+
+
+BETWEEN_WORDS = st.sampled_from(
+    [" ", "  ", "\n", "\t", "!", "(", "=", "*", "`", "\u0301", "\u0338", "\u3000", "…", "⺀"]
+)
+
+
+@given(st.lists(WRITTEN | BETWEEN_WORDS, max_size=8).map("".join))
 @settings(max_examples=300, deadline=None, derandomize=True)
-def test_the_shortcuts_to_the_words_that_change_miss_none_of_them(text: str) -> None:
-    assert index_text(text) == index_text_run_by_run(text)
+def test_a_text_cut_into_words_is_to_the_full_text_index_what_the_whole_is(
+    full_text: sqlite3.Connection, text: str
+) -> None:
+    assert indexed_tokens(full_text, index_text(text)) == indexed_tokens(full_text, index_text_run_by_run(text))
+
+
+def test_symbols_that_are_left_out_are_nothing_to_the_full_text_index(full_text: sqlite3.Connection) -> None:
+    symbols = [chr(code) for code in range(sys.maxunicode + 1) if SYMBOLS.fullmatch(chr(code))]
+    assert {"—", "→", "│", "✓", "⚠"} <= set(symbols)
+    text = "".join(f"a{symbol}b " for symbol in symbols)
+    assert indexed_tokens(full_text, text) == list(enumerate("ab" * len(symbols)))
+    assert index_text("a — b→c") == "a   b c"
 
 
 def index_text_run_by_run(text: str) -> str:
-    """Return what the shortcuts of `index_text` come to: every run of letters, of CJK and of signs is looked at."""
+    """Return what the words of `index_text` come to: every run of letters, of CJK and of signs is looked at."""
     text = unicodedata.normalize("NFKC", text)
     text = re.sub(r"[^\W\d_]+", lambda run: " ".join((run[0], *_camel_parts(run[0]))), text)
     if not text.isascii():

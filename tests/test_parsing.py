@@ -9,9 +9,12 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import libraries
 from support import MakeLibrary, markdown
 
+from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.fragment_rows import Prepared, prepare
 from orchestr8_sqlite.library import read_library
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import Task, read_file
@@ -30,8 +33,11 @@ FILES: dict[str, str | bytes] = {
     "README.md": "# Read me\n",
 }
 
+SKILL = markdown("name: d\ndescription: Does it\nmetadata: {a: b}\ntags: [x, x]", "See orchestr8://agents/b.")
+
 SCALAR = st.sampled_from(
-    "text 12 0x1f 1.5 .inf true no null ~ 2024-01-01 2024-13-45 '' 'q' &a *a !x << = 1_0 0b_ 12:30 [a,1] {k:_v}".split()
+    """text 12 0x1f 1.5 .inf true no null ~ 2024-01-01 2024-13-45 '' 'q' &a *a !x << = 1_0 0b_ 12:30 [a,1] {k:_v}
+    falsehood Nullable False YES offer""".split()
 )
 LINE = st.one_of(
     st.builds("{}: {}".format, st.sampled_from(["a", "b", "1", "yes", "<<", "[x]", "~"]), SCALAR),
@@ -46,8 +52,26 @@ def tasks_of(root: Path) -> list[Task]:
 
 def test_a_file_is_read_the_same_in_another_process(make_library: MakeLibrary) -> None:
     """What goes to a process and comes back from it is pickled."""
-    for task in tasks_of(make_library(FILES)):
+    for task in tasks_of(make_library(FILES | {"skills/d/SKILL.md": SKILL})):
         assert pickle.loads(pickle.dumps(read_file(pickle.loads(pickle.dumps(task))))) == read_file(task)
+
+
+@settings(max_examples=50, deadline=None)
+@given(library=libraries())
+def test_what_is_prepared_of_a_fragment_is_the_same_in_another_process(library: list[Fragment]) -> None:
+    for fragment in library:
+        made = prepare(fragment)
+        sent: Prepared = pickle.loads(pickle.dumps(made))
+        assert (sent.texts, sent.held.lengths, sent.held.name) == (made.texts, made.held.lengths, made.held.name)
+        assert sent.keywords.scenarios == made.keywords.scenarios
+        for one, other in (
+            (sent.held.fields, made.held.fields),
+            (sent.held.body, made.held.body),
+            (sent.keywords.fields, made.keywords.fields),
+        ):
+            assert one == other
+            assert list(one.items()) == list(other.items())
+            assert [(word, one[word]) for word in one] == list(other.items())
 
 
 def test_what_single_files_hold_is_what_the_library_holds(make_library: MakeLibrary) -> None:

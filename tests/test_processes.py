@@ -1,5 +1,6 @@
 """Work shared out among processes."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ import pytest
 
 from orchestr8_sqlite import processes
 from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.processes import AHEAD, map_in_processes
+from orchestr8_sqlite.processes import AHEAD, NEW_OBJECTS, map_in_processes
 
 TASKS = 40
 
@@ -19,6 +20,10 @@ def square(number: int) -> int:
 
 def process_of(_: int) -> int:
     return os.getpid()
+
+
+def collection_of(_: int) -> tuple[bool, int]:
+    return gc.get_freeze_count() > 0, gc.get_threshold()[0]
 
 
 def end_itself(number: int) -> int:
@@ -33,6 +38,11 @@ def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_results_come_in_the_order_of_the_tasks() -> None:
     assert list(map_in_processes(square, range(TASKS))) == [number * number for number in range(TASKS)]
+
+
+def test_other_processes_do_not_search_what_they_inherited_for_garbage() -> None:
+    assert set(map_in_processes(collection_of, range(TASKS))) == {(True, NEW_OBJECTS)}
+    assert gc.get_threshold()[0] < NEW_OBJECTS
 
 
 def test_other_processes_do_the_work() -> None:

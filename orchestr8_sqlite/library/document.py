@@ -49,15 +49,13 @@ def decode(content: bytes, notes: Notes) -> str | None:
 
     Read are UTF-8 with and without byte order mark and UTF-16 with one.
     """
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
-    else:
-        encoding = "utf-8-sig"
+    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    encoding = "utf-16" if wide else "utf-8"
     try:
-        text = content.decode(encoding)
+        text = content.decode(encoding) if wide else content.removeprefix(codecs.BOM_UTF8).decode(encoding)
     except UnicodeDecodeError as problem:
         line = content[: problem.start].count(b"\n") + 1
-        what = f"byte 0x{content[problem.start]:02x} is not {encoding.removesuffix('-sig').upper()}"
+        what = f"byte 0x{content[problem.start]:02x} is not {encoding.upper()}"
         notes.error("encoding", what, "save the file as UTF-8", line=line)
         return None
     if "\0" in text:

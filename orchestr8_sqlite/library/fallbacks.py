@@ -2,7 +2,7 @@
 
 import re
 
-from orchestr8_sqlite.keywords import TECHNOLOGY_NAMES, extract_keywords
+from orchestr8_sqlite.keywords import TECHNOLOGY_NAMES, extract_keywords, has_keywords
 from orchestr8_sqlite.markdown import Body, plain_text
 
 NO_PROSE = ("#", "|", "<", "---", "===", "- ", "* ")
@@ -36,7 +36,7 @@ def first_paragraph(body: Body) -> str | None:
 def section_bullets(body: Body, *titles: str) -> tuple[str, ...]:
     """Return the bullets of the sections whose heading starts with one of *titles* (casefolded)."""
     texts = (plain_text(bullet["text"]) for section in body.sections(*titles) for bullet in body.bullets(section))
-    return tuple(dict.fromkeys(text for text in texts if extract_keywords(text)))[:MAX_ITEMS]
+    return tuple(dict.fromkeys(text for text in texts if has_keywords(text)))[:MAX_ITEMS]
 
 
 def sentences(text: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.library.document import decode, parse_document
@@ -14,6 +14,9 @@ from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind
 from orchestr8_sqlite.processes import map_in_processes
+
+if TYPE_CHECKING:
+    from orchestr8_sqlite.library import transfer
 
 UNCLOSED = "unclosed-front-matter"
 
@@ -83,6 +86,30 @@ class Outcome(NamedTuple):
     source: SourceFile
     parsed: Parsed
     prepared: Any
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what pickle makes it of again."""
+        from orchestr8_sqlite.library import transfer
+
+        source, parsed, prepared = self
+        record = transfer.flat_record(parsed.record, source)
+        notes = transfer.flat_diagnostics(parsed.diagnostics)
+        return _outcome, (transfer.flat_source(source), record, notes, parsed.id_line, parsed.finished, prepared)
+
+
+def _outcome(
+    source: "transfer.Flat",
+    record: "transfer.FlatRecord",
+    notes: "transfer.Flat",
+    id_line: int | None,
+    finished: bool,
+    prepared: object,
+) -> Outcome:
+    from orchestr8_sqlite.library import transfer
+
+    file = transfer.read_source(source)
+    parsed = Parsed(transfer.read_record(record, file), transfer.read_diagnostics(notes), id_line, finished)
+    return Outcome(file, parsed, prepared)
 
 
 def nothing(_: Fragment) -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from orchestr8_sqlite.content import Fragment, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.keywords import extract_keywords
+from orchestr8_sqlite.keywords import has_keywords
 from orchestr8_sqlite.library.document import Document
 from orchestr8_sqlite.library.fallbacks import first_heading, first_paragraph, heading_tags, section_bullets, sentences
 from orchestr8_sqlite.library.fields import json_values, read_list, read_maps, read_number, read_text
@@ -172,7 +172,7 @@ def _reachable(scenarios: Sequence[str], document: Document, notes: Notes) -> tu
     """Return the scenarios that hold a keyword; the others could never be found."""
     reachable = []
     for text in scenarios:
-        if extract_keywords(text):
+        if has_keywords(text):
             reachable.append(text)
         else:
             notes.warn(

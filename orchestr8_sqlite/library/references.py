@@ -4,6 +4,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Protocol
 from urllib.parse import unquote
 
@@ -150,10 +151,11 @@ def _related_sections(body: Body) -> Iterator[Pointer]:
                 yield bullet.start(), target, "related"
 
 
+@lru_cache(maxsize=4096)
 def _target(written: str) -> str | None:
     """Return the id or bare name that a URI, path or name means; None for searches, lists and placeholders."""
     written = written.strip()
-    if not written or any(character in PLACEHOLDER for character in written):
+    if not written or not PLACEHOLDER.isdisjoint(written):
         return None
     path = written.removesuffix(".md")
     if PLAIN_ID.fullmatch(path.removeprefix(f"{SCHEME}://")):

@@ -31,14 +31,28 @@ YAML_PROBLEMS = (yaml.YAMLError, ValueError, RecursionError)
 ENTRY = re.compile(r"(?P<lead>\s*(?:- +)?(?:[\w.-]+: +|(?<=- )))(?P<value>\S.*?)\s*$")
 
 
+LONGEST_WORD = len("false")
+"""Of the words that YAML reads as something else than text: true, no, null and their like."""
+
+
 class _Loader(SafeLoader):
-    """Tells at once that a scalar is text where its first character leaves no doubt."""
+    """Tells at once that a scalar is text where its first character and its length leave no doubt."""
 
     def resolve(self, kind: type[yaml.Node], value: str, implicit: tuple[bool, bool]) -> str:
         """Return the tag of a node that has none."""
-        if kind is yaml.ScalarNode and value and (not implicit[0] or value[0] not in self.yaml_implicit_resolvers):
-            return TEXT_TAG
+        if kind is yaml.ScalarNode and value:
+            first = value[0]
+            if not implicit[0] or (len(value) > LONGEST_WORD and first.isalpha()):
+                return TEXT_TAG
+            if first not in self.yaml_implicit_resolvers:
+                return TEXT_TAG
         return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]
+
+    def descend_resolver(self, parent: yaml.Node | None, index: object) -> None:
+        """Keep no path to the node that is read: no tag hangs on one."""
+
+    def ascend_resolver(self) -> None:
+        """Keep no path."""
 
 
 def node_line(node: yaml.Node) -> int:

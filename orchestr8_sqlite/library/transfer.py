@@ -1,0 +1,60 @@
+"""Records as flat tuples: what pickle carries from one process to another in a third of the time of dataclasses."""
+
+from collections.abc import Callable
+from itertools import starmap
+from operator import attrgetter
+from typing import Any
+
+from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, Reference, SourceFile
+
+Flat = tuple[Any, ...]
+FlatRecord = list[Any] | Fragment | Prompt | None
+
+
+def _getter(record: type) -> Callable[[Any], Flat]:
+    """Return a function that returns the fields of a *record* in the order of its constructor."""
+    return attrgetter(*record.__dataclass_fields__)  # type: ignore[attr-defined]
+
+
+FRAGMENT, SOURCE, DIAGNOSTIC, REFERENCE = map(_getter, (Fragment, SourceFile, Diagnostic, Reference))
+NAMES = list(Fragment.__dataclass_fields__)
+REFERENCES, OWN_SOURCE = NAMES.index("references"), NAMES.index("source")
+
+
+def flat_source(source: SourceFile) -> Flat:
+    """Return a file as a tuple."""
+    return SOURCE(source)
+
+
+def flat_diagnostics(diagnostics: tuple[Diagnostic, ...]) -> Flat:
+    """Return each diagnostic as a tuple."""
+    return tuple(map(DIAGNOSTIC, diagnostics))
+
+
+def flat_record(record: Fragment | Prompt | None, source: SourceFile) -> FlatRecord:
+    """Return a fragment of the file *source* as a list; anything else as it is."""
+    if not isinstance(record, Fragment) or record.source is not source:
+        return record
+    values = list(FRAGMENT(record))
+    values[REFERENCES] = tuple(map(REFERENCE, record.references))
+    values[OWN_SOURCE] = None
+    return values
+
+
+def read_source(flat: Flat) -> SourceFile:
+    """Return the file that *flat* was made of."""
+    return SourceFile(*flat)
+
+
+def read_diagnostics(flat: Flat) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics that *flat* was made of."""
+    return tuple(starmap(Diagnostic, flat))
+
+
+def read_record(flat: FlatRecord, source: SourceFile) -> Fragment | Prompt | None:
+    """Return the record of the file *source* that *flat* was made of."""
+    if not isinstance(flat, list):
+        return flat
+    flat[REFERENCES] = tuple(starmap(Reference, flat[REFERENCES]))
+    flat[OWN_SOURCE] = source
+    return Fragment(*flat)
