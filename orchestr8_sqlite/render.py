@@ -26,6 +26,9 @@ WORD_LENGTH = 30
 CATALOG_TAGS = 4
 MOST_BARE = 20
 
+MOST_TOKENS = 3
+"""Tokens that a character has at the most: the weights of `tokens` give none more than 2.9."""
+
 ECHO_MARGIN = 18
 """Tokens kept free where an answer repeats words of the request, which may be no words that an estimate knows."""
 
@@ -39,7 +42,12 @@ class Rendering(NamedTuple):
 
     def fits(self, max_tokens: int) -> bool:
         """Tell whether both forms keep a promise of *max_tokens*."""
-        return fits(self.text, max_tokens) and fits(compact_json(self.content), max_tokens)
+        return keeps(self.text, max_tokens) and keeps(compact_json(self.content), max_tokens)
+
+
+def keeps(text: str, max_tokens: int) -> bool:
+    """Tell whether *text* keeps a promise of *max_tokens*; a short one is not counted for that."""
+    return (MOST_TOKENS * len(text) + 1) * HEADROOM <= max_tokens or fits(text, max_tokens)
 
 
 def render(result: LookupResult, read_body: "ReadBody") -> Rendering:

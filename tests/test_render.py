@@ -13,8 +13,8 @@ from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import Candidate, LookupResult, MatchRequest, Mode, Ranker, Tier
-from orchestr8_sqlite.render import render, to_json
-from orchestr8_sqlite.tokens import estimate_tokens
+from orchestr8_sqlite.render import MOST_TOKENS, keeps, render, to_json
+from orchestr8_sqlite.tokens import estimate_tokens, fits
 from orchestr8_sqlite.uris import Read, parse_uri
 
 PRINTED_URI = re.compile(r"orchestr8://[^\s\]]+")
@@ -98,6 +98,13 @@ def test_top_three_always_appear_in_full_mode(library: list[Fragment], query: st
         text = render(result, catalog.body).text
     best = [candidate.uri.removeprefix("orchestr8://") for candidate in result.candidates[:3]]
     assert printed(text)[:3] == best
+
+
+@settings(max_examples=300)
+@given(st.text(st.sampled_from("aA1.,\n é©½再") | st.characters()), st.integers(1, 300))
+def test_short_text_is_held_to_keep_a_budget_only_where_it_does(text: str, budget: int) -> None:
+    assert keeps(text, budget) == fits(text, budget)
+    assert estimate_tokens(text) <= MOST_TOKENS * len(text)
 
 
 def test_index_of_five_costs_50_to_120_tokens(make_catalog: MakeCatalog) -> None:
