@@ -7,8 +7,7 @@ loads it with `load_arrays`.
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import nlargest
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +19,10 @@ if TYPE_CHECKING:
 
 LARGE = 20_000
 """Fragments from which on arrays pay."""
+
+MANY = 4
+SAMPLE = 512
+"""Where there are so many times as many values as are wanted, so many of them tell which are worth sorting."""
 
 
 class Points(NamedTuple):
@@ -76,11 +79,13 @@ class PlainSums(Sums):
         """Add for each fragment the most that *points* give it."""
         best: dict[int, float] = {}
         for one in points:
-            found = dict(_given(one))
-            if best:
-                get = best.get
-                found = {number: value for number, value in found.items() if value > get(number, 0.0)}
-            best.update(found)
+            if not best:
+                best = dict(_given(one))
+                continue
+            get = best.get
+            for number, value in _given(one):
+                if value > get(number, 0.0):
+                    best[number] = value
         if self._sums:
             get = self._sums.get
             self._sums.update({number: get(number, 0.0) + value for number, value in best.items()})
@@ -104,7 +109,7 @@ class PlainSums(Sums):
         """Return the *depth* highest sums, and those that equal the last of them, by fragment."""
         if len(self._sums) <= depth:
             return self._sums
-        least = nlargest(depth, self._sums.values())[-1]
+        least = highest(list(self._sums.values()), depth)
         return {number: value for number, value in self._sums.items() if value >= least}
 
     def among(self, numbers: Iterable[int]) -> Sums:
@@ -113,11 +118,25 @@ class PlainSums(Sums):
 
     def count(self, least: float) -> int:
         """Return how many sums reach *least*, COUNTED for that many or more."""
-        return sum(1 for _ in islice(filter(least.__le__, self._sums.values()), COUNTED))
+        return len(list(islice(filter(least.__le__, self._sums.values()), COUNTED)))
 
     def below(self, value: float) -> Sums:
         """Return the sums that are lower than *value*."""
         return PlainSums({number: sum_ for number, sum_ in self._sums.items() if sum_ < value})
+
+
+def highest(values: Sequence[float], place: int) -> float:
+    """Return the value in *place* (1 for the first) of *values* from the highest down.
+
+    Of many values only those are sorted that surpass what the place is likely to have, judged by some of them.
+    """
+    if len(values) > MANY * place:
+        some = sorted(values[:: 1 + len(values) // SAMPLE], reverse=True)
+        likely = some[min(2 * place * len(some) // len(values) + 4, len(some) - 1)]
+        few = [value for value in values if value >= likely]
+        if len(few) >= place:
+            values = few
+    return sorted(values, reverse=True)[place - 1]
 
 
 def _given(points: Points) -> Iterator[tuple[int, float]]:
@@ -181,10 +200,10 @@ class ArraySums(Sums):
         return ArraySums(self._np.where(self._sums < value, self._sums, 0.0))
 
 
-def new_sums(size: int, highest: int) -> Sums:
-    """Return sums of nothing yet for an index of *size* fragments, *highest* being the last of their numbers."""
+def new_sums(size: int, last_fragment: Callable[[], int]) -> Sums:
+    """Return sums of nothing yet for an index of *size* fragments; *last_fragment* tells the highest number of one."""
     if size >= LARGE and "numpy" in sys.modules:
-        return ArraySums(import_module("numpy").zeros(highest + 1))
+        return ArraySums(import_module("numpy").zeros(last_fragment() + 1))
     return PlainSums()
 
 
