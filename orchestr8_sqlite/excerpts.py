@@ -44,7 +44,7 @@ class Excerpt(NamedTuple):
         uri = self.candidate.uri
         if room < MINIMUM_SHARE:
             text = f"[left out: ~{self.candidate.token_estimate} tokens; load {uri}]"
-            return Excerpt(self.candidate, "", text, FRAME)
+            return Excerpt(self.candidate, "", text, sent_tokens("") + FRAME)
         return self._replace(text=cut_at_sections(self.text, keywords, room, cut_note(uri), sent_tokens))
 
 

@@ -5,11 +5,12 @@ written from them. Texts of other people (titles, scenarios, tags) are put on on
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestr8_sqlite.model import Candidate, LookupResult, Mode, Part
 from orchestr8_sqlite.sections import shorten
-from orchestr8_sqlite.tokens import HEADROOM, compact_json, fits
+from orchestr8_sqlite.tokens import HEADROOM, compact_json, estimate_tokens
 from orchestr8_sqlite.wording import one_line
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ ECHO_MARGIN = 18
 """Tokens kept free where an answer repeats words of the request, which may be no words that an estimate knows."""
 
 
+@lru_cache(maxsize=4)
+def count_tokens(text: str) -> int:
+    """Return the token estimate of *text*; those of the last few are remembered, as an answer is counted twice."""
+    return estimate_tokens(text)
+
+
 class Rendering(NamedTuple):
     """An answer in both forms; `content` holds `matches`, and where there are any `total` and `note`."""
 
@@ -47,7 +54,7 @@ class Rendering(NamedTuple):
 
 def keeps(text: str, max_tokens: int) -> bool:
     """Tell whether *text* keeps a promise of *max_tokens*; a short one is not counted for that."""
-    return (MOST_TOKENS * len(text) + 1) * HEADROOM <= max_tokens or fits(text, max_tokens)
+    return (MOST_TOKENS * len(text) + 1) * HEADROOM <= max_tokens or count_tokens(text) * HEADROOM <= max_tokens
 
 
 def render(result: LookupResult, read_body: "ReadBody") -> Rendering:

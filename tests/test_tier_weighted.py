@@ -239,22 +239,38 @@ def test_default_filters_the_unfiltered_answer_before_it_cuts_it(
     assert found.total == (len(kept) if found.candidates else 0)
 
 
-@settings(max_examples=60, deadline=None)
+def holding(where: str, tags: set[str], number: int) -> Fragment:
+    """Return a fragment with the word retry in one field and with *tags*."""
+    texts = {"description": "About retry"} if where == "description" else {"body": f"Some {where} text"}
+    own = ("retry",) if where == "tag" else ()
+    scenario = "Adding retry" if where == "scenario" else "Something else"
+    return make_fragment(f"f{number}", scenario, title="Unlike", tags=(*own, *sorted(tags)), **texts)  # type: ignore[arg-type]
+
+
+@settings(max_examples=30, deadline=None)
 @given(
-    library=with_twins(topical_libraries() | libraries()),
-    query=queries() | topical_queries(),
-    options=filters(),
+    drawn=st.lists(
+        st.tuples(
+            st.sampled_from(["tag", "scenario", "description", "retry"]),
+            st.sets(st.sampled_from(["kafka", "redis", "docker", "helm"])),
+        ),
+        min_size=5,
+        max_size=12,
+    ),
     listed=st.integers(1, 4),
     seeds=st.integers(1, 3),
+    tags=st.sampled_from([(), (), ("kafka",)]),
+    least=st.sampled_from([0.0, 15.0, 30.0, 45.0]),
 )
 def test_short_list_is_the_beginning_of_a_long_one(
-    library: list[Fragment], query: str, options: dict[str, object], listed: int, seeds: int
+    drawn: list[tuple[str, set[str]]], listed: int, seeds: int, tags: tuple[str, ...], least: float
 ) -> None:
     """Of a long list every fragment is looked at for what is learnt, of a short one only those that may come up."""
-    request = MatchRequest(query, **{**options, "max_results": 100})  # type: ignore[arg-type]
+    library = [*(holding(*one, number) for number, one in enumerate(drawn)), *others(20)]
+    request = MatchRequest("retry", tags=tags, max_results=100, min_score=least)
     with pytest.MonkeyPatch.context() as patch, open_in_memory(library) as catalog:
         patch.setattr(weights, "FEEDBACK_SEEDS", seeds)
-        patch.setattr(weights, "HALF_SCORE", 3.0)  # so that what is learnt decides who reaches the least score
+        patch.setattr(weights, "FEEDBACK", 1.5)
         long = match(catalog, request)
         short = match(catalog, request._replace(max_results=listed))
     assert short.candidates == long.candidates[:listed]

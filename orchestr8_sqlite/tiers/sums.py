@@ -8,9 +8,10 @@ loads it with `load_arrays`.
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from orchestr8_sqlite.model import COUNTED
 
@@ -153,21 +154,34 @@ class ArraySums(Sums):
         self._np = import_module("numpy")
         self._sums = sums
 
+    @cached_property
+    def _best(self) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+        """Return where `add_word` works; to make it anew for each word would take longer than to use it."""
+        return cast("np.ndarray[tuple[int], np.dtype[np.float64]]", self._np.zeros_like(self._sums))
+
     def add_word(self, points: Iterable[Points]) -> None:
         """Add for each fragment the most that *points* give it."""
         np = self._np
-        best = np.zeros_like(self._sums)
+        best = self._best
+        best.fill(0.0)
+        empty = True
         for first, members, given, table in points:
             numbers = np.asarray(members, dtype=np.int64) + first
             counts = np.frombuffer(given, dtype=np.uint8) if isinstance(given, bytes) else np.asarray(given)
             values = table * counts if isinstance(table, float) else np.asarray(table)[counts]
-            best[numbers] = np.maximum(best[numbers], values)
-        self._sums += best
+            best[numbers] = values if empty else np.maximum(best[numbers], values)
+            empty = False
+        if not empty:
+            self._sums += best
 
     def raised(self, shares: Sums, bonus: float) -> Sums:
         """Return each sum raised by *bonus* times its share (1 at most) of itself."""
         assert isinstance(shares, ArraySums)
-        return ArraySums(self._sums * (1 + bonus * self._np.minimum(1.0, shares._sums)))  # noqa: SLF001 - of this class
+        raised = self._np.minimum(1.0, shares._sums)  # noqa: SLF001 - another of this class
+        raised *= bonus
+        raised += 1.0
+        raised *= self._sums
+        return ArraySums(raised)
 
     def of(self, number: int) -> float:
         """Return the sum of a fragment, 0 where it has earned nothing."""
@@ -176,7 +190,7 @@ class ArraySums(Sums):
     def best(self, depth: int) -> dict[int, float]:
         """Return the *depth* highest sums, and those that equal the last of them, by fragment."""
         np = self._np
-        numbers = np.flatnonzero(self._sums)
+        numbers = np.flatnonzero(self._sums > 0)
         values = self._sums[numbers]
         if len(numbers) > depth:
             chosen = values >= np.partition(values, len(values) - depth)[len(values) - depth]
