@@ -21,14 +21,12 @@ DESCRIPTION_LENGTH = 160
 LISTED_FILES = 40
 
 SKILLS_NAMED = """
-SELECT f.path FROM fragment f
- WHERE (f.name = :name OR json_extract(f.metadata, '$.name') = :name)
-   AND EXISTS (SELECT 1 FROM skill_file b WHERE b.fragment_id = f.id AND b.path = 'SKILL.md')
+SELECT f.path FROM skill_file b CROSS JOIN fragment f ON f.id = b.fragment_id
+ WHERE b.path = 'SKILL.md' AND (f.name = :name OR json_extract(f.metadata, '$.name') = :name)
  ORDER BY f.name <> :name, f.uri
 """
 SKILL_NAMES = """
-SELECT f.name FROM fragment f
- WHERE EXISTS (SELECT 1 FROM skill_file b WHERE b.fragment_id = f.id AND b.path = 'SKILL.md') ORDER BY f.name
+SELECT f.name FROM skill_file b CROSS JOIN fragment f ON f.id = b.fragment_id WHERE b.path = 'SKILL.md' ORDER BY f.name
 """
 DESCRIPTIONS = "SELECT id, description FROM fragment WHERE id IN (SELECT value FROM json_each(:ids))"
 FILES = "SELECT path, size FROM skill_file WHERE fragment_id = :id AND path <> 'SKILL.md' ORDER BY path"

@@ -4,7 +4,6 @@ The file is opened immutable: nothing is ever written beside it, and it is repla
 never changed. Whoever keeps a `Catalog` open asks `is_current` to notice a replaced file.
 """
 
-import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,13 +41,10 @@ PATHS_LIKE = "SELECT path FROM fragment WHERE name = :name OR path LIKE :pattern
 ALL_PATHS = "SELECT path FROM fragment ORDER BY path LIMIT :limit"
 BODY = "SELECT body FROM fragment_body WHERE fragment_id = :id"
 CATEGORY_COUNTS = "SELECT category, count(*) FROM fragment GROUP BY category ORDER BY category"
-TAGS = """
-SELECT fragment_id, tag FROM json_each(:ids) CROSS JOIN tag ON fragment_id = value ORDER BY fragment_id, ordinal
-"""
-CAPABILITIES = """
-SELECT fragment_id, text FROM json_each(:ids) CROSS JOIN capability ON fragment_id = value
- ORDER BY fragment_id, ordinal
-"""
+TAGS = "SELECT t.fragment_id, t.ordinal, t.tag FROM json_each(:ids) CROSS JOIN tag t ON t.fragment_id = value"
+CAPABILITIES = (
+    "SELECT c.fragment_id, ordinal, text FROM json_each(:ids) CROSS JOIN capability c ON c.fragment_id = value"
+)
 NEIGHBOURS = """
 SELECT t.uri FROM reference r JOIN fragment t ON t.id = r.target_id WHERE r.fragment_id = :id
  UNION
@@ -200,9 +196,8 @@ class Catalog:
     def lists(self, fragment_ids: Sequence[int]) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
         """Return (tags, capabilities) of each fragment, in the author's order."""
         found: dict[int, tuple[list[str], list[str]]] = {id_: ([], []) for id_ in fragment_ids}
-        given = {"ids": json.dumps(list(fragment_ids))}
         for place, sql in enumerate((TAGS, CAPABILITIES)):
-            for id_, text in self.rows(sql, given):
+            for id_, _, text in sorted(self.rows(sql, {"ids": str(list(fragment_ids))})):
                 found[id_][place].append(text)
         return {id_: (tuple(tags), tuple(capabilities)) for id_, (tags, capabilities) in found.items()}
 
@@ -212,6 +207,10 @@ class Catalog:
 
     def category_counts(self) -> dict[str, int]:
         """Return how many fragments each category has, for those that have any."""
+        return self._category_counts.copy()
+
+    @cached_property
+    def _category_counts(self) -> dict[str, int]:
         return dict(self.rows(CATEGORY_COUNTS))
 
     def similar_paths(self, path: str, limit: int = 2000) -> list[str]:
@@ -231,9 +230,12 @@ class Catalog:
         return found[0] if found else None
 
     @cached_property
-    def frequent_tags(self) -> list[str]:
-        """Return the MOST_TAGS tags that are used most, the most used first."""
-        return [row[0] for row in self.rows(TAGS_BY_USE, {"limit": MOST_TAGS})]
+    def frequent_tags(self) -> dict[str, list[str]]:
+        """Return the MOST_TAGS tags that are used most, by their first letters, the most used first."""
+        tags: dict[str, list[str]] = {}
+        for (tag,) in self.rows(TAGS_BY_USE, {"limit": MOST_TAGS}):
+            tags.setdefault(tag[0], []).append(tag)
+        return tags
 
     def _prompts(self, rows: Iterable[Sequence[Any]]) -> list[PromptRow]:
         return [

@@ -13,21 +13,29 @@ MOST_VALUES = 100
 
 TAGS_MATCHING = """
 SELECT t.tag, count(*) OVER ()
-  FROM tag t JOIN fragment f ON f.id = t.fragment_id
- WHERE t.tag LIKE :part ESCAPE '\\' AND (:category IS NULL OR f.category = :category)
+  FROM tag t
+ WHERE t.tag LIKE :part ESCAPE '\\'
+   AND (:category IS NULL OR EXISTS (SELECT 1 FROM fragment f WHERE f.id = t.fragment_id AND f.category = :category))
    AND t.tag NOT IN (SELECT value FROM json_each(:given))
  GROUP BY t.tag ORDER BY t.tag NOT LIKE :start ESCAPE '\\', count(*) DESC, t.tag LIMIT :limit
 """
 SCENARIOS_MATCHING = """
 SELECT s.text, count(*) OVER ()
-  FROM scenario s JOIN fragment f ON f.id = s.fragment_id
- WHERE s.text LIKE :part ESCAPE '\\' AND (:category IS NULL OR f.category = :category)
+  FROM scenario s
+ WHERE s.text LIKE :part ESCAPE '\\'
+   AND (:category IS NULL OR EXISTS (SELECT 1 FROM fragment f WHERE f.id = s.fragment_id AND f.category = :category))
  GROUP BY s.text ORDER BY s.text NOT LIKE :start ESCAPE '\\', s.text LIMIT :limit
 """
 URIS_MATCHING = """
 SELECT f.uri, count(*) OVER ()
   FROM fragment f
- WHERE f.uri LIKE :part ESCAPE '\\' AND (:category IS NULL OR f.category = :category)
+ WHERE f.uri LIKE :part ESCAPE '\\'
+ ORDER BY f.uri NOT LIKE :start ESCAPE '\\', f.uri LIMIT :limit
+"""
+URIS_OF_CATEGORY = """
+SELECT f.uri, count(*) OVER ()
+  FROM fragment f
+ WHERE f.category = :category AND f.uri LIKE :part ESCAPE '\\'
  ORDER BY f.uri NOT LIKE :start ESCAPE '\\', f.uri LIMIT :limit
 """
 
@@ -74,7 +82,7 @@ def complete_parameter(catalog: Catalog, name: str, value: str, *, category: str
         case "query":
             found = _select(catalog, SCENARIOS_MATCHING, begun, category=category)
         case "uri":
-            found = _select(catalog, URIS_MATCHING, begun, category=category)
+            found = _uris(catalog, begun, category)
         case "name" if category is not None:
             found = _names(catalog, begun, category)
         case _:
@@ -113,10 +121,15 @@ def _tags(catalog: Catalog, begun: str, given: list[str], category: str | None) 
     return _select(catalog, TAGS_MATCHING, fold_tag(begun), category=category, given=folded)
 
 
+def _uris(catalog: Catalog, begun: str, category: str | None, *, start: str = "") -> Completion:
+    sql = URIS_MATCHING if category is None else URIS_OF_CATEGORY
+    return _select(catalog, sql, begun, start=start, category=category)
+
+
 def _names(catalog: Catalog, begun: str, category: str) -> Completion:
     """Return names as they stand in URIs, behind the category."""
     folder = f"{SCHEME}://{CATEGORY_FOLDERS[category]}/"
-    found = _select(catalog, URIS_MATCHING, begun, start=folder, category=category)
+    found = _uris(catalog, begun, category, start=folder)
     return Completion(tuple(uri.removeprefix(folder) for uri in found.values), found.total)
 
 

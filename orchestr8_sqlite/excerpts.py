@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from orchestr8_sqlite.model import Candidate, LookupResult
-from orchestr8_sqlite.sections import cut_note, cut_to_budget, fair_shares
+from orchestr8_sqlite.sections import cut_at_sections, cut_note, fair_shares
 from orchestr8_sqlite.tokens import sent_tokens
 
 ReadBody = Callable[[int], str]
@@ -26,41 +26,54 @@ FRAME = 14
 
 
 class Excerpt(NamedTuple):
-    """The text of a match under its `head`; one without head is a line that says that the text is left out."""
+    """The text of a match under its `head`; one without head is a line that says that the text is left out.
+
+    `frame` are the tokens of all but the text, those around the excerpt too.
+    """
 
     candidate: Candidate
     head: str
     text: str
+    frame: int
 
-    @property
-    def tokens(self) -> int:
-        """Return about how many tokens the excerpt has among others, in the form that has more."""
-        return sent_tokens(self.text) + sent_tokens(self.head) + FRAME
+    def cut(self, keywords: Sequence[str], room: float) -> "Excerpt":
+        """Return the excerpt, whose text has too many, cut at sections to *room* tokens of text.
 
-    def cut(self, keywords: Sequence[str], share: float) -> "Excerpt":
-        """Return the excerpt cut at sections to *share* tokens, sections with *keywords* kept first."""
-        if self.tokens <= share:
-            return self
-        uri, room = self.candidate.uri, share - (self.tokens - sent_tokens(self.text))
+        Sections with *keywords* are kept first.
+        """
+        uri = self.candidate.uri
         if room < MINIMUM_SHARE:
-            return Excerpt(self.candidate, "", f"[left out: ~{self.candidate.token_estimate} tokens; load {uri}]")
-        return self._replace(text=cut_to_budget(self.text, keywords, room, cut_note(uri), sent_tokens))
+            text = f"[left out: ~{self.candidate.token_estimate} tokens; load {uri}]"
+            return Excerpt(self.candidate, "", text, sent_tokens("") + FRAME)
+        return self._replace(text=cut_at_sections(self.text, keywords, room, cut_note(uri), sent_tokens))
 
 
 def excerpt(result: LookupResult, read_body: ReadBody, budget: float) -> list[Excerpt]:
     """Return three matches always (cut where needed), further ones while they fit whole into *budget* tokens."""
-    forced = [Excerpt(c, _head(c), read_body(c.fragment_id)) for c in result.candidates[:ALWAYS_SHOWN]]
-    shares = fair_shares([one.tokens for one in forced], budget)
-    shown = [one.cut(result.keywords, share) for one, share in zip(forced, shares, strict=True)]
-    used = sum(one.tokens for one in shown)
-    for candidate in result.candidates[ALWAYS_SHOWN:]:
+    shown = _always_shown(result, read_body, budget)
+    further = result.candidates[ALWAYS_SHOWN:]
+    used = sum(sent_tokens(one.text) + one.frame for one in shown) if further else 0
+    for candidate in further:
         if used > budget * FULL_SHARE:
             break
-        further = Excerpt(candidate, _head(candidate), read_body(candidate.fragment_id))
-        if used + further.tokens <= budget:
-            shown.append(further)
-            used += further.tokens
+        if used + candidate.token_estimate + FRAME > budget:
+            continue  # what is sent has no fewer
+        one = _whole(candidate, read_body)
+        tokens = sent_tokens(one.text) + one.frame
+        if used + tokens <= budget:
+            shown.append(one)
+            used += tokens
     return shown
+
+
+def _always_shown(result: LookupResult, read_body: ReadBody, budget: float) -> list[Excerpt]:
+    """Return the first matches, cut where they have more than their share of *budget* tokens."""
+    forced = [_whole(candidate, read_body) for candidate in result.candidates[:ALWAYS_SHOWN]]
+    sizes = [sent_tokens(one.text) + one.frame for one in forced]
+    return [
+        one if size <= share else one.cut(result.keywords, share - one.frame)
+        for one, size, share in zip(forced, sizes, fair_shares(sizes, budget), strict=True)
+    ]
 
 
 def joined(excerpts: Sequence[Excerpt]) -> str:
@@ -68,5 +81,6 @@ def joined(excerpts: Sequence[Excerpt]) -> str:
     return SEPARATOR.join(f"{one.head}\n{one.text}" if one.head else one.text for one in excerpts)
 
 
-def _head(candidate: Candidate) -> str:
-    return f"## {candidate.category.capitalize()}: {candidate.uri} · {candidate.score:g}"
+def _whole(candidate: Candidate, read_body: ReadBody) -> Excerpt:
+    head = f"## {candidate.category.capitalize()}: {candidate.uri} · {candidate.score:g}"
+    return Excerpt(candidate, head, read_body(candidate.fragment_id), sent_tokens(head) + FRAME)

@@ -9,8 +9,7 @@
 import difflib
 import logging
 import sqlite3
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.keywords import extract_keywords
@@ -85,8 +84,9 @@ def _find(catalog: Catalog, request: MatchRequest, holders: Holders, *, quick: b
 
 def cover(catalog: Catalog, request: MatchRequest, holders: Holders) -> float:
     """Return how much of *request* the best answers of the default ranker cover, as `find` does, 0 to 1."""
-    _, reading, ranked = _ranked(catalog, request, extract_keywords(request.query), holders)
-    best = order_best(catalog.db, PlainSums(ranked.scores), JUDGED)
+    judged = request._replace(max_results=JUDGED)
+    _, reading, ranked = _ranked(catalog, judged, extract_keywords(request.query), holders)
+    best = order_best(holders, PlainSums(ranked.scores), JUDGED)
     return _coverage(reading, held_forms(reading, holders, list(best)))
 
 
@@ -120,8 +120,7 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading, holders: H
 
 def _coverage(reading: Reading, held: Mapping[int, Sequence[Held]]) -> float:
     """Return the most that any of the fragments covers, as it is printed."""
-    shares = (covered_share(reading, coverage(reading, forms)) for forms in held.values())
-    return round(max(shares, default=0.0), 3)
+    return round(covered_share(reading, (coverage(reading, forms) for forms in held.values())), 3)
 
 
 def _classic(catalog: Catalog, request: MatchRequest, keywords: Sequence[str]) -> tuple[Tier, Found]:
@@ -163,13 +162,19 @@ def _result(
 
 def _nearest_tags(catalog: Catalog, keywords: Sequence[str], closest: Sequence[Candidate] = ()) -> tuple[str, ...]:
     """Return known tags that are spelled like the keywords, then those of the *closest* fragments; else any alike."""
-    tags: defaultdict[str, list[str]] = defaultdict(list)
-    for tag in catalog.frequent_tags:
-        tags[tag[0]].append(tag)
 
-    def alike(cutoff: float) -> list[str]:
-        few = keywords[:NEAREST_TAGS]  # compared with tags of the same first letter alone: comparing takes long
-        return [tag for word in few for tag in difflib.get_close_matches(word, tags[word[0]], n=2, cutoff=cutoff)]
+    def alike(cutoff: float) -> Iterator[str]:
+        for word in keywords[:NEAREST_TAGS]:  # compared with tags of the same first letter alone: comparing takes long
+            tags = [tag for tag in catalog.frequent_tags.get(word[0], ()) if may_be_alike(word, tag, cutoff)]
+            yield from difflib.get_close_matches(word, tags, n=2, cutoff=cutoff)
 
     nearest = [*alike(SPELLED_ALIKE), *(tag for candidate in closest for tag in candidate.tags[:2])] or alike(0.6)
     return tuple(dict.fromkeys(nearest))[:NEAREST_TAGS]
+
+
+def may_be_alike(word: str, tag: str, cutoff: float) -> bool:
+    """Tell whether the letters of *tag* that *word* has too, or all of *word*, suffice for difflib's *cutoff*."""
+    whole = len(word) + len(tag)
+    if 2.0 * min(len(word), len(tag)) / whole < cutoff:
+        return False
+    return 2.0 * (len(tag) - len(set(tag).difference(word))) / whole >= cutoff

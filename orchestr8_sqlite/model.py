@@ -3,8 +3,9 @@
 None can be changed: a stage makes new records, it never edits those of the stage before.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -113,11 +114,23 @@ class Part(NamedTuple):
     points: float
 
 
-class Statement(NamedTuple):
-    """One SQL statement with its parameters, as it was run."""
+class Statement:
+    """One SQL statement that finds what an answer lists; its parameters are made when somebody asks for them."""
 
-    sql: str
-    parameters: Mapping[str, object]
+    def __init__(self, sql: str, make_parameters: Callable[[], Mapping[str, object]]) -> None:
+        self.sql = sql
+        self._make_parameters = make_parameters
+
+    @cached_property
+    def parameters(self) -> Mapping[str, object]:
+        """Return what the statement is run with."""
+        return self._make_parameters()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Statement) and (self.sql, self.parameters) == (other.sql, other.parameters)
+
+    def __hash__(self) -> int:
+        return hash(self.sql)
 
 
 class LookupResult(NamedTuple):
@@ -129,7 +142,7 @@ class LookupResult(NamedTuple):
     `read_as` maps words that were taken for typos to what they were read as. `uncovered` holds the words that the
     index does not know or, where nothing fits, that the candidates do not cover; `nearest_tags` is what the index
     knows instead. `parts` explains the score of each candidate by its fragment, where the request asks for it.
-    `statement` is the one that found the candidates.
+    `statement` finds the same candidates.
     """
 
     request: MatchRequest

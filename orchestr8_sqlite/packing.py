@@ -49,6 +49,11 @@ def unpack_numbers(blob: bytes) -> "array[int]":
     return _unpack("I", blob)
 
 
+def unpack_words(blob: bytes) -> "array[int]":
+    """Return *blob* in numbers of eight bytes each, the low one first; it has whole ones only."""
+    return _unpack("Q", blob)
+
+
 def pack_bits(members: Iterable[int]) -> bytes:
     """Return a bit for each number up to the greatest of *members*, the lowest bit of the first byte for 0."""
     members = list(members)

@@ -5,11 +5,12 @@ written from them. Texts of other people (titles, scenarios, tags) are put on on
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestr8_sqlite.model import Candidate, LookupResult, Mode, Part
 from orchestr8_sqlite.sections import shorten
-from orchestr8_sqlite.tokens import HEADROOM, compact_json, fits
+from orchestr8_sqlite.tokens import HEADROOM, compact_json, estimate_tokens
 from orchestr8_sqlite.wording import one_line
 
 if TYPE_CHECKING:
@@ -26,8 +27,17 @@ WORD_LENGTH = 30
 CATALOG_TAGS = 4
 MOST_BARE = 20
 
+MOST_TOKENS = 3
+"""Tokens that a character has at the most: the weights of `tokens` give none more than 2.9."""
+
 ECHO_MARGIN = 18
 """Tokens kept free where an answer repeats words of the request, which may be no words that an estimate knows."""
+
+
+@lru_cache(maxsize=4)
+def count_tokens(text: str) -> int:
+    """Return the token estimate of *text*; those of the last few are remembered, as an answer is counted twice."""
+    return estimate_tokens(text)
 
 
 class Rendering(NamedTuple):
@@ -39,7 +49,12 @@ class Rendering(NamedTuple):
 
     def fits(self, max_tokens: int) -> bool:
         """Tell whether both forms keep a promise of *max_tokens*."""
-        return fits(self.text, max_tokens) and fits(compact_json(self.content), max_tokens)
+        return keeps(self.text, max_tokens) and keeps(compact_json(self.content), max_tokens)
+
+
+def keeps(text: str, max_tokens: int) -> bool:
+    """Tell whether *text* keeps a promise of *max_tokens*; a short one is not counted for that."""
+    return (MOST_TOKENS * len(text) + 1) * HEADROOM <= max_tokens or count_tokens(text) * HEADROOM <= max_tokens
 
 
 def render(result: LookupResult, read_body: "ReadBody") -> Rendering:

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from orchestr8_sqlite.keywords import extract_keywords
+from orchestr8_sqlite.keywords import iterate_keywords
 from orchestr8_sqlite.tokens import estimate_tokens, fits
 from orchestr8_sqlite.wording import counted
 
@@ -42,23 +42,32 @@ def cut_to_budget(
     note: Callable[[int, int], str],
     measure: Callable[[str], int] = estimate_tokens,
 ) -> str:
+    """Return *body* where it has no more than *max_tokens*, else cut as by `cut_at_sections`."""
+    return body if measure(body) <= max_tokens else cut_at_sections(body, keywords, max_tokens, note, measure)
+
+
+def cut_at_sections(
+    body: str,
+    keywords: Sequence[str],
+    max_tokens: float,
+    note: Callable[[int, int], str],
+    measure: Callable[[str], int],
+) -> str:
     """Return as many whole sections of *body* as fit into *max_tokens*, in their order, and the line *note*.
 
     Sections are chosen by how many of *keywords* they hold, then by their order; the first one (title
     and introduction) goes before others of the same rank. A heading with nothing below it stands only above a section
-    that is kept. The text is returned whole where it fits.
+    that is kept.
 
     Args:
         note: Makes the line that says what was left out from (sections left out, their tokens).
         measure: Tells the tokens of a text in the form it will have.
     """
-    if measure(body) <= max_tokens:
-        return body
     sections = split_sections(body)
     wanted = set(keywords)
     order = list(range(len(sections)))
     if wanted:
-        order.sort(key=lambda i: -len(wanted & set(extract_keywords(sections[i].text))))
+        order.sort(key=lambda i: -len(wanted.intersection(iterate_keywords(sections[i].text))))
     sizes = [measure(section.text) + 1 for section in sections]
     room = max_tokens - measure(note(len(sections), sum(sizes))) - 1
     bare = [index for index, section in enumerate(sections) if index and section.is_bare]

@@ -16,7 +16,7 @@ from orchestr8_sqlite.errors import CatalogError, RequestError
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.memory import Memory
 from orchestr8_sqlite.model import LookupResult, MatchRequest, Mode
-from orchestr8_sqlite.render import render
+from orchestr8_sqlite.render import count_tokens, render
 from orchestr8_sqlite.settings import Settings
 from orchestr8_sqlite.snapshots import Snapshots, edition_of
 from orchestr8_sqlite.tiers.sums import load_arrays
@@ -115,7 +115,7 @@ class Service:
             result = find(catalog, request)
             rendering = render(result, catalog.body)
             links = () if request.mode is Mode.FULL else tuple(Link(c.uri, c.name) for c in rendering.shown)
-            return Answer(rendering.text, estimate_tokens(rendering.text), result, rendering.content, links)
+            return Answer(rendering.text, count_tokens(rendering.text), result, rendering.content, links)
 
         return self._kept(request, answer)
 

@@ -51,7 +51,7 @@ def covered(catalog: Catalog, query: str, id_: str, *, parts: bool = False) -> t
     holders = Holders(catalog.db)
     holders.read(reading)
     shares = coverage(reading, held_forms(reading, holders, [number])[number])
-    return shares, covered_share(reading, shares)
+    return shares, covered_share(reading, [shares])
 
 
 def rarity(size: int, count: int) -> float:

@@ -89,8 +89,7 @@ def evidence(holders: Holders, path: str = "skills/uploads") -> dict[str, Eviden
     forms = tuple(Form(word, word.text, "exact", word.stem, word.fragment_count, word.rarity, 1.0) for word in words)
     reading = Reading(tuple(words), forms, size=1000)
     holders.read(reading)
-    found = {form.stem: holders.evidence(form, reading, id_) for form in forms}
-    return {stem: held for stem, held in found.items() if held is not None}
+    return {form.stem: held for form in forms for _, held in holders.held(form, reading, [id_])}
 
 
 def hidden(catalog: Catalog, text: str = LINE) -> Holders:

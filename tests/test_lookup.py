@@ -1,5 +1,7 @@
 """Tier order, thresholds, and what an answer says about words that nothing fits."""
 
+import difflib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from support import MakeCatalog, MakeLibrary, build, make_fragment, markdown
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.lookup import find, may_be_alike
 from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker, Tier
 
 CLASSIC = Ranker.CLASSIC
@@ -90,6 +92,13 @@ def test_nearest_tags_are_named_where_nothing_fits(make_catalog: MakeCatalog) ->
     )
     found = find(catalog, MatchRequest("postgressqll"))
     assert (found.candidates, found.nearest_tags) == ((), ("postgresql",))
+
+
+@settings(max_examples=300)
+@given(st.text("abcdeé", min_size=1, max_size=9), st.text("abcdeé", min_size=1, max_size=9), st.floats(0.3, 1))
+def test_tags_left_out_before_they_are_compared_are_not_alike(word: str, tag: str, cutoff: float) -> None:
+    if difflib.SequenceMatcher(None, tag, word).ratio() >= cutoff:
+        assert may_be_alike(word, tag, cutoff)
 
 
 def test_no_tags_are_suggested_where_something_fits(make_catalog: MakeCatalog) -> None:

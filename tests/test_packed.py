@@ -4,6 +4,7 @@ import random
 import sqlite3
 from itertools import pairwise
 
+import numpy as np  # noqa: F401 - loaded, so that it is used
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from orchestr8_sqlite.keyword_changes import add_keywords, remove_keywords, sett
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import COUNTED, MatchRequest, Ranker
 from orchestr8_sqlite.packing import BLOCK, pack_bits, pack_members, unpack_bits, unpack_members, unpack_numbers
-from orchestr8_sqlite.tiers import fuzzy, packed, postings
+from orchestr8_sqlite.tiers import fuzzy, numbers, packed, postings
 from orchestr8_sqlite.tiers.postings import match_by_rows, match_keywords
 from orchestr8_sqlite.vocabulary import longest_prefixes, suffix_rows
 
@@ -64,6 +65,11 @@ def packed_postings(db: sqlite3.Connection, fewest: int, listed: int, members: i
 def test_members_come_out_as_they_went_in(members: set[int]) -> None:
     assert list(unpack_members(pack_members(sorted(members)))) == sorted(members)
     assert unpack_bits(pack_bits(members)) == sorted(members)
+
+
+@given(members=MEMBERS)
+def test_members_of_a_set_are_its_bits(members: set[int]) -> None:
+    assert packed.members(sum(1 << member for member in members)) == sorted(members)
 
 
 @given(words=st.sets(st.text("ab", min_size=1, max_size=4), max_size=12))
@@ -114,11 +120,14 @@ def test_packed_postings_rank_as_the_statement_does(
         for query, options in asked:
             request = MatchRequest(query, ranker=Ranker.CLASSIC, **options)  # type: ignore[arg-type]
             keywords = extract_keywords(query)
-            found, expected = (
-                match_keywords(catalog.db, request, keywords),
-                match_by_rows(catalog.db, request, keywords),
-            )
-            assert (found.candidates, found.total) == (expected.candidates, expected.total)
+            expected = match_by_rows(catalog.db, request, keywords)
+            for most_parts, together, arrays_pay in ((1000, 2048, 2048), (0, 0, 1), (1000, 3, 2)):
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(packed, "MOST_PARTS", most_parts)
+                    patch.setattr(packed, "TOGETHER", together)
+                    patch.setattr(packed, "ARRAYS_PAY", arrays_pay)
+                    found = match_keywords(catalog.db, request, keywords)
+                assert (found.candidates, found.total) == (expected.candidates, expected.total)
 
 
 @pytest.mark.usefixtures("_small_lists")
@@ -180,14 +189,21 @@ def test_matches_are_counted_up_to_a_thousand() -> None:
 
 STATEMENTS = [
     *(postings.CLASSIC_MATCHES, postings.BEST, packed.KIN, packed.EXACT, packed.ROWS, packed.LISTS, packed.BLOCKS),
-    *(fuzzy.EVIDENCE, fuzzy.FITTING, fuzzy.BEST_SCENARIOS, *packed.NUMBERS.values()),
+    *(packed.CONTAINING, packed.CONTAINED),
+    *(fuzzy.EVIDENCE, fuzzy.FITTING, fuzzy.BEST_SCENARIOS, *numbers.NUMBERS.values()),
 ]
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
 def test_no_statement_of_the_classic_ranker_reads_a_whole_table(sql: str) -> None:
     filtered: dict[str, object] = {"categories": '["skill"]', "tags": '["api"]', "agent_skills": True}
-    values: dict[str, object] = {"keywords": '["retry"]', "ids": "[1]", "blocks": "[0]", "scenarios": "[1]"}
+    values: dict[str, object] = {
+        "keywords": '["retry"]',
+        "ids": "[1]",
+        "blocks": "[0]",
+        "scenarios": "[1]",
+        "parts": '["re"]',
+    }
     with open_in_memory([make_fragment("a", "Adding retry", tags=("api",))]) as catalog:
         parameters = {**filtered, **values, "points": '{"1": 5}', "min_score": 10, "limit": 5}
         assert full_scans(catalog.db, sql, parameters) == []

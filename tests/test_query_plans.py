@@ -11,24 +11,19 @@ from support import make_fragment
 
 MODULES = """catalog listings completion bundles skills service lookup prompts documents excerpts server.changes
     server.paging server.resources tiers.expansion tiers.explanation tiers.found tiers.fuzzy tiers.holders
-    tiers.packed tiers.postings tiers.shortcut tiers.weighted""".split()
+    tiers.numbers tiers.packed tiers.postings tiers.shortcut tiers.weighted""".split()
 
 BEGINNINGS = {"catalog.FRAGMENT_COLUMNS", "catalog.PROMPT_COLUMNS"}
 """What others begin with, no statements by themselves."""
 
 WHOLE_READS = {
     "catalog.PATHS_LIKE": "suggestions for an id that is not known: part of a name anywhere in the path",
-    "catalog.ALL_PATHS": "the first 2,000 in the order of an index",
     "catalog.CATEGORY_COUNTS": "counted along the index of categories",
     "catalog.TAGS_BY_USE": "counted along the index of tags, for suggestions only, once a connection",
-    "catalog.ANY_SKILL": "stops at the first row",
     "completion.TAGS_MATCHING": "part of a tag anywhere in it",
     "completion.SCENARIOS_MATCHING": "part of a scenario anywhere in it",
     "completion.URIS_MATCHING": "part of a URI anywhere in it",
-    "bundles.SKILLS_NAMED": "the name that a SKILL.md gives itself is in its metadata",
-    "bundles.SKILL_NAMES": "suggestions for a skill that is not known",
     "skills.PATHS_NAMED": "suggestions for a skill that is not known",
-    "skills.ALL_PATHS": "the first in the order of an index",
     "server.changes.LISTED_RESOURCES": "what has changed between two indexes, once when one takes the other's place",
     "server.changes.LISTED_PROMPTS": "the same",
     "tiers.packed.ENDS": "a bit for each scenario of the library: 0.3 MB at 2.5 million",
@@ -56,6 +51,8 @@ def whole_reads(db: sqlite3.Connection, sql: str) -> list[str]:
     own = set(re.findall(r"(\w+)\s*(?:\([\w, ]*\))?\s+AS\s+(?:MATERIALIZED\s+)?\(", sql))
     parameters = dict.fromkeys(re.findall(r"(?<!:):(\w+)", sql))
     steps = [str(row[3]) for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]
+    if re.search(r"LIMIT (:limit|1)\s*$", sql) and "WHERE" not in sql and len(steps) == 1:
+        return []  # nothing is left out and nothing sorted: it ends with as many rows as are asked for
     return [step for step in steps if step.startswith("SCAN ") and step.split()[1] in names.keys() - own]
 
 

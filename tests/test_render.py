@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -11,10 +12,11 @@ from support import MakeCatalog, make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
+from orchestr8_sqlite.excerpts import FRAME, Excerpt, excerpt
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import Candidate, LookupResult, MatchRequest, Mode, Ranker, Tier
-from orchestr8_sqlite.render import render, to_json
-from orchestr8_sqlite.tokens import estimate_tokens
+from orchestr8_sqlite.render import MOST_TOKENS, keeps, render, to_json
+from orchestr8_sqlite.tokens import estimate_tokens, fits, sent_tokens
 from orchestr8_sqlite.uris import Read, parse_uri
 
 PRINTED_URI = re.compile(r"orchestr8://[^\s\]]+")
@@ -59,6 +61,16 @@ def sized(name: str, tokens: int, scenario: str = "Adding retry") -> Fragment:
     return make_fragment(name, scenario, body=body)
 
 
+def noting(catalog: Catalog, read: list[int]) -> Callable[[int], str]:
+    """Return what reads the body of a fragment and notes its number in *read*."""
+
+    def body(number: int) -> str:
+        read.append(number)
+        return catalog.body(number)
+
+    return body
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     library=libraries(),
@@ -98,6 +110,13 @@ def test_top_three_always_appear_in_full_mode(library: list[Fragment], query: st
         text = render(result, catalog.body).text
     best = [candidate.uri.removeprefix("orchestr8://") for candidate in result.candidates[:3]]
     assert printed(text)[:3] == best
+
+
+@settings(max_examples=300)
+@given(st.text(st.sampled_from("aA1.,\n é©½再") | st.characters()), st.integers(1, 300))
+def test_short_text_is_held_to_keep_a_budget_only_where_it_does(text: str, budget: int) -> None:
+    assert keeps(text, budget) == fits(text, budget)
+    assert estimate_tokens(text) <= MOST_TOKENS * len(text)
 
 
 def test_index_of_five_costs_50_to_120_tokens(make_catalog: MakeCatalog) -> None:
@@ -177,6 +196,33 @@ def test_full_mode_skips_a_fourth_match_that_does_not_fit(make_catalog: MakeCata
     text = answer(catalog, "retry", mode=Mode.FULL, max_tokens=1000)
     assert "Body of c." in text
     assert "Words of d." not in text
+
+
+@settings(max_examples=40, deadline=None)
+@given(sizes=st.lists(st.integers(5, 700), min_size=4, max_size=9), budget=st.integers(60, 1500))
+def test_full_mode_takes_the_matches_that_counting_every_text_takes(sizes: list[int], budget: int) -> None:
+    with open_in_memory([sized(f"f{number}", size) for number, size in enumerate(sizes)]) as catalog:
+        result = find(catalog, MatchRequest("retry", mode=Mode.FULL, ranker=Ranker.CLASSIC))
+        read: list[int] = []
+        shown = excerpt(result, noting(catalog, read), budget)
+        expected = list(shown[:3])
+        used = sum(sent_tokens(one.text) + sent_tokens(one.head) + FRAME for one in expected)
+        for candidate in result.candidates[3:]:
+            head = f"## Skill: {candidate.uri} · {candidate.score:g}"
+            tokens = sent_tokens(catalog.body(candidate.fragment_id)) + sent_tokens(head) + FRAME
+            if used <= 0.8 * budget and used + tokens <= budget:
+                expected.append(Excerpt(candidate, head, catalog.body(candidate.fragment_id), 0))
+                used += tokens
+    assert [(one.candidate, one.head, one.text) for one in shown] == [(e.candidate, e.head, e.text) for e in expected]
+    assert {one.candidate.fragment_id for one in shown} <= set(read)
+
+
+def test_full_mode_does_not_read_a_match_that_cannot_fit(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(sized("a", 100), sized("b", 100), sized("c", 100), sized("d", 5000), sized("e", 100))
+    result = find(catalog, MatchRequest("retry", mode=Mode.FULL, max_tokens=1000, ranker=Ranker.CLASSIC))
+    read: list[int] = []
+    render(result, noting(catalog, read))
+    assert read == [c.fragment_id for c in result.candidates if c.id != "skills/d"]
 
 
 def test_full_mode_cuts_at_sections_keeps_the_matching_one_and_says_where_the_rest_is(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from orchestr8_sqlite.model import COUNTED
 from orchestr8_sqlite.tiers import sums
-from orchestr8_sqlite.tiers.sums import LARGE, ArraySums, PlainSums, Points, Sums, load_arrays, new_sums
+from orchestr8_sqlite.tiers.sums import LARGE, ArraySums, PlainSums, Points, Sums, highest, load_arrays, new_sums
 
 HIGHEST = 40
 TABLE = [0.0, 0.25, 0.5, 1.5, 0.0, 7.0]
@@ -75,6 +75,22 @@ def test_both_ways_choose_count_cut_and_raise_alike(
     assert [{n: v for n, v in found.items() if v} for found in among] == [chosen, chosen]
 
 
+@given(
+    st.lists(st.integers(0, 30).map(float) | st.floats(0, 30), min_size=1, max_size=400),
+    st.integers(1, 20),
+    st.sampled_from([1, 4]),
+    st.sampled_from([2, 8, 512]),
+)
+def test_place_among_many_values_is_that_in_their_order(
+    values: list[float], place: int, many: int, sample: int
+) -> None:
+    place = min(place, len(values))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sums, "MANY", many)
+        patch.setattr(sums, "SAMPLE", sample)
+        assert highest(values, place) == sorted(values)[-place]
+
+
 def test_share_of_a_name_counts_whole_at_most() -> None:
     for sums_, shares in zip(both([[({3: 3}, True)]]), both([[({3: 5}, True)]]), strict=True):
         assert sums_.raised(shares, 0.4).of(3) == 1.5 * 1.4
@@ -90,10 +106,10 @@ def test_counting_ends_where_nobody_counts_further() -> None:
 
 
 def test_arrays_are_for_large_indexes_where_they_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(new_sums(LARGE, LARGE), ArraySums)
-    assert isinstance(new_sums(LARGE - 1, LARGE), PlainSums)
+    assert isinstance(new_sums(LARGE, lambda: LARGE), ArraySums)
+    assert isinstance(new_sums(LARGE - 1, lambda: LARGE), PlainSums)
     monkeypatch.delitem(sys.modules, "numpy")
-    assert isinstance(new_sums(LARGE, LARGE), PlainSums)
+    assert isinstance(new_sums(LARGE, lambda: LARGE), PlainSums)
 
 
 def test_small_index_needs_no_arrays_and_a_large_one_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

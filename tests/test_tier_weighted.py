@@ -239,6 +239,44 @@ def test_default_filters_the_unfiltered_answer_before_it_cuts_it(
     assert found.total == (len(kept) if found.candidates else 0)
 
 
+def holding(where: str, tags: set[str], number: int) -> Fragment:
+    """Return a fragment with the word retry in one field and with *tags*."""
+    texts = {"description": "About retry"} if where == "description" else {"body": f"Some {where} text"}
+    own = ("retry",) if where == "tag" else ()
+    scenario = "Adding retry" if where == "scenario" else "Something else"
+    return make_fragment(f"f{number}", scenario, title="Unlike", tags=(*own, *sorted(tags)), **texts)  # type: ignore[arg-type]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    drawn=st.lists(
+        st.tuples(
+            st.sampled_from(["tag", "scenario", "description", "retry"]),
+            st.sets(st.sampled_from(["kafka", "redis", "docker", "helm"])),
+        ),
+        min_size=5,
+        max_size=12,
+    ),
+    listed=st.integers(1, 4),
+    seeds=st.integers(1, 3),
+    tags=st.sampled_from([(), (), ("kafka",)]),
+    least=st.sampled_from([0.0, 15.0, 30.0, 45.0]),
+)
+def test_short_list_is_the_beginning_of_a_long_one(
+    drawn: list[tuple[str, set[str]]], listed: int, seeds: int, tags: tuple[str, ...], least: float
+) -> None:
+    """Of a long list every fragment is looked at for what is learnt, of a short one only those that may come up."""
+    library = [*(holding(*one, number) for number, one in enumerate(drawn)), *others(20)]
+    request = MatchRequest("retry", tags=tags, max_results=100, min_score=least)
+    with pytest.MonkeyPatch.context() as patch, open_in_memory(library) as catalog:
+        patch.setattr(weights, "FEEDBACK_SEEDS", seeds)
+        patch.setattr(weights, "FEEDBACK", 1.5)
+        long = match(catalog, request)
+        short = match(catalog, request._replace(max_results=listed))
+    assert short.candidates == long.candidates[:listed]
+    assert short.total == long.total
+
+
 @settings(max_examples=25, deadline=None)
 @given(library=with_twins(libraries() | topical_libraries()), query=queries() | topical_queries())
 def test_default_scores_are_percentages_in_order_and_equal_ones_go_by_uri(library: list[Fragment], query: str) -> None:
@@ -495,7 +533,7 @@ def test_no_statement_of_a_search_reads_a_whole_table(make_index: MakeIndex) -> 
             find(catalog, MatchRequest(query, explain=True, **options), quick=False)
     catalog.db.set_trace_callback(None)
     asked = [sql for sql in ran if sql.lstrip().startswith(("SELECT", "WITH")) and sql not in listed]
-    assert [sql for table in ("evidence", "body_evidence", "topic") for sql in asked if f"FROM {table} " in sql]
+    assert [sql for table in ("evidence", "body_evidence", "topic") for sql in asked if f"JOIN {table} " in sql]
     assert {sql: steps for sql in asked if (steps := full_scans(catalog.db, sql, {}))} == {}
 
 

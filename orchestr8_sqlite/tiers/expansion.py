@@ -11,7 +11,6 @@ import itertools
 import json
 import sqlite3
 import string
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -33,7 +32,7 @@ MIN_PART_LENGTH = 3
 MAX_PARTS = 20
 ALPHABET = string.ascii_lowercase + string.digits
 
-TERMS = "SELECT stem, fragment_count FROM term WHERE stem IN (SELECT value FROM json_each(:stems))"
+TERMS = "SELECT t.stem, t.fragment_count FROM json_each(:stems) CROSS JOIN term t ON t.stem = value"
 SIZE = "SELECT value FROM meta WHERE key = 'fragments'"
 KNOWN_WORDS = """
 SELECT k.text, k.fragment_count, t.stem, t.fragment_count FROM keyword k JOIN term t ON t.stem = k.stem
@@ -46,12 +45,12 @@ SELECT k.text, t.stem, t.fragment_count
  GROUP BY k.id ORDER BY k.fragment_count DESC, k.text LIMIT :limit
 """
 MET_SYNONYMS = """
-SELECT synonym_id, slot, slots, stem FROM synonym_word WHERE stem IN (SELECT value FROM json_each(:stems))
+SELECT w.synonym_id, w.slot, w.slots, w.stem FROM json_each(:stems) CROSS JOIN synonym_word w ON w.stem = value
 """
 SYNONYM_FORMS = """
-SELECT f.synonym_id, f.how, f.ordinal, t.stem, t.fragment_count
-  FROM json_each(:ids) met CROSS JOIN synonym_form f ON f.synonym_id = met.value JOIN term t ON t.stem = f.stem
- WHERE t.field_count > 0 ORDER BY 1, 3
+SELECT f.synonym_id, f.ordinal, f.how, t.stem, t.fragment_count
+  FROM json_each(:ids) met CROSS JOIN synonym_form f ON f.synonym_id = met.value CROSS JOIN term t ON t.stem = f.stem
+ WHERE t.field_count > 0
 """
 
 
@@ -220,25 +219,29 @@ def _synonyms(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Itera
     """Yield (form, words that meet it) of every synonym whose slots are all met; the form is for the rarest word."""
     by_stem = {word.stem: word for word in words}
     met = _met_synonyms(db, list(by_stem))
-    for id_, how, ordinal, one, count in db.execute(SYNONYM_FORMS, {"ids": json.dumps(list(met))}) if met else ():
-        meeting = [word for text, word in by_stem.items() if text in met[id_]]
-        word = max(meeting, key=lambda word: word.rarity)
+    rows = db.execute(SYNONYM_FORMS, {"ids": str(list(met))}).fetchall() if met else []
+    meeting = {id_: [word for text, word in by_stem.items() if text in met[id_]] for id_, *_ in rows}
+    rarest = {id_: max(several, key=lambda word: word.rarity) for id_, several in meeting.items()}
+    for id_, ordinal, how, one, count in sorted(rows):
         factor = FACTORS[how] * (DECAY**ordinal if how == "related" else 1.0)
-        yield Form(word, one, how, one, count, rarity_of(size, count), factor), [word.text for word in meeting]
+        form = Form(rarest[id_], one, how, one, count, rarity_of(size, count), factor)
+        yield form, [word.text for word in meeting[id_]]
 
 
 def _met_synonyms(db: sqlite3.Connection, stems: Sequence[str]) -> dict[int, set[str]]:
     """Return the synonyms every slot of which can be met by a word of its own, each with the stems that meet it."""
-    found: defaultdict[int, dict[int, list[str]]] = defaultdict(dict)
-    wanted: dict[int, int] = {}
-    for id_, slot, slots, one in db.execute(MET_SYNONYMS, {"stems": _json(stems)}):
-        wanted[id_] = slots
-        found[id_].setdefault(slot, []).append(one)
+    rows = db.execute(MET_SYNONYMS, {"stems": _json(stems)}).fetchall()
+    left: dict[int, int] = {}
+    for id_, slot, slots, _ in rows:  # a bit for each slot that is not met; nearly all have one
+        left[id_] = left.get(id_, (1 << slots) - 1) & ~(1 << slot)
+    found: dict[int, dict[int, list[str]]] = {id_: {} for id_, missing in left.items() if not missing}
+    for id_, slot, _, one in rows:
+        if id_ in found:
+            found[id_].setdefault(slot, []).append(one)
     return {
         id_: {one for stems in slots.values() for one in stems}
         for id_, slots in found.items()
-        if len(slots) == wanted[id_]
-        and any(len(set(choice)) == len(choice) for choice in itertools.product(*slots.values()))
+        if any(len(set(choice)) == len(choice) for choice in itertools.product(*slots.values()))
     }
 
 

@@ -1,7 +1,7 @@
 """What a fragment holds of a request: how much of it that covers, and what each part adds to the score."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from orchestr8_sqlite.model import Candidate, Part
@@ -53,19 +53,19 @@ class Held(NamedTuple):
 
 def held_forms(reading: Reading, holders: Holders, fragment_ids: Sequence[int]) -> dict[int, list[Held]]:
     """Return which forms of the request each fragment holds."""
-    found: dict[int, list[Held]] = {}
-    for id_ in fragment_ids:
-        looked_up = ((form, holders.evidence(form, reading, id_)) for form in reading.forms)
-        found[id_] = [Held(form, one.fields, one.weight / 1000) for form, one in looked_up if one is not None]
+    found: dict[int, list[Held]] = {id_: [] for id_ in fragment_ids}
+    for form in reading.forms:
+        for id_, one in holders.held(form, reading, fragment_ids):
+            found[id_].append(Held(form, one.fields, one.weight / 1000))
     return found
 
 
 def coverage(reading: Reading, held: Sequence[Held]) -> dict[str, float]:
     """Return for each word of the request how much of it *held* covers, 0 to 1."""
-    covered = dict.fromkeys((word.text for word in reading.words), 0.0)
-    for one in held:
-        share = one.form.factor * COVERS.get(one.form.how, 1.0) * _place_covers(one.fields)
-        covered[one.form.word.text] = max(covered[one.form.word.text], share)
+    covered = {word.text: 0.0 for word in reading.words}
+    for form, fields, _ in held:
+        share = form.factor * COVERS.get(form.how, 1.0) * _place_covers(fields)
+        covered[form.word.text] = max(covered[form.word.text], share)
     return covered
 
 
@@ -74,11 +74,15 @@ def _place_covers(fields: int) -> float:
     return 1.0 if fields & TOPIC else DETAIL_COVERS if fields else BODY_COVERS
 
 
-def covered_share(reading: Reading, covered: Mapping[str, float]) -> float:
-    """Return how much of the request is covered, 0 to 1: the words weighed by rarity, IDEAL_WORDS of them enough."""
+def covered_share(reading: Reading, covered: Iterable[Mapping[str, float]]) -> float:
+    """Return the most of the request that any of *covered* covers, 0 to 1.
+
+    The words are weighed by rarity, IDEAL_WORDS of them are enough.
+    """
     wanted = {word.text: word.rarity * (EVERYDAY_COVERS if word.everyday else 1.0) for word in reading.words}
     enough = sum(sorted(wanted.values(), reverse=True)[:IDEAL_WORDS])
-    return min(1.0, sum(wanted[text] * share for text, share in covered.items()) / enough) if enough else 0.0
+    met = max((sum(wanted[text] * share for text, share in one.items()) for one in covered), default=0.0)
+    return min(1.0, met / enough) if enough else 0.0
 
 
 def explain(

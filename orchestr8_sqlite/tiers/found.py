@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from orchestr8_sqlite.model import Candidate, MatchRequest, Statement
@@ -55,11 +55,16 @@ def filter_parameters(request: MatchRequest) -> dict[str, object]:
     }
 
 
-def run(db: sqlite3.Connection, sql: str, parameters: Mapping[str, object]) -> Found:
+def query_parameters(request: MatchRequest, keywords: Sequence[str]) -> dict[str, object]:
+    """Return the parameters of a statement over the *keywords* of *request*."""
+    return {"keywords": json.dumps(list(keywords), ensure_ascii=False), **filter_parameters(request)}
+
+
+def run(db: sqlite3.Connection, statement: Statement) -> Found:
     """Run a statement whose rows are the columns of `Candidate` and, last, the total."""
-    rows = db.execute(sql, parameters).fetchall()
+    rows = db.execute(statement.sql, statement.parameters).fetchall()
     candidates = tuple(Candidate(*row[:-1]) for row in rows)
-    return Found(candidates, rows[0][-1] if rows else 0, Statement(sql, dict(parameters)))
+    return Found(candidates, rows[0][-1] if rows else 0, statement)
 
 
 class Filter:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest, Statement
 from orchestr8_sqlite.packing import BLOCK, unpack_members
-from orchestr8_sqlite.tiers.found import FILTERS, Found, filter_parameters
+from orchestr8_sqlite.tiers.found import FILTERS, Found, filter_parameters, query_parameters
 
 EVIDENCE = """
 SELECT DISTINCT query.key, b.block, b.fragments, b.fields
@@ -77,8 +77,8 @@ def match_fuzzy(db: sqlite3.Connection, request: MatchRequest, keywords: Sequenc
         enough += [candidate for candidate in weighed if candidate.score >= request.min_score]
     enough.sort(key=lambda candidate: (-candidate.score, candidate.uri))
     listed = _with_scenarios(db, enough[: request.max_results], keywords)
-    parameters = {"keywords": json.dumps(list(keywords), ensure_ascii=False), **filter_parameters(request)}
-    return Found(tuple(listed), min(max(total, len(enough)), COUNTED), Statement(FUZZY_EVIDENCE, parameters))
+    statement = Statement(FUZZY_EVIDENCE, lambda: query_parameters(request, keywords))
+    return Found(tuple(listed), min(max(total, len(enough)), COUNTED), statement)
 
 
 def _points(db: sqlite3.Connection, keywords: Sequence[str]) -> dict[int, int]:

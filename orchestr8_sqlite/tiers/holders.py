@@ -3,19 +3,23 @@
 import json
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from orchestr8_sqlite.packing import BLOCK, unpack_members
 from orchestr8_sqlite.tiers.expansion import Form, Reading
+from orchestr8_sqlite.tiers.found import LAST_FRAGMENT
+from orchestr8_sqlite.tiers.numbers import Numbers
 from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS, TOPIC
 
 SHORT = """
-SELECT stem, block, members, weights, fields, named, shares FROM evidence
- WHERE stem IN (SELECT value FROM json_each(:stems))
+SELECT e.stem, e.block, e.members, e.weights, e.fields, e.named, e.shares
+  FROM json_each(:stems) CROSS JOIN evidence e ON e.stem = value
 """
-BODIES = "SELECT stem, block, members, counts FROM body_evidence WHERE stem IN (SELECT value FROM json_each(:stems))"
-TOPICS = "SELECT fragment_id, stems FROM topic WHERE fragment_id IN (SELECT value FROM json_each(:ids))"
+BODIES = """
+SELECT b.stem, b.block, b.members, b.counts FROM json_each(:stems) CROSS JOIN body_evidence b ON b.stem = value
+"""
+TOPICS = "SELECT t.fragment_id, t.stems FROM json_each(:ids) CROSS JOIN topic t ON t.fragment_id = value"
 
 
 class ShortBlock(NamedTuple):
@@ -51,6 +55,11 @@ class Holders:
         self.db = db
         self._short: dict[str, list[ShortBlock]] = {}
         self._bodies: dict[str, list[BodyBlock]] = {}
+        self.places = Numbers(db, "places")
+
+    def last_fragment(self) -> int:
+        """Return the highest number of a fragment, 0 where there is none."""
+        return self.db.execute(LAST_FRAGMENT).fetchone()[0] or 0
 
     def read(self, reading: Reading) -> None:
         """Read the lists of all forms of *reading* that were not read before."""
@@ -79,21 +88,18 @@ class Holders:
         """Return who holds *form* in the body alone, where bodies are searched for it."""
         return self._bodies[form.stem] if reading.searches_bodies(form) else ()
 
-    def evidence(self, form: Form, reading: Reading, number: int) -> Evidence | None:
-        """Return what the fragment *number* holds of *form*."""
+    def held(self, form: Form, reading: Reading, numbers: Iterable[int]) -> Iterator[tuple[int, Evidence]]:
+        """Yield (fragment, what it holds of *form*) for those of the fragments *numbers* that hold it."""
         for short in self.short(form):
-            at = _place(short.members, number - short.first)
-            if at is not None:
-                return Evidence(short.fields[at], short.weights[at])
+            for number, at in _places(short.members, short.first, numbers):
+                yield number, Evidence(short.fields[at], short.weights[at])
         for body in self.bodies(form, reading):
-            at = _place(body.members, number - body.first)
-            if at is not None:
-                return Evidence(0, BODY_WEIGHTS[body.counts[at]])
-        return None
+            for number, at in _places(body.members, body.first, numbers):
+                yield number, Evidence(0, BODY_WEIGHTS[body.counts[at]])
 
     def topics(self, numbers: Iterable[int]) -> dict[int, Sequence[str]]:
         """Return the stems of names, titles and tags of the fragments *numbers*."""
-        rows = self.db.execute(TOPICS, {"ids": json.dumps(list(numbers))})
+        rows = self.db.execute(TOPICS, {"ids": str(list(numbers))})
         return {number: stems.split() for number, stems in rows}
 
 
@@ -129,7 +135,7 @@ class AlteredHolders(Holders):
         super()._read_bodies(stems)
         for stem in stems:
             self._bodies[stem] = [_without_body(block, self._number) for block in self._bodies[stem]]
-            if stem in self._counts:
+            if stem in self._counts and stem not in self._fields:
                 count = min(self._counts[stem], len(BODY_WEIGHTS) - 1)
                 self._bodies[stem].append(BodyBlock(self._number, (0,), (count,)))
 
@@ -158,6 +164,15 @@ def _cut(values: Sequence[int], at: int | None) -> Sequence[int]:
 
 def _stems(stems: Iterable[str]) -> dict[str, str]:
     return {"stems": json.dumps(sorted(stems))}
+
+
+def _places(members: Sequence[int], first: int, numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield (number, its place in *members*) of those of *numbers* that are *first* more than one of these."""
+    size = len(members)
+    for number in numbers:
+        at = bisect_left(members, number - first)
+        if at < size and members[at] == number - first:
+            yield number, at
 
 
 def _place(members: Sequence[int], member: int) -> int | None:

@@ -8,7 +8,8 @@ from operator import or_
 
 from orchestr8_sqlite.model import COUNTED, MatchRequest
 from orchestr8_sqlite.tiers.found import Filter
-from orchestr8_sqlite.tiers.packed import Numbers, Scenarios, carry, members
+from orchestr8_sqlite.tiers.numbers import Numbers
+from orchestr8_sqlite.tiers.packed import Scenarios, carry, members
 
 WHOLE_POINTS = 20
 PART_POINTS = 10

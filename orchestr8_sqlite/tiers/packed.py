@@ -2,12 +2,13 @@
 
 import json
 import sqlite3
+import sys
 from array import array
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from re import compile as pattern
+from importlib import import_module
+from itertools import compress
 
 from orchestr8_sqlite.packing import (
     BITS,
@@ -15,11 +16,10 @@ from orchestr8_sqlite.packing import (
     FEW_SCENARIOS,
     LISTED_MEMBERS,
     LISTED_SCENARIOS,
-    OFFSETS,
-    PLACED,
     set_bits,
     unpack_members,
     unpack_numbers,
+    unpack_words,
 )
 
 ENDS = "SELECT block, ends FROM scenario_end ORDER BY block"
@@ -55,16 +55,30 @@ query (word, keyword) AS MATERIALIZED (SELECT key, value FROM json_each(:keyword
 {KIN_OF_QUERY}
 SELECT kin.word, k.id, k.scenario_count FROM kin CROSS JOIN keyword k ON k.id = kin.keyword_id WHERE k.scenario_count
 """
-ROWS = "SELECT p.scenario_id FROM json_each(:ids) CROSS JOIN posting p ON p.keyword_id = value"
-LISTS = "SELECT l.scenarios FROM json_each(:ids) CROSS JOIN posting_list l ON l.keyword_id = value"
+CONTAINING = """
+SELECT query.key, k.id, k.scenario_count
+  FROM json_each(:keywords) query
+ CROSS JOIN keyword_suffix x ON x.suffix >= query.value AND x.suffix < query.value || char(1114111)
+ CROSS JOIN keyword k ON k.id = x.keyword_id
+ WHERE k.scenario_count AND k.text <> query.value
+"""
+CONTAINED = """
+SELECT part.key, k.id, k.scenario_count FROM json_each(:parts) part CROSS JOIN keyword k ON k.text = part.value
+ WHERE k.scenario_count
+"""
+ROWS = "SELECT p.keyword_id, p.scenario_id FROM json_each(:ids) CROSS JOIN posting p ON p.keyword_id = value"
+LISTS = "SELECT l.keyword_id, l.scenarios FROM json_each(:ids) CROSS JOIN posting_list l ON l.keyword_id = value"
 BLOCKS = """
 SELECT b.block, b.members, b.scenarios FROM json_each(:ids) CROSS JOIN posting_block b ON b.keyword_id = value
 """
-NUMBERS = {
-    "owners": "SELECT o.block, o.owners FROM json_each(:blocks) CROSS JOIN scenario_owner o ON o.block = value",
-    "places": "SELECT p.block, p.places FROM json_each(:blocks) CROSS JOIN fragment_place p ON p.block = value",
-}
-NOT_EMPTY = pattern(rb"[^\0]")
+MOST_PARTS = 1_000
+"""Parts of the keywords of a request that are looked up one by one; from more, `KIN` finds what they contain."""
+
+TOGETHER = 2_048
+"""Numbers of scenarios that are read at once for all keywords, although not all may be needed."""
+
+ARRAYS_PAY = 2_048
+"""Numbers from which on NumPy, where it is loaded, makes a set of them faster."""
 
 Word = tuple[int, int]
 """Number of a keyword of the index, and how many scenarios hold it."""
@@ -75,6 +89,7 @@ class Scenarios:
 
     def __init__(self, db: sqlite3.Connection, keywords: Sequence[str]) -> None:
         self._db = db
+        self._texts = keywords
         self._keywords = {"keywords": json.dumps(keywords)}
         self._words = range(len(keywords))
         self._partial: dict[int, int] = {}
@@ -88,8 +103,9 @@ class Scenarios:
 
     def exact(self) -> list[int]:
         """Return, for each keyword, who holds it."""
-        words = {word: (id_, count) for word, id_, count in self._db.execute(EXACT, self._keywords)}
-        return [self._holders([words[word]]) if word in words else 0 for word in self._words]
+        words = {word: [(id_, count)] for word, id_, count in self._db.execute(EXACT, self._keywords)}
+        holders = self._holders_of_each(words)
+        return [holders.get(word, 0) for word in self._words]
 
     @cached_property
     def kin(self) -> dict[int, list[Word]]:
@@ -98,9 +114,26 @@ class Scenarios:
         Those that few scenarios hold in this way come first.
         """
         kin: dict[int, list[Word]] = defaultdict(list)
-        for word, id_, count in self._db.execute(KIN, self._keywords):
+        for word, id_, count in self._find_kin():
             kin[word].append((id_, count))
-        return dict(sorted(kin.items(), key=lambda item: sum(count for _, count in item[1])))
+        sums = {word: sum(count for _, count in several) for word, several in kin.items()}
+        if sum(sums.values()) <= TOGETHER:
+            self._partial = self._holders_of_each(kin)
+        return {word: kin[word] for word in sorted(kin, key=sums.__getitem__)}
+
+    def _find_kin(self) -> Iterable[tuple[int, int, int]]:
+        """Return (number of a keyword, another keyword akin to it, how many scenarios hold that)."""
+        if sum(len(text) ** 2 for text in self._texts) > 2 * MOST_PARTS:
+            return self._db.execute(KIN, self._keywords)
+        found = set(self._db.execute(CONTAINING, self._keywords))
+        words: dict[str, list[int]] = defaultdict(list)
+        for word, text in enumerate(self._texts):
+            for part in _parts(text):
+                words[part].append(word)
+        holding = list(words.values())
+        for place, id_, count in self._db.execute(CONTAINED, {"parts": json.dumps(list(words))}):
+            found.update((word, id_, count) for word in holding[place])
+        return found
 
     def partial(self, word: int, within: int, few: frozenset[int] | None) -> int:
         """Return which of the scenarios *within* hold a keyword akin to the one numbered *word*.
@@ -127,9 +160,44 @@ class Scenarios:
         """
         return (((scenarios & self._others) + self._others | scenarios) & self._ends).bit_count()
 
+    def _holders_of_each(self, words: Mapping[int, Sequence[Word]]) -> dict[int, int]:
+        """Return, for each of *words*, who holds any of the keywords that it stands for."""
+        asked: dict[int, list[int]] = defaultdict(list)
+        counts: dict[int, int] = {}
+        for word, several in words.items():
+            for id_, count in several:
+                asked[id_].append(word)
+                counts[id_] = count
+        numbers = {word: array("I") for word in words}
+        rare = [id_ for id_, count in counts.items() if count <= FEW_SCENARIOS]
+        for id_, row in self._db.execute(ROWS, {"ids": str(rare)}) if rare else ():
+            for word in asked[id_]:
+                numbers[word].append(row)
+        listed = [id_ for id_, count in counts.items() if FEW_SCENARIOS < count <= LISTED_SCENARIOS]
+        for id_, packed in self._db.execute(LISTS, {"ids": str(listed)}) if listed else ():
+            for word in asked[id_]:
+                numbers[word].extend(unpack_numbers(packed))
+        return {word: self._set_of(numbers[word]) | self._in_blocks(several) for word, several in words.items()}
+
+    def _set_of(self, numbers: "array[int]") -> int:
+        """Return *numbers* as a set."""
+        if len(numbers) >= ARRAYS_PAY and "numpy" in sys.modules:
+            np = import_module("numpy")
+            flags = np.zeros(8 * self._size, dtype=np.uint8)
+            flags[np.frombuffer(numbers, dtype=np.uint32)] = 1
+            return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
+        bits = bytearray(self._size)
+        set_bits(bits, numbers)
+        return int.from_bytes(bits, "little")
+
+    def _in_blocks(self, words: Sequence[Word]) -> int:
+        many = [one for one in words if one[1] > LISTED_SCENARIOS]
+        return self._holders(many) if many else 0
+
     def _holders(self, words: Sequence[Word], few: frozenset[int] | None = None) -> int:
         """Return who holds any of *words*; where *few* is given, those of them at least."""
         bits = bytearray(self._size)
+        numbers = array("I")
         many = [id_ for id_, count in words if count > LISTED_SCENARIOS]
         if many:
             rows = self._db.execute(BLOCKS, {"ids": str(many)})
@@ -139,13 +207,20 @@ class Scenarios:
                 _add_some(bits, rows, few)
         listed = [id_ for id_, count in words if FEW_SCENARIOS < count <= LISTED_SCENARIOS]
         if listed:
-            for (packed,) in self._db.execute(LISTS, {"ids": str(listed)}):
-                numbers = unpack_numbers(packed)
-                set_bits(bits, numbers if few is None else few.intersection(numbers))
+            for _, packed in self._db.execute(LISTS, {"ids": str(listed)}):
+                held = unpack_numbers(packed)
+                numbers.extend(held if few is None else few.intersection(held))
         rare = [id_ for id_, count in words if count <= FEW_SCENARIOS]
         if rare:
-            set_bits(bits, [row for (row,) in self._db.execute(ROWS, {"ids": str(rare)})])
-        return int.from_bytes(bits, "little")
+            numbers.extend([row for _, row in self._db.execute(ROWS, {"ids": str(rare)})])
+        return int.from_bytes(bits, "little") | self._set_of(numbers) if numbers else int.from_bytes(bits, "little")
+
+
+def _parts(text: str) -> set[str]:
+    """Return what *text* contains that may be a keyword: no single letter of ASCII, nor all of it."""
+    size = len(text)
+    parts = {text[start:end] for start in range(size) for end in range(start + 2, size + 1)}
+    return (parts | {letter for letter in text if not letter.isascii()}) - {text}
 
 
 def _add_blocks(bits: bytearray, rows: Iterable[tuple[int, int, bytes]]) -> None:
@@ -183,9 +258,15 @@ def _add_some(bits: bytearray, rows: Iterable[tuple[int, int, bytes]], few: froz
 
 def members(scenarios: int) -> list[int]:
     """Return the numbers in a set, ascending."""
-    packed = scenarios.to_bytes((scenarios.bit_length() + 7) >> 3, "little")
-    places = [found.start() for found in NOT_EMPTY.finditer(packed)]
-    return [8 * place + offset for place in places for offset in OFFSETS[packed[place]]]
+    words = unpack_words(scenarios.to_bytes((scenarios.bit_length() + 63) // 64 * 8, "little"))
+    found: list[int] = []
+    for place in compress(range(len(words)), words):
+        word, first = words[place], 64 * place - 1
+        while word:
+            lowest = word & -word
+            found.append(first + lowest.bit_length())
+            word ^= lowest
+    return found
 
 
 def carry(levels: list[int], one: int) -> None:
@@ -196,35 +277,3 @@ def carry(levels: list[int], one: int) -> None:
         levels[place], one = level | one, level & one
     if one:
         levels.append(one)
-
-
-class Numbers:
-    """Numbers that the index keeps in blocks: the owners of scenarios or the places of fragments, read as needed."""
-
-    def __init__(self, db: sqlite3.Connection, kind: str) -> None:
-        self._db = db
-        self._sql = NUMBERS[kind]
-        self._blocks: dict[int, array[int]] = {}
-
-    def of(self, wanted: Sequence[int]) -> list[int]:
-        """Return what is kept of each of *wanted*, which ascend."""
-        parts = list(_cut(wanted))
-        missing = [block for block, _ in parts if block not in self._blocks]
-        if missing:
-            rows = self._db.execute(self._sql, {"blocks": str(missing)})
-            self._blocks |= {block: unpack_numbers(packed) for block, packed in rows}
-        found: list[int] = []
-        for block, part in parts:
-            first, numbers = block * PLACED, self._blocks[block]
-            found.extend([numbers[number - first] for number in part])
-        return found
-
-
-def _cut(numbers: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
-    """Yield (block, those of *numbers* in it) for numbers that ascend."""
-    start = 0
-    while start < len(numbers):
-        block = numbers[start] // PLACED
-        end = bisect_left(numbers, (block + 1) * PLACED, start)
-        yield block, numbers[start:end]
-        start = end

@@ -1,11 +1,10 @@
 """Tier 2 of the classic ranker: scenarios that hold a query keyword, best first."""
 
-import json
 import sqlite3
 from collections.abc import Sequence
 
 from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest, Statement
-from orchestr8_sqlite.tiers.found import FILTERS, Found, filter_parameters, run
+from orchestr8_sqlite.tiers.found import FILTERS, Found, query_parameters, run
 from orchestr8_sqlite.tiers.levels import Levels
 from orchestr8_sqlite.tiers.packed import KIN_OF_QUERY
 
@@ -42,11 +41,10 @@ SELECT id, uri, category, name, title, token_estimate, score, scenario,
 """The rules in one statement; what answers a request is read from the packed postings, and is the same."""
 
 BEST = """
-SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, s.text
+SELECT s.id, f.id, f.uri, f.category, f.name, f.title, f.token_estimate, s.text
   FROM json_each(:scenarios) wanted
  CROSS JOIN scenario s ON s.id = wanted.value
  CROSS JOIN fragment f ON f.id = s.fragment_id
- ORDER BY wanted.key
 """
 
 
@@ -60,16 +58,16 @@ def match_keywords(db: sqlite3.Connection, request: MatchRequest, keywords: Sequ
     """
     levels = Levels(db, request, keywords)
     best = levels.best()
-    rows = db.execute(BEST, {"scenarios": json.dumps([scenario for scenario, _ in best])}).fetchall()
-    candidates = tuple(Candidate(*(*row[:-1], score, row[-1])) for row, (_, score) in zip(rows, best, strict=True))
-    statement = Statement(CLASSIC_MATCHES, _parameters(request, keywords))
+    rows = {row[0]: row[1:] for row in db.execute(BEST, {"scenarios": str([scenario for scenario, _ in best])})}
+    candidates = tuple(Candidate(*(*rows[one][:-1], score, rows[one][-1])) for one, score in best)
+    statement = _statement(request, keywords)
     return Found(candidates, levels.count() if candidates else 0, statement)
 
 
 def match_by_rows(db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> Found:
     """Return the same, found by the statement."""
-    return run(db, CLASSIC_MATCHES, _parameters(request, keywords))
+    return run(db, _statement(request, keywords))
 
 
-def _parameters(request: MatchRequest, keywords: Sequence[str]) -> dict[str, object]:
-    return {"keywords": json.dumps(list(keywords), ensure_ascii=False), **filter_parameters(request)}
+def _statement(request: MatchRequest, keywords: Sequence[str]) -> Statement:
+    return Statement(CLASSIC_MATCHES, lambda: query_parameters(request, keywords))

@@ -89,6 +89,10 @@ def reference_statement(request: MatchRequest, reading: Reading, half: float, le
         half: The points of a score of 50.
         least: The points that a fragment must have.
     """
+    return Statement(DEFAULT_MATCHES, lambda: _parameters(request, reading, half, least))
+
+
+def _parameters(request: MatchRequest, reading: Reading, half: float, least: float) -> dict[str, object]:
     number = {word.text: position for position, word in enumerate(reading.words)}
     rows = [
         (
@@ -102,4 +106,4 @@ def reference_statement(request: MatchRequest, reading: Reading, half: float, le
         for form in reading.forms
     ]
     given = {"words": json.dumps(rows), "half": half, "least": least, "unfiltered": not request.is_filtered}
-    return Statement(DEFAULT_MATCHES, {**given, **filter_parameters(request)})
+    return {**given, **filter_parameters(request)}

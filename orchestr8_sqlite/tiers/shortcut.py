@@ -31,4 +31,6 @@ def match_quick(db: sqlite3.Connection, request: MatchRequest, keywords: Sequenc
     }
     rows = db.execute(QUICK_MATCHES, parameters).fetchall()
     *_, coverage, total = rows[0] if rows else (1.0, 0)
-    return Found(tuple(Candidate(*row[:-2]) for row in rows), total, Statement(QUICK_MATCHES, parameters), coverage)
+    return Found(
+        tuple(Candidate(*row[:-2]) for row in rows), total, Statement(QUICK_MATCHES, lambda: parameters), coverage
+    )

@@ -7,11 +7,11 @@ loads it with `load_arrays`.
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import nlargest
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from orchestr8_sqlite.model import COUNTED
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 LARGE = 20_000
 """Fragments from which on arrays pay."""
+
+MANY = 4
+SAMPLE = 512
+"""Where there are so many times as many values as are wanted, so many of them tell which are worth sorting."""
 
 
 class Points(NamedTuple):
@@ -76,11 +80,13 @@ class PlainSums(Sums):
         """Add for each fragment the most that *points* give it."""
         best: dict[int, float] = {}
         for one in points:
-            found = dict(_given(one))
-            if best:
-                get = best.get
-                found = {number: value for number, value in found.items() if value > get(number, 0.0)}
-            best.update(found)
+            if not best:
+                best = dict(_given(one))
+                continue
+            get = best.get
+            for number, value in _given(one):
+                if value > get(number, 0.0):
+                    best[number] = value
         if self._sums:
             get = self._sums.get
             self._sums.update({number: get(number, 0.0) + value for number, value in best.items()})
@@ -104,7 +110,7 @@ class PlainSums(Sums):
         """Return the *depth* highest sums, and those that equal the last of them, by fragment."""
         if len(self._sums) <= depth:
             return self._sums
-        least = nlargest(depth, self._sums.values())[-1]
+        least = highest(list(self._sums.values()), depth)
         return {number: value for number, value in self._sums.items() if value >= least}
 
     def among(self, numbers: Iterable[int]) -> Sums:
@@ -113,11 +119,25 @@ class PlainSums(Sums):
 
     def count(self, least: float) -> int:
         """Return how many sums reach *least*, COUNTED for that many or more."""
-        return sum(1 for _ in islice(filter(least.__le__, self._sums.values()), COUNTED))
+        return len(list(islice(filter(least.__le__, self._sums.values()), COUNTED)))
 
     def below(self, value: float) -> Sums:
         """Return the sums that are lower than *value*."""
         return PlainSums({number: sum_ for number, sum_ in self._sums.items() if sum_ < value})
+
+
+def highest(values: Sequence[float], place: int) -> float:
+    """Return the value in *place* (1 for the first) of *values* from the highest down.
+
+    Of many values only those are sorted that surpass what the place is likely to have, judged by some of them.
+    """
+    if len(values) > MANY * place:
+        some = sorted(values[:: 1 + len(values) // SAMPLE], reverse=True)
+        likely = some[min(2 * place * len(some) // len(values) + 4, len(some) - 1)]
+        few = [value for value in values if value >= likely]
+        if len(few) >= place:
+            values = few
+    return sorted(values, reverse=True)[place - 1]
 
 
 def _given(points: Points) -> Iterator[tuple[int, float]]:
@@ -134,21 +154,34 @@ class ArraySums(Sums):
         self._np = import_module("numpy")
         self._sums = sums
 
+    @cached_property
+    def _best(self) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+        """Return where `add_word` works; to make it anew for each word would take longer than to use it."""
+        return cast("np.ndarray[tuple[int], np.dtype[np.float64]]", self._np.zeros_like(self._sums))
+
     def add_word(self, points: Iterable[Points]) -> None:
         """Add for each fragment the most that *points* give it."""
         np = self._np
-        best = np.zeros_like(self._sums)
+        best = self._best
+        best.fill(0.0)
+        empty = True
         for first, members, given, table in points:
             numbers = np.asarray(members, dtype=np.int64) + first
             counts = np.frombuffer(given, dtype=np.uint8) if isinstance(given, bytes) else np.asarray(given)
             values = table * counts if isinstance(table, float) else np.asarray(table)[counts]
-            best[numbers] = np.maximum(best[numbers], values)
-        self._sums += best
+            best[numbers] = values if empty else np.maximum(best[numbers], values)
+            empty = False
+        if not empty:
+            self._sums += best
 
     def raised(self, shares: Sums, bonus: float) -> Sums:
         """Return each sum raised by *bonus* times its share (1 at most) of itself."""
         assert isinstance(shares, ArraySums)
-        return ArraySums(self._sums * (1 + bonus * self._np.minimum(1.0, shares._sums)))  # noqa: SLF001 - of this class
+        raised = self._np.minimum(1.0, shares._sums)  # noqa: SLF001 - another of this class
+        raised *= bonus
+        raised += 1.0
+        raised *= self._sums
+        return ArraySums(raised)
 
     def of(self, number: int) -> float:
         """Return the sum of a fragment, 0 where it has earned nothing."""
@@ -157,7 +190,7 @@ class ArraySums(Sums):
     def best(self, depth: int) -> dict[int, float]:
         """Return the *depth* highest sums, and those that equal the last of them, by fragment."""
         np = self._np
-        numbers = np.flatnonzero(self._sums)
+        numbers = np.flatnonzero(self._sums > 0)
         values = self._sums[numbers]
         if len(numbers) > depth:
             chosen = values >= np.partition(values, len(values) - depth)[len(values) - depth]
@@ -181,10 +214,10 @@ class ArraySums(Sums):
         return ArraySums(self._np.where(self._sums < value, self._sums, 0.0))
 
 
-def new_sums(size: int, highest: int) -> Sums:
-    """Return sums of nothing yet for an index of *size* fragments, *highest* being the last of their numbers."""
+def new_sums(size: int, last_fragment: Callable[[], int]) -> Sums:
+    """Return sums of nothing yet for an index of *size* fragments; *last_fragment* tells the highest number of one."""
     if size >= LARGE and "numpy" in sys.modules:
-        return ArraySums(import_module("numpy").zeros(highest + 1))
+        return ArraySums(import_module("numpy").zeros(last_fragment() + 1))
     return PlainSums()
 
 

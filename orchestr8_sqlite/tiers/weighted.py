@@ -10,32 +10,32 @@ score maps the sum to 0..100 by what the rarest words of the request could earn 
 
 import json
 import math
-import sqlite3
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest, Statement
 from orchestr8_sqlite.tiers import weights
-from orchestr8_sqlite.tiers.expansion import Form, Reading, Word
-from orchestr8_sqlite.tiers.found import LAST_FRAGMENT, Filter, Found
+from orchestr8_sqlite.tiers.expansion import SEARCHED_WHOLE, Form, Reading, Word
+from orchestr8_sqlite.tiers.found import Filter, Found
 from orchestr8_sqlite.tiers.holders import Holders
 from orchestr8_sqlite.tiers.reference import reference_statement
 from orchestr8_sqlite.tiers.sums import PlainSums, Points, Sums, new_sums
 from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS, topic_rarity_of
 
-URIS = "SELECT id, uri FROM fragment WHERE id IN (SELECT value FROM json_each(:ids))"
 LISTED = """
-SELECT id, uri, category, name, title, token_estimate FROM fragment WHERE id IN (SELECT value FROM json_each(:ids))
+SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate
+  FROM json_each(:ids) CROSS JOIN fragment f ON f.id = value
 """
 TAGGED = "SELECT fragment_id FROM tag WHERE tag = :tag"
-TOPIC_COUNTS = "SELECT stem, topic_count FROM term WHERE stem IN (SELECT value FROM json_each(:stems))"
+TOPIC_COUNTS = "SELECT t.stem, t.topic_count FROM json_each(:stems) CROSS JOIN term t ON t.stem = value"
 SCENARIOS = """
-WITH word (id) AS MATERIALIZED (SELECT k.id FROM json_each(:stems) CROSS JOIN keyword k ON k.stem = value)
-SELECT s.fragment_id, s.text,
-       (SELECT count(*) FROM word CROSS JOIN posting p ON p.keyword_id = word.id AND p.scenario_id = s.id)
-  FROM json_each(:ids) CROSS JOIN scenario s ON s.fragment_id = value ORDER BY s.fragment_id, s.ordinal
+SELECT s.fragment_id, s.ordinal, s.text,
+       (SELECT count(*)
+          FROM json_each(held.value) one CROSS JOIN keyword k ON k.stem = one.value
+         CROSS JOIN posting p ON p.keyword_id = k.id AND p.scenario_id = s.id)
+  FROM json_each(:held) held CROSS JOIN scenario s ON s.fragment_id = CAST(held.key AS INTEGER)
 """
 
 FIRST_CHECKED = 512
@@ -49,8 +49,8 @@ class Ranking(NamedTuple):
     """How the fragments that hold anything of a request rank.
 
     `earned` are the points of their evidence, `named` the share of their names that the request covers (1 at most
-    counts), `best` their sums with both for those that an answer may list, best first, `learnt` what each word adds
-    that these have in common, and `topics` who of them has which.
+    counts), `best` their sums with both for those that what is learnt may raise, best first, `learnt` what each word
+    adds that the best of these have in common, and `topics` who has which, of those that an answer may list.
     """
 
     earned: Sums
@@ -59,14 +59,9 @@ class Ranking(NamedTuple):
     learnt: Mapping[str, float]
     topics: Mapping[int, Sequence[str]]
 
-    def total(self, number: int) -> float:
-        """Return all points of a fragment in `best`."""
-        held = self.learnt.keys() & self.topics[number]
-        return self.best[number] + sum(sorted(map(self.learnt.__getitem__, held))) if held else self.best[number]
-
 
 class Ranked(NamedTuple):
-    """The scores (0 to 100) of the fragments that may be listed, how many match, and what that rests on."""
+    """The scores (0 to 100) of the fragments that the request may list, how many match, and what that rests on."""
 
     scores: Values
     total: int
@@ -87,32 +82,79 @@ def rank(request: MatchRequest, reading: Reading, holders: Holders) -> Ranked:
     holders.read(reading)
     earned, named = weigh_all(reading, holders)
     values = earned.raised(named, weights.NAME_BONUS)
-    top = order_best(holders.db, values, weights.FEEDBACK_DEPTH)
+    top = order_best(holders, values, weights.FEEDBACK_DEPTH)
     learnt, topics = learn(reading, holders, top)
     if request.is_filtered:
-        best, counted = filter_values(holders.db, values, request, least)
-        topics |= holders.topics(best.keys() - topics.keys())
+        best, counted = filter_values(holders, values, request, least)
     else:
         best, counted = top, values.count(least)
-    ranking = Ranking(earned, named, best, learnt, topics)
-    totals = {number: ranking.total(number) for number in best}
-    counted += sum(total >= least > best[number] for number, total in totals.items())
-    scores = {n: round(100 * total / (total + half), 2) for n, total in totals.items() if total >= least}
-    return Ranked(scores, min(counted, COUNTED), ranking, reference_statement(request, reading, half, least))
+    raising = _Raising(best, learnt, topics, holders)
+    raising.raise_all(list(islice(best, max(request.max_results, weights.FEEDBACK_SEEDS))))
+    scores = sorted(raising.scores(half, least).values(), reverse=True)
+    lowest = scores[request.max_results - 1] - 2 * ROUNDING if len(scores) >= request.max_results else 0.0
+    raising.raise_all(raising.others(least, half * lowest / (100 - lowest)))
+    counted += sum(total >= least > best[number] for number, total in raising.totals.items())
+    ranking = Ranking(earned, named, best, learnt, raising.topics)
+    statement = reference_statement(request, reading, half, least)
+    return Ranked(raising.scores(half, least), min(counted, COUNTED), ranking, statement)
+
+
+class _Raising:
+    """What the best fragments have by all that is learnt, worked out for those that are asked for."""
+
+    def __init__(
+        self, best: Values, learnt: Mapping[str, float], topics: Mapping[int, Sequence[str]], holders: Holders
+    ) -> None:
+        self._best = best
+        self._learnt = learnt
+        self._most = sum(learnt.values()) * (1 + MARGIN)
+        self._holders = holders
+        self.topics = dict(topics)
+        self.totals: Values = {}
+
+    def raise_all(self, numbers: Sequence[int]) -> None:
+        """Work out all points of *numbers*."""
+        if not self._learnt:
+            self.totals |= {number: self._best[number] for number in numbers}
+            return
+        self.topics |= self._holders.topics([number for number in numbers if number not in self.topics])
+        for number in numbers:
+            held = self._learnt.keys() & self.topics[number]
+            gained = sum(sorted(map(self._learnt.__getitem__, held)))
+            self.totals[number] = self._best[number] + gained
+
+    def others(self, least: float, lowest: float) -> list[int]:
+        """Return those not worked out yet that may reach *lowest*, or *least* only by what is learnt.
+
+        None gains more than all that is learnt.
+        """
+        lowest, least_before = max(lowest, least) - self._most, least - self._most
+        return [
+            number
+            for number, value in self._best.items()
+            if (value >= lowest or least_before <= value < least) and number not in self.totals
+        ]
+
+    def scores(self, half: float, least: float) -> Values:
+        """Return the scores of those worked out that reach *least*."""
+        return {n: round(100 * total / (total + half), 2) for n, total in self.totals.items() if total >= least}
 
 
 def list_best(ranked: Ranked, request: MatchRequest, reading: Reading, holders: Holders) -> Found:
     """Return as many of the best as the request wants, each with its scenario that holds most of the request."""
     db, scores = holders.db, ranked.scores
-    numbers = list(order_best(db, PlainSums(scores), request.max_results))
-    described = {row[0]: row for row in db.execute(LISTED, {"ids": json.dumps(numbers)})}
-    scenarios = _best_scenarios(db, numbers, reading)
+    numbers = list(order_best(holders, PlainSums(scores), request.max_results))
+    described = {row[0]: row for row in db.execute(LISTED, {"ids": str(numbers)})}
+    scenarios = _best_scenarios(numbers, reading, holders)
     listed = []
     for number in numbers:
         _, uri, category, name, title, tokens = described[number]
         listed.append(Candidate(number, uri, category, name, title, tokens, scores[number], scenarios.get(number)))
     return Found(tuple(listed), ranked.total, ranked.statement)
 
+
+MARGIN = 1e-9
+"""Share by which sums may differ that are added in another order, and more."""
 
 ROUNDING = 0.005
 """Scores are printed with two decimals, and bounds are on the score as printed."""
@@ -123,8 +165,7 @@ def weigh_all(reading: Reading, holders: Holders) -> tuple[Sums, Sums]:
     forms: dict[str, list[Form]] = defaultdict(list)
     for form in reading.forms:
         forms[form.word.text].append(form)
-    highest = holders.db.execute(LAST_FRAGMENT).fetchone()[0] or 0
-    earned, named = new_sums(reading.size, highest), new_sums(reading.size, highest)
+    earned, named = (new_sums(reading.size, holders.last_fragment) for _ in range(2))
     for own in forms.values():
         earned.add_word(points for form in own for points in _points(form, reading, holders))
         named.add_word(points for form in own for points in _name_points(form, holders))
@@ -135,7 +176,10 @@ def _points(form: Form, reading: Reading, holders: Holders) -> Iterator[Points]:
     """Yield what a form gives to the fragments that hold it."""
     gain = form.gain / 1000
     for body in holders.bodies(form, reading):
-        yield Points(body.first, body.members, body.counts, [gain * weight for weight in BODY_WEIGHTS])
+        if len(body.counts) < len(BODY_WEIGHTS):
+            yield Points(body.first, body.members, [BODY_WEIGHTS[count] for count in body.counts], gain)
+        else:
+            yield Points(body.first, body.members, body.counts, [gain * weight for weight in BODY_WEIGHTS])
     for short in holders.short(form):
         yield Points(short.first, short.members, short.weights, gain)
 
@@ -148,37 +192,33 @@ def _name_points(form: Form, holders: Holders) -> Iterator[Points]:
             yield Points(short.first, short.named, short.shares, share)
 
 
-def order_best(db: sqlite3.Connection, values: Sums, depth: int) -> Values:
+def order_best(holders: Holders, values: Sums, depth: int) -> Values:
     """Return the *depth* best of *values*, best first; equal ones by URI."""
     chosen = values.best(depth)
     rounded = {number: round(value, 12) for number, value in chosen.items()}  # the rest is the order of adding
-    often = Counter(rounded.values())
-    uris = _uris(db, [number for number, value in rounded.items() if often[value] > 1])
-    order = sorted(chosen, key=lambda number: (-rounded[number], uris.get(number, "")))
+    order = sorted(rounded, key=rounded.__getitem__, reverse=True)
+    if len(set(rounded.values())) < len(rounded):
+        order.sort()
+        places = dict(zip(order, holders.places.of(order), strict=True))
+        order.sort(key=places.__getitem__)
+        order.sort(key=rounded.__getitem__, reverse=True)
     return {number: chosen[number] for number in order[:depth]}
 
 
-def _uris(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, str]:
-    return dict(db.execute(URIS, {"ids": json.dumps(numbers)}).fetchall()) if numbers else {}
-
-
 def learn(reading: Reading, holders: Holders, top: Values) -> tuple[dict[str, float], dict[int, Sequence[str]]]:
-    """Return what each word adds that the best fragments have in common, and the topics of those in *top*.
+    """Return what each word adds that the best fragments have in common, and the topics of these.
 
     The best fragments vote for the words of their names, titles and tags with what they have earned.
     """
-    topics = holders.topics(top)
     seeds = list(islice(top.items(), weights.FEEDBACK_SEEDS))
+    topics = holders.topics([number for number, _ in seeds])
     given = sum(value for _, value in seeds)
-    votes: defaultdict[str, float] = defaultdict(float)
+    votes: dict[str, float] = {}
     for number, value in seeds:
         for stem in topics.get(number, ()):
-            votes[stem] += value
-    elected = {
-        stem: sum_
-        for stem, sum_ in votes.items()
-        if sum_ > weights.FEEDBACK_VOTES * given and stem not in reading.stems
-    }
+            votes[stem] = votes.get(stem, 0.0) + value
+    asked, least = reading.stems, weights.FEEDBACK_VOTES * given
+    elected = {stem: sum_ for stem, sum_ in votes.items() if sum_ > least and stem not in asked}
     rows = holders.db.execute(TOPIC_COUNTS, {"stems": json.dumps(list(elected))}) if elected else ()
     strengths = {
         stem: elected[stem] / given * topic_rarity_of(reading.size, count) for stem, count in rows if count > 1
@@ -189,9 +229,9 @@ def learn(reading: Reading, holders: Holders, top: Values) -> tuple[dict[str, fl
     return {stem: unit * strengths[stem] for stem in chosen}, topics
 
 
-def filter_values(db: sqlite3.Connection, values: Sums, request: MatchRequest, least: float) -> tuple[Values, int]:
+def filter_values(holders: Holders, values: Sums, request: MatchRequest, least: float) -> tuple[Values, int]:
     """Return the best fragments that pass the filters of *request*, and how many of them reach *least* (COUNTED)."""
-    rest = values
+    rest, db = values, holders.db
     if request.tags:
         rest = values.among({number for tag in request.tags for (number,) in db.execute(TAGGED, {"tag": tag})})
     admitting = Filter(db, request)
@@ -205,17 +245,22 @@ def filter_values(db: sqlite3.Connection, values: Sums, request: MatchRequest, l
         lowest = min(part.values())
         rest, size = rest.below(lowest), 2 * size
     found = PlainSums(fitting)
-    return order_best(db, found, weights.FEEDBACK_DEPTH), found.count(least)
+    return order_best(holders, found, weights.FEEDBACK_DEPTH), found.count(least)
 
 
-def _best_scenarios(db: sqlite3.Connection, numbers: list[int], reading: Reading) -> dict[int, str]:
+def _best_scenarios(numbers: list[int], reading: Reading, holders: Holders) -> dict[int, str]:
     """Return the scenario of each fragment that holds most words of the request, the first of several."""
-    given = {"ids": json.dumps(numbers), "stems": json.dumps(sorted(reading.stems))}
-    best: dict[int, tuple[int, str]] = {}
-    for number, text, held in db.execute(SCENARIOS, given):
-        if number not in best or held > best[number][0]:
-            best[number] = held, text
-    return {number: text for number, (_, text) in best.items()}
+    held: dict[int, list[str]] = {number: [] for number in numbers}
+    for form in {form.stem: form for form in reading.forms if form.how in SEARCHED_WHOLE}.values():
+        for number, evidence in holders.held(form, reading, numbers):
+            if evidence.fields & weights.SCENARIO:
+                held[number].append(form.stem)
+    rows = holders.db.execute(SCENARIOS, {"held": json.dumps(held)}).fetchall()
+    best: dict[int, tuple[int, int, str]] = {}
+    for number, ordinal, text, count in rows:
+        if number not in best or (-count, ordinal) < best[number][:2]:
+            best[number] = -count, ordinal, text
+    return {number: text for number, (_, _, text) in best.items()}
 
 
 def ideal(reading: Reading) -> float:

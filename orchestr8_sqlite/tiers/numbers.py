@@ -1,0 +1,45 @@
+"""Numbers that the index keeps of every scenario or fragment, packed in blocks."""
+
+import sqlite3
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+from orchestr8_sqlite.packing import PLACED, unpack_numbers
+
+NUMBERS = {
+    "owners": "SELECT o.block, o.owners FROM json_each(:blocks) CROSS JOIN scenario_owner o ON o.block = value",
+    "places": "SELECT p.block, p.places FROM json_each(:blocks) CROSS JOIN fragment_place p ON p.block = value",
+}
+
+
+class Numbers:
+    """Numbers that the index keeps in blocks: the owners of scenarios or the places of fragments, read as needed."""
+
+    def __init__(self, db: sqlite3.Connection, kind: str) -> None:
+        self._db = db
+        self._sql = NUMBERS[kind]
+        self._blocks: dict[int, array[int]] = {}
+
+    def of(self, wanted: Sequence[int]) -> list[int]:
+        """Return what is kept of each of *wanted*, which ascend."""
+        parts = list(_cut(wanted))
+        missing = [block for block, _ in parts if block not in self._blocks]
+        if missing:
+            rows = self._db.execute(self._sql, {"blocks": str(missing)})
+            self._blocks |= {block: unpack_numbers(packed) for block, packed in rows}
+        found: list[int] = []
+        for block, part in parts:
+            first, numbers = block * PLACED, self._blocks[block]
+            found.extend([numbers[number - first] for number in part])
+        return found
+
+
+def _cut(numbers: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
+    """Yield (block, those of *numbers* in it) for numbers that ascend."""
+    start = 0
+    while start < len(numbers):
+        block = numbers[start] // PLACED
+        end = bisect_left(numbers, (block + 1) * PLACED, start)
+        yield block, numbers[start:end]
+        start = end
