@@ -76,7 +76,7 @@ def _quick_answers(catalog: Catalog, ranker: Ranker) -> dict[str, LookupResult]:
     parameters = {"fields": SEARCHED_FIELDS[ranker], "limit": QUICK_LOOKUPS}
     for (keyword,) in catalog.db.execute(MOST_USED_KEYWORDS, parameters).fetchall():
         request = MatchRequest(keyword, max_results=DEPTH, min_score=QUICK_MIN_SCORE, ranker=ranker)
-        result = find(catalog, request, quick=False)
+        result = find(catalog, request, quick=False, lists=False)
         answers[" ".join(result.keywords)] = result
     return answers
 

@@ -37,7 +37,12 @@ SPELLED_ALIKE = 0.8
 
 
 def find(
-    catalog: Catalog, request: MatchRequest, *, quick: bool = True, holders: Holders | None = None
+    catalog: Catalog,
+    request: MatchRequest,
+    *,
+    quick: bool = True,
+    lists: bool = True,
+    holders: Holders | None = None,
 ) -> LookupResult:
     """Return the answer to *request*: candidates best first, and how they were found.
 
@@ -45,6 +50,7 @@ def find(
 
     Args:
         quick: Whether precomputed answers may be used; the build that makes them says no.
+        lists: Whether candidates come with their tags and capabilities.
         holders: Where the default ranker reads its lists, if not from the index as it is.
 
     Raises:
@@ -52,7 +58,7 @@ def find(
     """
     with catalog.reading():
         try:
-            return _find(catalog, request, holders or Holders(catalog.db), quick=quick)
+            result = _find(catalog, request, holders or Holders(catalog.db), quick=quick)
         except sqlite3.DatabaseError as problem:
             if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
                 raise  # nobody waits for the answer any more
@@ -60,7 +66,8 @@ def find(
             from orchestr8_sqlite.tiers.fuzzy import match_fuzzy
 
             keywords = tuple(extract_keywords(request.query))
-            return _result(catalog, request, keywords, Tier.FUZZY, match_fuzzy(catalog.db, request, keywords))
+            result = _result(catalog, request, keywords, Tier.FUZZY, match_fuzzy(catalog.db, request, keywords))
+        return _with_lists(catalog, result) if lists else result
 
 
 def _find(catalog: Catalog, request: MatchRequest, holders: Holders, *, quick: bool) -> LookupResult:
@@ -111,10 +118,11 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading, holders: H
         return result
     reached = {text for forms in held.values() for text, share in coverage(reading, forms).items() if share}
     missing = [word for word in reading.words if word.text not in reached and not word.everyday]
+    closest = _with_lists(catalog, result._replace(candidates=result.candidates[:NEAREST_TAGS]))
     return result._replace(
         confident=False,
         uncovered=tuple(word.text for word in sorted(missing, key=lambda word: -word.rarity)),
-        nearest_tags=_nearest_tags(catalog, result.keywords, result.candidates[:NEAREST_TAGS]),
+        nearest_tags=_nearest_tags(catalog, result.keywords, closest.candidates),
     )
 
 
@@ -143,21 +151,26 @@ def _result(
     found: Found,
     uncovered: tuple[str, ...] = (),
 ) -> LookupResult:
-    lists = catalog.lists([candidate.fragment_id for candidate in found.candidates])
-    candidates = tuple(
-        candidate._replace(tags=lists[candidate.fragment_id][0], capabilities=lists[candidate.fragment_id][1])
-        for candidate in found.candidates
-    )
     return LookupResult(
         request=request,
         keywords=keywords,
         tier=tier,
-        candidates=candidates,
+        candidates=found.candidates,
         total=found.total,
         uncovered=uncovered,
-        nearest_tags=() if candidates else _nearest_tags(catalog, keywords),
+        nearest_tags=() if found.candidates else _nearest_tags(catalog, keywords),
         statement=found.statement,
     )
+
+
+def _with_lists(catalog: Catalog, result: LookupResult) -> LookupResult:
+    """Return *result* with the tags and capabilities of its candidates."""
+    lists = catalog.lists([candidate.fragment_id for candidate in result.candidates])
+    candidates = (
+        candidate._replace(tags=lists[candidate.fragment_id][0], capabilities=lists[candidate.fragment_id][1])
+        for candidate in result.candidates
+    )
+    return result._replace(candidates=tuple(candidates))
 
 
 def _nearest_tags(catalog: Catalog, keywords: Sequence[str], closest: Sequence[Candidate] = ()) -> tuple[str, ...]:
