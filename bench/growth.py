@@ -58,7 +58,8 @@ class Growth:
         chance = random.Random(f"{self._seed}/{number}")  # noqa: S311 - nothing secret
         template = chance.choice(self._templates)
         own = chance.sample(template.topic, min(2, len(template.topic)))
-        topic = list(dict.fromkeys(word.casefold() for word in [*own, *self._field_words.draw(chance, TOPIC_WORDS)]))
+        drawn = [word for word in self._field_words.draw(chance, 2 * TOPIC_WORDS) if word.isalpha()][:TOPIC_WORDS]
+        topic = list(dict.fromkeys(word.casefold() for word in [*own, *drawn]))
         title = chance.sample(topic, min(len(topic), chance.randint(2, 4)))
         words = topic * 2 + self._field_words.draw(chance, 30)
         document = Document(
@@ -94,7 +95,7 @@ def make_template(source: Source, *, short: bool) -> Template:
     words = [word for text in (document.title, *document.tags) for word in cut_text(text)[1::2]]
     return Template(
         category=document.category,
-        topic=tuple(dict.fromkeys(word for word in words if word.casefold() not in YAML_WORDS)),
+        topic=tuple(dict.fromkeys(word for word in words if word.isalpha() and word.casefold() not in YAML_WORDS)),
         description=tuple(cut_text(document.description)),
         capabilities=tuple(tuple(cut_text(text)) for text in document.capabilities),
         scenarios=tuple(tuple(cut_text(text)) for text in document.scenarios),

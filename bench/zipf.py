@@ -12,8 +12,8 @@ HEAPS = 0.6
 """Exponent of vocabulary growth: n words of text hold about n ** HEAPS different ones. Source: Heaps' law, measured
 between 0.4 and 0.7 on English text; technical text, with its identifiers, lies high."""
 
-WORD = re.compile(r"\w+://\S+|[A-Za-z]{3,}")
-"""A word of a text, or an address, which stays as it is."""
+WORD = re.compile(r"\w+://\S+|[A-Za-z][A-Za-z0-9]+(?:[-_./][A-Za-z0-9]+)*[A-Za-z0-9]")
+"""A word of a text with all of its parts (`max_retries`), or an address, which stays as it is."""
 
 YAML_WORDS = frozenset("true false null yes off".split())
 """Words that front matter would not read as text."""
