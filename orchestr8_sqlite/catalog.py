@@ -264,7 +264,7 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, Identity]:
     """Open *path* immutable, for any thread, and return with it which file that is, however often it is replaced."""
     uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     while True:
-        identity = file_identity(path)
+        identity = identity_of(path.stat())
         db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         if _is_at(path, identity):
             return db, identity
@@ -279,19 +279,14 @@ def _authorize_reading(action: int, name: str | None, *_: object) -> int:
     return sqlite3.SQLITE_OK if action in reading or data_version else sqlite3.SQLITE_DENY
 
 
-def file_identity(path: Path) -> Identity:
-    """Return what changes when another file is put in the place of the one at *path*."""
-    return identity_of(path.stat())
-
-
 def identity_of(status: os.stat_result) -> Identity:
-    """Return what tells a file from others, from what the system says of it."""
+    """Return what changes when another file is put in the place of one, from what the system says of it."""
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _is_at(path: Path, identity: Identity) -> bool:
     try:
-        return file_identity(path) == identity
+        return identity_of(path.stat()) == identity
     except OSError:
         return False
 

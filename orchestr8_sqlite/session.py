@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestr8_sqlite.builder import How, build_index, settle_index
+from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.content import Diagnostic
+from orchestr8_sqlite.jobs import How
+from orchestr8_sqlite.renewal import settle_index
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,18 @@ later is numbered behind what was there.
 """
 
 import itertools
-import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, Severity, SourceFile
+from orchestr8_sqlite.content import Fragment, SourceFile
 from orchestr8_sqlite.evidence import LengthSums, fragment_texts, hold
 from orchestr8_sqlite.evidence_rows import clear_evidence, replace_evidence
 from orchestr8_sqlite.evidence_writer import EvidenceWriter
+from orchestr8_sqlite.following import Following, files_of, json_keys, places_of
 from orchestr8_sqlite.fragment_rows import (
     indexed_texts,
-    prepare,
     shorten_ids,
     write_diagnostics,
     write_files,
@@ -28,16 +27,10 @@ from orchestr8_sqlite.fragment_rows import (
 )
 from orchestr8_sqlite.keyword_changes import Touched as TouchedKeyword
 from orchestr8_sqlite.keyword_changes import add_keywords, remove_keywords, settle_keywords
-from orchestr8_sqlite.library.comparison import Change
-from orchestr8_sqlite.library.notes import Notes
-from orchestr8_sqlite.library.parsing import UNCLOSED, Key, Outcome, Task, read_files
+from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.roots import Root
-from orchestr8_sqlite.library.skills import SHARED_PATH
-from orchestr8_sqlite.library.verdicts import COLLISION, Verdict, judge, name_of
+from orchestr8_sqlite.library.verdicts import Verdict
 from orchestr8_sqlite.resolution import OFFERED, Touched, settle_library
-
-HUNG_ON_OTHERS = "SELECT DISTINCT root, path FROM diagnostic WHERE code IN (?, ?)"
-"""Files of which something was left out for what another file holds."""
 
 COLUMNS = "SELECT f.id, f.path, f.category, f.name, f.title, f.description, b.body, s.root, s.path, a.text"
 FRAGMENTS_OF = f"""
@@ -56,24 +49,9 @@ ALL_FRAGMENTS = f"""
   LEFT JOIN author_id a ON a.fragment_id = f.id
  ORDER BY f.id
 """
-HELD_IDS = """
-SELECT s.root, s.path FROM json_each(?) CROSS JOIN fragment f ON f.path = value JOIN source s ON s.id = f.source_id
-"""
-HELD_NAMES = """
-SELECT s.root, s.path FROM json_each(?) CROSS JOIN prompt p ON p.name = value JOIN source s ON s.id = p.source_id
-"""
 TAGS = "SELECT tag FROM tag WHERE fragment_id = ? ORDER BY ordinal"
 CAPABILITIES = "SELECT text FROM capability WHERE fragment_id = ? ORDER BY ordinal"
 SCENARIOS = "SELECT text FROM scenario WHERE fragment_id = ? ORDER BY ordinal"
-IS_UNFINISHED = "SELECT 1 FROM diagnostic WHERE root = ? AND path = ? AND code = ?"
-NAMES_OF = """
-SELECT 'fragment', f.path FROM source s JOIN fragment f ON f.source_id = s.id WHERE s.root = ? AND s.path = ?
-UNION ALL SELECT 'prompt', p.name FROM source s JOIN prompt p ON p.source_id = s.id WHERE s.root = ? AND s.path = ?
-"""
-SAID = """
-SELECT severity, code, root, path, line, field, message, fix FROM diagnostic
- WHERE (root, path) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:keys))
-"""
 DELETE_TEXT = """
 INSERT INTO fragment_text
        (fragment_text, rowid, name, title, tags, capabilities, scenarios, description, body)
@@ -117,72 +95,13 @@ class Stored(NamedTuple):
     author_id: str | None
 
 
-class Following(NamedTuple):
-    """What a library has become: its files judged, and those of them whose last good version stays.
+class Updater:
+    """Makes an index that of its library as it is now, in a transaction that is open."""
 
-    `stale` are the files whose rows are no longer true.
-    """
-
-    verdicts: Sequence[Verdict]
-    kept: Sequence[Verdict]
-    stale: frozenset[Key]
-
-
-class Follower:
-    """Makes an index that of its library as it is now, in a transaction that is open.
-
-    Args:
-        category: For files of plain folders that do not say theirs.
-        latest: Bounds the recorded file times.
-        keep: Let the last good version of a file stay where its new one is refused.
-    """
-
-    def __init__(
-        self, db: sqlite3.Connection, roots: Sequence[Root], category: str | None, latest: int | None, *, keep: bool
-    ) -> None:
+    def __init__(self, db: sqlite3.Connection, roots: Sequence[Root]) -> None:
         db.execute(OFFERED)
         self._db = db
         self._roots = roots
-        self._category = category
-        self._latest = latest
-        self._keep = keep
-
-    def judge(self, change: Change) -> Following:
-        """Return what has become of all files that *change* concerns; nothing is written."""
-        wanted = change.read
-        if wanted or change.gone:
-            wanted |= {*self._db.execute(HUNG_ON_OTHERS, (COLLISION, SHARED_PATH))} - change.gone
-        outcomes = self._read(wanted, change.gone)
-        names: dict[tuple[str, str], str] = {}
-        verdicts: list[Verdict] = []
-        kept: list[Verdict] = []
-
-        def holder(record: Fragment | Prompt) -> str | None:
-            return names.get(name_of(record))
-
-        order = {root.label: number for number, root in enumerate(self._roots)}
-        for key in sorted(outcomes, key=lambda key: (order[key[0]], key[1].split("/"))):
-            verdict = judge(*outcomes[key], holder)
-            name = name_of(verdict.record) if verdict.record is not None else None
-            good = self._good_name(key, verdict) if self._keep else None
-            if good is not None and good not in names:
-                name = good
-                kept.append(_with_warning(verdict))
-            else:
-                verdicts.append(verdict)
-            if name is not None:
-                names[name] = "/".join(key)
-        stale = (change.read | change.gone | outcomes.keys()) - _written(kept)
-        return Following(verdicts, kept, frozenset(stale))
-
-    def is_said(self, kept: Iterable[Verdict]) -> bool:
-        """Tell whether the index says just this of the files in *kept*."""
-        kept = list(kept)
-        said = (
-            Diagnostic(Severity(row[0]), *row[1:]) for row in self._db.execute(SAID, {"keys": _keys(_places(kept))})
-        )
-        saying = (diagnostic for verdict in kept for diagnostic in verdict.diagnostics)
-        return sorted(said, key=Diagnostic.order) == sorted(saying, key=Diagnostic.order)
 
     def write(self, following: Following, times: Mapping[Key, int]) -> int:
         """Write what has changed and return how many fragments that are.
@@ -205,39 +124,9 @@ class Follower:
         settle_library(self._db, self._roots, touched)
         return len({one.number for one in leaving} | {number for number, _ in coming})
 
-    def _read(self, wanted: Collection[Key], gone: Collection[Key]) -> dict[Key, tuple[Task, Outcome]]:
-        """Return what the *wanted* files hold, and all whose names these have now."""
-        outcomes: dict[Key, tuple[Task, Outcome]] = {}
-        while wanted:
-            paths: dict[str, set[str]] = defaultdict(set)
-            for label, path in wanted:
-                paths[label].add(path)
-            tasks = [
-                task for root in self._roots for task in root.tasks(self._category, self._latest, paths[root.label])
-            ]
-            read = dict(zip((task.key for task in tasks), read_files(tasks, prepare), strict=True))
-            outcomes |= {task.key: (task, read[task.key]) for task in tasks}
-            wanted = self._holders(read.values()) - outcomes.keys() - set(gone) - set(wanted)
-        return outcomes
-
-    def _holders(self, outcomes: Iterable[Outcome]) -> set[Key]:
-        """Return the files of the index that have the names of what was read."""
-        records = [outcome.parsed.record for outcome in outcomes]
-        ids = _json(record.id for record in records if isinstance(record, Fragment))
-        names = _json(record.name for record in records if isinstance(record, Prompt))
-        return {*self._db.execute(HELD_IDS, (ids,)), *self._db.execute(HELD_NAMES, (names,))}
-
-    def _good_name(self, key: Key, verdict: Verdict) -> tuple[str, str] | None:
-        """Return the name of the version of a file that is in the index where it must stay, else None."""
-        row: tuple[str, str] | None = self._db.execute(NAMES_OF, (*key, *key)).fetchone()
-        if row is None or (verdict.record is not None and verdict.finished):
-            return None
-        was_unfinished = self._db.execute(IS_UNFINISHED, (*key, UNCLOSED)).fetchone() is not None
-        return None if verdict.record is not None and was_unfinished else row
-
     def _stored(self, keys: Collection[Key]) -> list[Stored]:
         """Return the fragments that the index has of these files."""
-        return [self._fragment(*row) for row in self._db.execute(FRAGMENTS_OF, {"keys": _keys(keys)}).fetchall()]
+        return [self._fragment(*row) for row in self._db.execute(FRAGMENTS_OF, {"keys": json_keys(keys)}).fetchall()]
 
     def _fragment(
         self, number: int, id_: str, category: str, name: str, title: str, description: str, body: str, root: str,
@@ -291,7 +180,7 @@ class Follower:
         now = {(v.record.id, v.source.root, v.source.path) for _, v in coming if isinstance(v.record, Fragment)}
         targets = {name for id_, _, path in before ^ now for name in (id_, id_.rpartition("/")[2], path)}
         there = {key for key in following.stale if self._is_source(key)}
-        targets |= {path for _, path in there ^ _written(following.verdicts)}
+        targets |= {path for _, path in there ^ files_of(following.verdicts)}
         ids = {one.author_id for one in leaving} | {verdict.author_id for _, verdict in coming}
         return Touched({number for number, _ in coming}, targets, {id_ for id_ in ids if id_ is not None})
 
@@ -308,8 +197,8 @@ class Follower:
             self._db.executemany(statement, ((one.number,) for one in leaving))
         for statement in DELETE_PROMPTS:
             self._db.executemany(statement, following.stale)
-        self._db.execute(DELETE_DIAGNOSTICS, {"keys": _keys(following.stale | _places(following.kept))})
-        self._db.executemany(DELETE_SOURCE, following.stale - _written(following.verdicts))
+        self._db.execute(DELETE_DIAGNOSTICS, {"keys": json_keys(following.stale | places_of(following.kept))})
+        self._db.executemany(DELETE_SOURCE, following.stale - files_of(following.verdicts))
         return touched
 
     def _insert(self, coming: Sequence[tuple[int, Verdict]], following: Following) -> set[TouchedKeyword]:
@@ -335,28 +224,3 @@ def assign_numbers(numbers: Mapping[str, int], ids: Sequence[str], last: int) ->
     """Return a number for each of *ids*: the one in *numbers*, else the next behind *last*."""
     following = itertools.count(last + 1)
     return {id_: numbers[id_] if id_ in numbers else next(following) for id_ in ids}
-
-
-def _with_warning(verdict: Verdict) -> Verdict:
-    """Return *verdict* with a warning that the version before stays."""
-    notes = Notes(verdict.source.root, verdict.source.path, [*verdict.diagnostics])
-    notes.warn("kept", "the version before this one stays in the index", "correct the file and save it again")
-    return verdict._replace(diagnostics=tuple(notes.diagnostics))
-
-
-def _places(verdicts: Iterable[Verdict]) -> set[Key]:
-    return {(verdict.source.root, verdict.source.path) for verdict in verdicts}
-
-
-def _written(verdicts: Iterable[Verdict]) -> set[Key]:
-    """Return the files that *verdicts* have rows of."""
-    verdicts = list(verdicts)
-    return _places(verdicts) | {(source.root, source.path) for verdict in verdicts for source, _ in verdict.sources}
-
-
-def _keys(keys: Iterable[Key]) -> str:
-    return json.dumps(sorted(keys), ensure_ascii=False)
-
-
-def _json(values: Iterable[str]) -> str:
-    return json.dumps(sorted(values), ensure_ascii=False)

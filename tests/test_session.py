@@ -14,10 +14,10 @@ from strategies import TAGS, TOPICS, WORDS
 from support import GARDENING, MakeLibrary, build, markdown, rows, write_files
 
 from orchestr8_sqlite import (
-    builder,
     evidence_rows,
     finishing,
     fragment_rows,
+    jobs,
     keyword_changes,
     resolution,
     update,
@@ -273,7 +273,7 @@ def test_failure_while_the_index_is_changed_leaves_the_file_and_the_next_build_h
 
     write_files(folder, {"agents/api.md": markdown("title: B")})
     with monkeypatch.context() as patch:
-        patch.setattr(builder, "write_meta", run_out_of_memory)
+        patch.setattr(jobs, "write_meta", run_out_of_memory)
         with pytest.raises(BuildError, match="out of memory"):
             session.build()
     assert (tmp_path / "index.db").read_bytes() == before

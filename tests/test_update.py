@@ -11,10 +11,11 @@ from dumps import dump
 from support import MakeLibrary, markdown, rows, write_files
 from test_session import assert_same_rows, edit, some_document, some_path
 
-from orchestr8_sqlite import builder, finishing
-from orchestr8_sqlite.builder import BuildReport, How, build_index
+from orchestr8_sqlite import finishing, renewal
+from orchestr8_sqlite.builder import BuildReport, build_index
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.jobs import How
 from orchestr8_sqlite.library import comparison
 
 FAULTS = (b"\xff\xfe", b"---\n{{{\n---\n", b"---\ntitle: a", b"", b"---\ntags:\n---\n# A\n")
@@ -48,7 +49,7 @@ def age(folder: Path) -> Path:
 def old_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let builds trust what a file system says of any file: those of tests are never old."""
     monkeypatch.setattr(comparison, "DOUBT_NS", -HOUR)
-    monkeypatch.setattr(builder, "DOUBT_NS", -HOUR)
+    monkeypatch.setattr(renewal, "DOUBT_NS", -HOUR)
 
 
 def change(choice: random.Random, roots: list[Path]) -> None:
@@ -113,12 +114,12 @@ def test_files_that_were_looked_at_in_vain_are_not_looked_at_again(
 ) -> None:
     """Their inodes were changed after the index was built, and the look was long enough after that."""
     built(root, tmp_path)
-    monkeypatch.setattr(builder, "DOUBT_NS", 0)
+    monkeypatch.setattr(renewal, "DOUBT_NS", 0)
     monkeypatch.setattr(comparison, "DOUBT_NS", 0)
     for path in root.rglob("*.md"):
         path.chmod(0o600)
     assert built(root, tmp_path).how is How.UNCHANGED
-    monkeypatch.setattr(builder, "compare_files", lambda *_: pytest.fail("looked at again"))
+    monkeypatch.setattr(renewal, "compare_files", lambda *_: pytest.fail("looked at again"))
     assert built(root, tmp_path).how is How.UNCHANGED
 
 
@@ -231,7 +232,7 @@ def test_index_that_is_replaced_while_it_is_looked_at_is_looked_at_again(
     built(root, tmp_path)
     write_files(root, {"skills/s1.md": markdown("title: Other")})
     shutil.copy(tmp_path / "index.db", tmp_path / "copy.db")
-    answers = iter([False, True])
+    answers = iter([False, True, True])
     monkeypatch.setattr(Catalog, "is_current", lambda _: next(answers))
     assert built(root, tmp_path).how is How.UPDATED
     monkeypatch.undo()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
-from orchestr8_sqlite.catalog import Identity, file_identity
+from orchestr8_sqlite.catalog import Identity, identity_of
 from orchestr8_sqlite.server.access import BACKLOG, Access
 from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.identity import FRESH_MS, read_instructions
@@ -140,7 +140,7 @@ async def _follow(index: Path, renew: Callable[[], Awaitable[None]]) -> None:
 
 def _identity(index: Path) -> Identity | None:
     try:
-        return file_identity(index)
+        return identity_of(index.stat())
     except OSError:
         return None
 

@@ -1,0 +1,127 @@
+"""One build: a library as its folders are now, how its index is to be made, and what an index says of its library."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from orchestr8_sqlite.content import Diagnostic, Severity
+from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.finishing import SET_META
+from orchestr8_sqlite.library.parsing import Key
+from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
+from orchestr8_sqlite.library.reader import Progress
+from orchestr8_sqlite.library.roots import Root, digest_file, digest_files
+from orchestr8_sqlite.wordlists import OWN as SYNONYMS
+from orchestr8_sqlite.wordlists import shipped_synonyms
+from orchestr8_sqlite.writer import write_meta
+
+FAST_WRITES = """
+PRAGMA page_size = 4096;
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+PRAGMA locking_mode = EXCLUSIVE;
+"""
+"""Safe here: the file is synced as a whole before it gets its name."""
+
+CONTENTS = "SELECT root, path, sha256 FROM source"
+SAID = "SELECT severity, code, root, path, line, field, message, fix FROM diagnostic"
+IN_ORDER = f"{SAID} ORDER BY root, path, coalesce(line, 0), code, message"
+SEVERITIES = {severity.value: severity for severity in Severity}
+
+
+class How(StrEnum):
+    """How a build made its index: from nothing, from the one that was there, or not at all as nothing has changed."""
+
+    WHOLE = "whole"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A library as its folders are now, and how its index is to be built: see `build_index`.
+
+    `began` is when its files were looked at, in ns since 1970; `latest` bounds the recorded file times.
+    """
+
+    folders: Sequence[Path]
+    roots: Sequence[Root]
+    category: str | None
+    latest: int | None
+    began: int
+    strict: bool
+    keep: bool
+    settle: bool
+    progress: Progress | None
+
+    @cached_property
+    def settings(self) -> dict[str, str]:
+        """Return what shapes the index beside its files, for `meta`."""
+        return {
+            "category": self.category or "",
+            "roots": json.dumps([root.label for root in self.roots], ensure_ascii=False),
+            "shipped": json.dumps([digest_file(path) for path in shipped_synonyms()]),
+            "synonyms": json.dumps([digest_file(folder / SYNONYMS) for folder in self.folders]),
+            "queries": json.dumps([digest_file(folder / QUERIES) for folder in self.folders]),
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """Return what tells the files from others."""
+        return digest_files(self.roots, self.latest)
+
+
+class Built(NamedTuple):
+    """How an index was made, and the files that are not what they were before."""
+
+    how: How
+    changed: tuple[Key, ...] = ()
+
+
+def open_for_writing(path: Path) -> sqlite3.Connection:
+    """Open the database at *path*, which nobody else knows yet."""
+    db = sqlite3.connect(path, isolation_level=None)
+    db.executescript(FAST_WRITES)
+    return db
+
+
+def write_settings(job: Job, db: sqlite3.Connection) -> None:
+    """Write what an index says of itself."""
+    write_meta(db, job.settings)
+    db.execute(SET_META, ("files", job.digest))
+
+
+def contents_of(db: sqlite3.Connection) -> set[tuple[Key, str]]:
+    """Return each file that an index was made from, lists of the roots included, with the digest of its content."""
+    contents = {((root, path), sha256) for root, path, sha256 in db.execute(CONTENTS)}
+    return contents | lists_of(dict(db.execute("SELECT key, value FROM meta")))
+
+
+def lists_of(meta: Mapping[str, str]) -> set[tuple[Key, str]]:
+    """Return the lists of the roots that `meta` knows, with the digests of their contents."""
+    roots, queries, synonyms = (json.loads(meta[name]) for name in ("roots", "queries", "synonyms"))
+    listed = ((QUERIES, queries), (SYNONYMS, synonyms))
+    return {((root, file), one) for file, digests in listed for root, one in zip(roots, digests, strict=True) if one}
+
+
+def places_of(changed: Iterable[tuple[Key, str]]) -> tuple[Key, ...]:
+    """Return the files whose contents are in *changed*, in their order."""
+    return tuple(sorted({key for key, _ in changed}))
+
+
+def refuse_problems(db: sqlite3.Connection) -> None:
+    """Raise BuildError with all warnings and errors that an index says of its library, where there are any."""
+    problems = [d for d in diagnostics_of(db) if d.severity is not Severity.INFO]
+    if problems:
+        lines = "\n".join(f"{d.place}: {d.severity.value}: {d.message} [{d.code}]; {d.fix}" for d in problems)
+        raise BuildError(f"{lines}\nNot built: {len(problems)} problems, and strict mode allows none.")
+
+
+def diagnostics_of(db: sqlite3.Connection, sql: str = IN_ORDER) -> list[Diagnostic]:
+    """Return what an index says is wrong with its library, in the order of root, path and line."""
+    return [Diagnostic(SEVERITIES[severity], *rest) for severity, *rest in db.execute(sql)]

@@ -1,0 +1,173 @@
+"""An index that is there already → the same, up to date: a copy with the rows of changed files written anew."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.content import Diagnostic
+from orchestr8_sqlite.errors import BuildError, CatalogError
+from orchestr8_sqlite.evidence_rows import replace_synonyms
+from orchestr8_sqlite.finishing import UNSETTLED, leave_unsettled, settle_rows
+from orchestr8_sqlite.following import Follower, Following
+from orchestr8_sqlite.integrity import check_counts, check_links
+from orchestr8_sqlite.jobs import (
+    IN_ORDER,
+    Built,
+    How,
+    Job,
+    diagnostics_of,
+    lists_of,
+    open_for_writing,
+    places_of,
+    refuse_problems,
+    write_settings,
+)
+from orchestr8_sqlite.library.comparison import DOUBT_NS, Change, KnownFile, compare_files
+from orchestr8_sqlite.library.parsing import Key
+from orchestr8_sqlite.target import renew_time, replacing
+from orchestr8_sqlite.update import Updater
+from orchestr8_sqlite.wordlists import read_synonyms
+from orchestr8_sqlite.writer import made_by
+
+MOST_CHANGED = 0.25
+"""Share of the files above which writing everything anew is no slower."""
+
+FEW_FILES = 8
+"""Files that may change however small the library is."""
+
+MOST_FREE = 0.25
+"""Share of an index that may be left free by changes before it is written anew."""
+
+KNOWN_FILES = "SELECT root, path, mtime_ns, size, sha256 FROM source"
+PLACES = IN_ORDER.replace(" ORDER BY", " WHERE path = '' ORDER BY")
+
+
+def bring_up_to_date(job: Job, target: Path) -> Built | None:
+    """Bring the index at *target* up to date; None where there is none, or everything is to be written anew."""
+    try:
+        with Catalog.open(target) as catalog:
+            wanted = {**made_by(), **{name: job.settings[name] for name in ("category", "roots", "shipped")}}
+            if wanted.items() <= catalog.meta.items() and not _is_fragmented(catalog.db):
+                return _follow(job, catalog, target.stat().st_mtime_ns)
+    except BuildError as problem:
+        if not isinstance(problem.__cause__, sqlite3.Error):
+            raise
+    except (CatalogError, sqlite3.Error):  # damaged
+        pass
+    return None
+
+
+def _follow(job: Job, catalog: Catalog, read_ns: int) -> Built | None:
+    """Bring an index of the same folders up to date; None where everything is to be written anew.
+
+    Args:
+        read_ns: When its files were looked at, in ns since 1970.
+    """
+    if _is_untouched(job, catalog, read_ns):
+        return _leave(job, catalog)
+    known: dict[Key, KnownFile] = {row[:2]: row[2:] for row in catalog.db.execute(KNOWN_FILES)}
+    change = compare_files(job.roots, known, read_ns, job.latest)
+    is_small = len(change.read | change.gone) <= max(FEW_FILES, MOST_CHANGED * len(known))
+    if not (is_small or job.keep):
+        return None
+    following = _follower(job, catalog.db).judge(change)
+    if _is_nothing(job, catalog, change, following):
+        if not following.kept:
+            renew_time(catalog.path, catalog.identity, job.began)
+        return _leave(job, catalog)
+    return _write_changes(job, catalog, change, following, known) if is_small or following.kept else None
+
+
+def _follower(job: Job, db: sqlite3.Connection) -> Follower:
+    return Follower(db, job.roots, job.category, job.latest, keep=job.keep)
+
+
+def _is_untouched(job: Job, catalog: Catalog, read_ns: int) -> bool:
+    """Tell whether no file and no setting is other than when the index was built, without a look at any content."""
+    last = max((max(root.files.changed, default=0) for root in job.roots), default=0)
+    wanted = {**job.settings, "files": job.digest}
+    return last < read_ns - DOUBT_NS and wanted.items() <= catalog.meta.items()
+
+
+def _is_nothing(job: Job, catalog: Catalog, change: Change, following: Following) -> bool:
+    """Tell whether the index says all that there is to say already."""
+    if following.verdicts or following.stale or change.times or not job.settings.items() <= catalog.meta.items():
+        return False
+    saying = sorted((one for root in job.roots for one in root.diagnostics), key=Diagnostic.order)
+    return diagnostics_of(catalog.db, PLACES) == saying and _follower(job, catalog.db).is_said(following.kept)
+
+
+def _is_fragmented(db: sqlite3.Connection) -> bool:
+    free, pages = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
+    return bool(free > MOST_FREE * pages)
+
+
+def _leave(job: Job, catalog: Catalog) -> Built:
+    """Leave the index as it is, but for what an earlier build has left for later."""
+    if job.strict:
+        refuse_problems(catalog.db)
+    if job.settle:
+        settle_index(catalog.path)
+    return Built(How.UNCHANGED)
+
+
+def _write_changes(
+    job: Job, catalog: Catalog, change: Change, following: Following, known: Mapping[Key, KnownFile]
+) -> Built | None:
+    """Write a copy of the index with the changes and put it in place; None where all must be written anew."""
+    target = catalog.path
+    with replacing(target) as path:
+        shutil.copyfile(target, path)
+        if not catalog.is_current():  # another program has built it meanwhile: look again
+            path.unlink()
+            return bring_up_to_date(job, target)
+        with closing(open_for_writing(path)) as db:
+            db.execute("BEGIN")
+            written = Updater(db, job.roots).write(following, change.times)
+            if job.strict:
+                refuse_problems(db)
+            if job.settings["synonyms"] != catalog.meta["synonyms"]:
+                replace_synonyms(db, read_synonyms(job.folders))
+            write_settings(job, db)
+            leave_unsettled(db, written)
+            if job.settle:
+                settle_rows(db, path)
+            else:
+                db.execute("COMMIT")
+            check_counts(db)
+        os.utime(path, ns=(job.began, job.began))
+        if not catalog.is_current():
+            path.unlink()
+            return bring_up_to_date(job, target)
+    verdicts = (*following.verdicts, *following.kept)
+    now = {(source.root, source.path): source.sha256 for v in verdicts for source in (v.source, *v.bundled)}
+    before = {key: known[key][2] for key in (now.keys() | following.stale) & known.keys()}
+    changed = (now.items() ^ before.items()) | (lists_of(job.settings) ^ lists_of(catalog.meta))
+    return Built(How.UPDATED, places_of(changed))
+
+
+def settle_index(target: Path) -> None:
+    """Write what a build with `settle=False` has left, if anything, to the index at *target*.
+
+    Raises:
+        BuildError: The index cannot be written, or contradicts itself.
+    """
+    with Catalog.open(target) as catalog:
+        if UNSETTLED not in catalog.meta:
+            return
+        with replacing(target) as temporary:
+            shutil.copyfile(target, temporary)
+            if not catalog.is_current():
+                temporary.unlink()  # another program has built it meanwhile
+                return
+            with closing(open_for_writing(temporary)) as db:
+                db.execute("BEGIN")
+                settle_rows(db, temporary)
+                check_links(db)
+            os.utime(temporary, ns=(catalog.identity[1], catalog.identity[1]))
+            if not catalog.is_current():
+                temporary.unlink()
