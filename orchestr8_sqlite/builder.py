@@ -9,7 +9,7 @@ import itertools
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from orchestr8_sqlite.jobs import (
     Built,
     How,
     Job,
+    Laps,
     contents_of,
     diagnostics_of,
     open_for_writing,
@@ -48,7 +49,7 @@ OUTCOMES = "SELECT outcome, count(*) FROM source GROUP BY outcome"
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What a build did; `size` in bytes, `seconds` of wall time.
+    """What a build did; `size` in bytes, `seconds` of wall time, also of each stage of a build from nothing.
 
     `changed` are the files that are not what they were in the index before, or all where there was none.
     """
@@ -67,6 +68,7 @@ class BuildReport:
     generation: str
     size: int
     seconds: float
+    stages: Mapping[str, float]
 
 
 def build_index(
@@ -107,20 +109,29 @@ def build_index(
 
 def _build_anew(job: Job, target: Path) -> Built:
     """Write a new index, check it, and put it in place of *target*."""
+    laps = Laps()
     with replacing(target) as path, closing(open_for_writing(path)) as db:
         create_schema(db)
         db.execute("BEGIN")
-        _read_all(job, IndexWriter(db))
+        writer = IndexWriter(db)
+        _read_all(job, writer)
+        laps.end("files")
+        writer.close()
+        laps.end("postings")
         settle_library(db, job.roots)
         if job.strict:
             refuse_problems(db)
         write_synonyms(db, read_synonyms(job.folders))
         write_settings(job, db)
+        laps.end("references and word lists")
         settle_rows(db, path)
+        laps.end("answers and calibration")
         check_index(Catalog(db, path, identity=(0, 0, 0)))
+        laps.end("checks")
         changed = contents_of(db) ^ _contents_at(target)
         os.utime(path, ns=(job.began, job.began))
-    return Built(How.WHOLE, places_of(changed))
+    laps.end("sync and rename")
+    return Built(How.WHOLE, places_of(changed), laps.seconds)
 
 
 def _contents_at(target: Path) -> set[tuple[Key, str]]:
@@ -138,7 +149,6 @@ def _read_all(job: Job, writer: IndexWriter) -> None:
         done += 1 + len(task.bundle.own) + len(task.bundle.unreadable)
         if job.progress:
             job.progress(done, total)
-    writer.close()
 
 
 def _report(target: Path, built: Built, started: float) -> BuildReport:
@@ -156,5 +166,6 @@ def _report(target: Path, built: Built, started: float) -> BuildReport:
             generation=catalog.generation,
             size=target.stat().st_size,
             seconds=time.perf_counter() - started,
+            stages=built.stages,
             **totals,
         )

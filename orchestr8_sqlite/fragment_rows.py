@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from orchestr8_sqlite.bulk import insert_rows
 from orchestr8_sqlite.content import Diagnostic, Fragment, LibraryQuery, Prompt, SourceFile
 from orchestr8_sqlite.evidence import Held, Listed, fragment_texts, hold
 from orchestr8_sqlite.keywords import index_text
@@ -120,7 +121,7 @@ def write_sources(db: sqlite3.Connection, outcomes: Iterable[tuple[SourceFile, s
 def write_diagnostics(db: sqlite3.Connection, diagnostics: Iterable[Diagnostic]) -> None:
     """Write what is wrong with a library."""
     rows = ((d.severity.value, d.code, d.root, d.path, d.line, d.field, d.message, d.fix) for d in diagnostics)
-    db.executemany(INSERT_DIAGNOSTIC, rows)
+    insert_rows(db, INSERT_DIAGNOSTIC, rows)
 
 
 def _write_prompt(db: sqlite3.Connection, p: Prompt) -> None:
@@ -136,10 +137,10 @@ def write_own_rows(db: sqlite3.Connection, fragments: Numbered) -> None:
     """Write the fragments with their texts, lists, pointers and bundled files; scenarios apart."""
     db.executemany(INSERT_FRAGMENT, (_fragment_row(n, f) for n, f in fragments))
     db.executemany(INSERT_BODY, ((n, f.body) for n, f in fragments))
-    db.executemany(INSERT_TAG, ((n, tag, i) for n, f in fragments for i, tag in enumerate(f.tags)))
-    db.executemany(INSERT_CAPABILITY, ((n, i, text) for n, f in fragments for i, text in enumerate(f.capabilities)))
+    insert_rows(db, INSERT_TAG, ((n, tag, i) for n, f in fragments for i, tag in enumerate(f.tags)))
+    insert_rows(db, INSERT_CAPABILITY, ((n, i, text) for n, f in fragments for i, text in enumerate(f.capabilities)))
     pointers = ((n, i, reference) for n, f in fragments for i, reference in enumerate(f.references))
-    db.executemany(INSERT_POINTER, ((n, i, r.target, r.kind, r.line) for n, i, r in pointers))
+    insert_rows(db, INSERT_POINTER, ((n, i, r.target, r.kind, r.line) for n, i, r in pointers))
     skills = ((n, f.skill) for n, f in fragments if f.skill is not None)
     db.executemany(INSERT_OFFERED, ((n, s.path, json.dumps(s.frontmatter, ensure_ascii=False)) for n, s in skills))
     files = ((n, file, file.source) for n, f in fragments for file in f.skill_files)
@@ -183,7 +184,8 @@ def write_scenarios(db: sqlite3.Connection, fragments: Numbered, taken: int) -> 
         longer = zip(ids[len(owned) :], alike, strict=True)
         db.executemany("UPDATE scenario SET scenario_id = ? WHERE id = ?", ((id_, row) for id_, (row, _, _) in longer))
     rows = list(enumerate(owned, start=taken + 1))
-    db.executemany(
+    insert_rows(
+        db,
         INSERT_SCENARIO,
         ((row, id_, number, i, text) for (row, (number, _, i, text)), id_ in zip(rows, ids, strict=False)),
     )

@@ -2,11 +2,13 @@
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from orchestr8_sqlite.content import Diagnostic, Severity
@@ -77,10 +79,25 @@ class Job:
 
 
 class Built(NamedTuple):
-    """How an index was made, and the files that are not what they were before."""
+    """How an index was made, the files that are not what they were before, and the seconds of each stage."""
 
     how: How
     changed: tuple[Key, ...] = ()
+    stages: Mapping[str, float] = MappingProxyType({})
+
+
+class Laps:
+    """The seconds that one stage after the other takes, from now on."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._begun = time.perf_counter()
+
+    def end(self, stage: str) -> None:
+        """Note how long *stage* took, which ends now."""
+        now = time.perf_counter()
+        self.seconds[stage] = now - self._begun
+        self._begun = now
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:

@@ -48,7 +48,11 @@ def build(
         names = ("files", "fragments", "scenarios", "keywords", "prompts", "rejected", "ignored", "generation", "size")
         values = {name: getattr(report, name) for name in names}
         diagnostics = [as_dict(diagnostic) for diagnostic in report.diagnostics]
-        values |= {"how": report.how.value, "changed": ["/".join(key) for key in report.changed]}
+        if report.stages:
+            values["stages"] = {stage: round(seconds, 3) for stage, seconds in report.stages.items()}
+        values["how"] = report.how.value
+        if report.how.value == "updated":
+            values["changed"] = ["/".join(key) for key in report.changed]
         print_json({**values, "seconds": round(report.seconds, 3), "diagnostics": diagnostics})
         return
     _print_grouped(report.diagnostics, " ".join(map(str, roots)))
