@@ -19,7 +19,8 @@ from orchestr8_sqlite.renewal import settle_index
 class Built:
     """What one build of a session did; `seconds` of wall time.
 
-    `changed` are the files (root/path) whose content is not that of the build before, `diagnostics` theirs.
+    `changed` are the files (root/path) whose content is not that of the build before, `diagnostics` theirs; none where
+    another program has brought the index up to date.
     """
 
     generation: str
@@ -39,23 +40,24 @@ class BuildSession:
         self.target = target
         self._category = category
         self._strict = strict
-        self._has_built = False
+        self._generation = ""
         self._is_settled = True
 
     def build(self) -> Built | None:
-        """Bring the index up to date and return what was done, None where nothing has changed since the last build.
+        """Bring the index up to date and return what was done, None where it is what it was after the last build.
 
         Raises:
             LibraryError: A root cannot be read.
             BuildError: The target cannot be written or replaced, the library is refused, or a check failed.
         """
         started = time.perf_counter()
+        keep = self._generation != ""
         report = build_index(
-            self.roots, self.target, category=self._category, strict=self._strict, keep=self._has_built, settle=False
+            self.roots, self.target, category=self._category, strict=self._strict, keep=keep, settle=False
         )
-        if report.how is How.UNCHANGED and self._has_built:
+        if report.how is How.UNCHANGED and report.generation == self._generation:
             return None
-        self._has_built, self._is_settled = True, report.how is How.WHOLE
+        self._generation, self._is_settled = report.generation, report.how is How.WHOLE
         changed = set(report.changed)
         return Built(
             generation=report.generation,
