@@ -28,6 +28,7 @@ from orchestr8_sqlite.jobs import (
     Laps,
     contents_of,
     diagnostics_of,
+    differing,
     open_for_writing,
     places_of,
     refuse_problems,
@@ -128,17 +129,17 @@ def _build_anew(job: Job, target: Path) -> Built:
         laps.end("answers and calibration")
         check_index(Catalog(db, path, identity=(0, 0, 0)))
         laps.end("checks")
-        changed = contents_of(db) ^ _contents_at(target)
+        changed = _changed(db, target)
         os.utime(path, ns=(job.began, job.began))
     laps.end("sync and rename")
-    return Built(How.WHOLE, places_of(changed), laps.seconds)
+    return Built(How.WHOLE, changed, laps.seconds)
 
 
-def _contents_at(target: Path) -> set[tuple[Key, str]]:
-    """Return the contents that the index at *target* was made from, none where there is no such index."""
+def _changed(db: sqlite3.Connection, target: Path) -> tuple[Key, ...]:
+    """Return the files whose content is not that in the index at *target*; all where there is no such index."""
     with suppress(CatalogError, sqlite3.Error, LookupError, ValueError), Catalog.open(target) as catalog:
-        return contents_of(catalog.db)
-    return set()
+        return places_of(differing(contents_of(db), contents_of(catalog.db)))
+    return places_of(contents_of(db))
 
 
 def _read_all(job: Job, writer: IndexWriter) -> None:

@@ -3,14 +3,14 @@
 import sqlite3
 from array import array
 from collections.abc import Iterable, Mapping
-from itertools import islice, product
+from itertools import product
 from operator import itemgetter
 
 from orchestr8_sqlite.bulk import insert_rows
 from orchestr8_sqlite.evidence import BODY_POINTS, FieldPoints, Held, Lengths, LengthSums
 from orchestr8_sqlite.evidence_rows import ADD_TERM, topics_of
 from orchestr8_sqlite.packing import BLOCK, pack_members, split_postings
-from orchestr8_sqlite.runs import Runs
+from orchestr8_sqlite.runs import Runs, in_pieces
 from orchestr8_sqlite.tiers.weights import FIELD_WEIGHTS, SATURATION, TOPIC
 
 INSERT_SHORT = "INSERT INTO evidence VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -81,8 +81,7 @@ class EvidenceWriter:
         self._write_topics()
         points = _all_points(self._lengths, self._sums.typical)
         self._lengths.clear()
-        gathered = self._runs.drain()
-        while terms := list(islice(gathered, TOGETHER)):
+        for terms in in_pieces(self._runs.drain()):
             short = {term: _short_row(term, self._block, one, names, points) for term, one, names, _ in terms if one}
             insert_rows(self._db, ADD_TERM, (_term_row(term, short.get(term), body) for term, _, _, body in terms))
             insert_rows(self._db, INSERT_SHORT, short.values())

@@ -3,10 +3,12 @@
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from heapq import merge
+from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -30,10 +32,14 @@ PRAGMA locking_mode = EXCLUSIVE;
 """
 """Safe here: the file is synced as a whole before it gets its name."""
 
-CONTENTS = "SELECT root, path, sha256 FROM source"
+CONTENTS = "SELECT root, path, sha256 FROM source ORDER BY root, path"
 SAID = "SELECT severity, code, root, path, line, field, message, fix FROM diagnostic"
 IN_ORDER = f"{SAID} ORDER BY root, path, coalesce(line, 0), code, message"
 SEVERITIES = {severity.value: severity for severity in Severity}
+
+
+Content = tuple[Key, str]
+"""A file and the digest of what it holds."""
 
 
 class How(StrEnum):
@@ -113,20 +119,27 @@ def write_settings(job: Job, db: sqlite3.Connection) -> None:
     db.execute(SET_META, ("files", job.digest))
 
 
-def contents_of(db: sqlite3.Connection) -> set[tuple[Key, str]]:
-    """Return each file that an index was made from, lists of the roots included, with the digest of its content."""
-    contents = {((root, path), sha256) for root, path, sha256 in db.execute(CONTENTS)}
-    return contents | lists_of(dict(db.execute("SELECT key, value FROM meta")))
+def contents_of(db: sqlite3.Connection) -> Iterator[Content]:
+    """Yield the files and lists that an index was made from, with the digests of their contents, sorted."""
+    lists = sorted(lists_of(dict(db.execute("SELECT key, value FROM meta"))))
+    yield from merge((((root, path), sha256) for root, path, sha256 in db.execute(CONTENTS)), lists)
 
 
-def lists_of(meta: Mapping[str, str]) -> set[tuple[Key, str]]:
+def differing(some: Iterable[Content], others: Iterable[Content]) -> Iterator[Content]:
+    """Yield what only one of two sorted series holds."""
+    for content, found in groupby(merge(some, others)):
+        if len(list(found)) == 1:
+            yield content
+
+
+def lists_of(meta: Mapping[str, str]) -> set[Content]:
     """Return the lists of the roots that `meta` knows, with the digests of their contents."""
     roots, queries, synonyms = (json.loads(meta[name]) for name in ("roots", "queries", "synonyms"))
     listed = ((QUERIES, queries), (SYNONYMS, synonyms))
     return {((root, file), one) for file, digests in listed for root, one in zip(roots, digests, strict=True) if one}
 
 
-def places_of(changed: Iterable[tuple[Key, str]]) -> tuple[Key, ...]:
+def places_of(changed: Iterable[Content]) -> tuple[Key, ...]:
     """Return the files whose contents are in *changed*, in their order."""
     return tuple(sorted({key for key, _ in changed}))
 

@@ -5,9 +5,9 @@ import sqlite3
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from itertools import count, groupby, islice, repeat
+from itertools import groupby, repeat
 from operator import itemgetter
 from typing import Generic, TypeVar
 
@@ -19,8 +19,9 @@ MOST_KEYS = 1 << 17
 MOST_POSTINGS = 1 << 22
 """Postings that are held in memory, four bytes each."""
 
+MOST_TOGETHER = 1 << 17
 TOGETHER = 1000
-"""Keys of a run that are put aside in one piece."""
+"""Postings and keys that are put aside, taken back and written in one piece: of each run one piece is in memory."""
 
 CREATE = """
 PRAGMA journal_mode = OFF;
@@ -42,6 +43,21 @@ Gathered = tuple[K, "array[int]", "array[int]", "array[int]"]
 
 Packed = tuple[K, bytes, bytes, bytes]
 KEY = itemgetter(0)
+
+
+def in_pieces(lists: Iterable[Gathered[K]]) -> Iterator[list[Gathered[K]]]:
+    """Yield keys with their lists, in pieces of at most TOGETHER keys and MOST_TOGETHER postings, but of one key."""
+    piece: list[Gathered[K]] = []
+    taken = 0
+    for one in lists:
+        postings = len(one[1]) + len(one[2]) + len(one[3])
+        if piece and (len(piece) == TOGETHER or taken + postings > MOST_TOGETHER):
+            yield piece
+            piece, taken = [], 0
+        piece.append(one)
+        taken += postings
+    if piece:
+        yield piece
 
 
 class Runs(Generic[K]):
@@ -87,11 +103,8 @@ class Runs(Generic[K]):
         if self._aside is None:
             self._aside = sqlite3.connect("", isolation_level=None)
             self._aside.executescript(CREATE)
-        held = self._held()
-        for number in count():
-            piece = [(key, *(one.tobytes() for one in lists)) for key, *lists in islice(held, TOGETHER)]
-            if not piece:
-                break
+        for number, held in enumerate(in_pieces(self._held())):
+            piece = [(key, *(one.tobytes() for one in lists)) for key, *lists in held]
             self._aside.execute(PUT, (self._runs, number, bytearray(marshal.dumps(piece))))
         self._runs += 1
         self._clear()

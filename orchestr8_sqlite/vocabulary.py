@@ -24,7 +24,7 @@ from orchestr8_sqlite.packing import (
     pack_members,
     pack_numbers,
 )
-from orchestr8_sqlite.runs import Runs
+from orchestr8_sqlite.runs import Runs, in_pieces
 from orchestr8_sqlite.tiers.weights import CAPABILITY, DESCRIPTION, NAME, SCENARIO, TAG, TITLE
 
 FIELD_BITS = 6
@@ -127,8 +127,9 @@ class KeywordWriter:
     def _write_postings(self) -> None:
         """Write the keywords with all of their postings."""
         prefixes = _prefix_ids(self._ids)
-        held = zip(self._ids, self._runs.drain(), strict=True)
-        while keywords := list(itertools.islice(held, TOGETHER)):
+        texts = iter(self._ids)
+        for piece in in_pieces(self._runs.drain()):
+            keywords = list(zip(itertools.islice(texts, len(piece)), piece, strict=True))
             blocks: list[FieldBlock] = []
             rows: list[tuple[object, ...]] = []
             for text, (id_, fields, scenarios, _) in keywords:
