@@ -55,7 +55,6 @@ def open_bare(index: Path) -> sqlite3.Connection:
 
 def same_sql(db: sqlite3.Connection, statements: Mapping[str, Statement | None]) -> Callable[[str], object]:
     """Return what answers a query by nothing but the statement, of *statements*, that ours is answered by."""
-
     prepared = {query: (one.sql, one.parameters) for query, one in statements.items() if one}
 
     def answer(query: str) -> object:
