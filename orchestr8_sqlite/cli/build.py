@@ -62,9 +62,10 @@ def build(
         + (f" ({report.rejected} left out)" if report.rejected else "")
         + (f" ({report.ignored} outside the layout)" if report.ignored else "")
     )
+    changed = counted(len(report.changed), "changed file") if report.changed else "file times"
     how = {
         "whole": "built",
-        "updated": f"updated for {counted(len(report.changed), 'changed file')}",
+        "updated": f"updated for {changed}",
         "unchanged": "unchanged",
     }[report.how.value]
     size = f"{report.size / 1_048_576:.1f} MiB"
