@@ -147,9 +147,10 @@ def _read_all(job: Job, writer: IndexWriter) -> None:
     done, total = 0, sum(len(root.files.paths) for root in job.roots)
     for task, outcome in zip(tasks, read_files(same, prepare), strict=True):
         writer.take(judge(task, outcome, writer.holder))
-        done += 1 + len(task.bundle.own) + len(task.bundle.unreadable)
-        if job.progress:
-            job.progress(done, total)
+        for _ in (task, *task.bundle.own, *task.bundle.unreadable):
+            done += 1
+            if job.progress:
+                job.progress(done, total)
 
 
 def _report(target: Path, built: Built, started: float) -> BuildReport:

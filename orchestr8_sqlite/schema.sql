@@ -9,7 +9,7 @@
 --   2.0  term, evidence, body_evidence, topic; synonyms with several words on the left
 --   2.1  skill; skill_file holds the files of nested skills too
 --   2.2  coverage of quick_lookup
---   3.0  packed evidence, terms by their stem; fragments numbered as they are read
+--   3.0  packed evidence, terms by their stem; fragments numbered as they are read; pointer, author_id
 
 PRAGMA application_id = 1865970545;  -- "o8sq" in ASCII
 PRAGMA user_version = 30000;          -- major * 10000 + minor * 100 + patch

@@ -17,7 +17,9 @@ from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment, SourceFile
 from orchestr8_sqlite.fragment_rows import prepare
+from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.verdicts import Verdict
+from orchestr8_sqlite.library.walk import Found, Layout, list_files
 from orchestr8_sqlite.model import CATEGORY_FOLDERS
 from orchestr8_sqlite.resolution import settle_library
 from orchestr8_sqlite.tokens import estimate_tokens
@@ -141,6 +143,14 @@ def brought(bring: Callable[[], T]) -> T:
         if os.environ.get("CI"):
             raise
         pytest.skip(f"a program cannot be brought here: {problem}")
+
+
+def find_files(root: Path, notes: Notes) -> list[Found]:
+    """Return the files below *root* that belong to its library, sorted by path; what is wrong with others is noted."""
+    paths = list_files(root, notes).paths
+    layout = Layout(root, paths)
+    layout.note_suffixes(paths, notes)
+    return [found for path in paths if (found := layout.classify(path))]
 
 
 def write_fragments(db: sqlite3.Connection, fragments: Iterable[Fragment], settings: Mapping[str, str]) -> None:

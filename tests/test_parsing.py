@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import libraries
-from support import MakeLibrary, markdown
+from support import MakeLibrary, find_files, markdown
 
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.errors import RequestError
@@ -19,7 +19,7 @@ from orchestr8_sqlite.library import read_library
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import Task, read_file
 from orchestr8_sqlite.library.references import PLAIN_ID
-from orchestr8_sqlite.library.walk import Kind, find_files
+from orchestr8_sqlite.library.walk import Kind
 from orchestr8_sqlite.library.yaml_text import load_repairing
 from orchestr8_sqlite.markdown import Body, Heading, plain_text
 from orchestr8_sqlite.model import SCHEME

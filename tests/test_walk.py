@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
-from support import MakeLibrary
+from support import MakeLibrary, find_files
 
 from orchestr8_sqlite.content import Severity
 from orchestr8_sqlite.library.notes import Notes
-from orchestr8_sqlite.library.walk import Found, Kind, find_files
+from orchestr8_sqlite.library.walk import Found, Kind
 from orchestr8_sqlite.model import CATEGORY_FOLDERS
 
 

@@ -78,14 +78,6 @@ def list_files(root: Path, notes: Notes) -> Files:
     return files
 
 
-def find_files(root: Path, notes: Notes) -> list[Found]:
-    """Return the files below *root* that belong to its library, sorted by path; what is wrong with others is noted."""
-    paths = list_files(root, notes).paths
-    layout = Layout(root, paths)
-    layout.note_suffixes(paths, notes)
-    return [found for path in paths if (found := layout.classify(path))]
-
-
 class Layout:
     """What the files of a root say together about each of them. Two that are equal classify a path alike."""
 
