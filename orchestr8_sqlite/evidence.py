@@ -10,7 +10,7 @@ from collections.abc import ItemsView, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self, TypeVar
 
 from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.keywords import count_stems
+from orchestr8_sqlite.keywords import count_stems, iterate_stems
 from orchestr8_sqlite.packing import BLOCK
 from orchestr8_sqlite.tiers.weights import (
     BODY_WEIGHTS,
@@ -108,8 +108,8 @@ def hold(texts: Texts) -> Held:
     fields: dict[str, int] = {}
     lengths: dict[int, int] = {}
     for bit in FIELD_WEIGHTS:
-        stems = count_stems(texts[bit])
-        lengths[bit] = sum(stems.values())
+        stems = list(iterate_stems(texts[bit]))
+        lengths[bit] = len(stems)
         for stem in stems:
             fields[stem] = fields.get(stem, 0) | bit
     body: dict[str, int] = count_stems(texts[BODY])
@@ -185,6 +185,6 @@ class FieldPoints(dict[int, float]):
 
 def _name_shares(name: str) -> dict[str, int]:
     """Return the part of a name that each of its stems is, by their letters: longer words say more."""
-    stems = count_stems(name)
+    stems = dict.fromkeys(iterate_stems(name))
     letters = sum(map(len, stems))
     return {stem: (1000 * len(stem) + letters // 2) // letters for stem in stems}

@@ -14,7 +14,7 @@ import re
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from operator import itemgetter
 
@@ -102,7 +102,9 @@ def _unicode_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 STEMMER = Stemmer.Stemmer("porter")
 """The algorithm that the full-text index uses too."""
 
-CONNECTOR = re.compile(r"[-./_'&]")
+STEMMER.maxCacheSize = 0  # words are remembered here already, and it looks things up more slowly than it stems
+
+CONNECTORS = str.maketrans(dict.fromkeys("-./_'&", " "))
 HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z]+|[A-Z]+|[^A-Za-z]+")
 CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 CAMEL_WORD = re.compile(r"(?<![^\W\d_])[A-Za-z][a-z]*[A-Z][A-Za-z]*(?![^\W\d_])")
@@ -135,12 +137,17 @@ def iterate_keywords(text: str) -> Iterator[str]:
 
 def count_stems(text: str) -> Counter[str]:
     """Return how often each stem occurs among the keywords of *text*, in the order they first appear."""
-    return Counter(itertools.chain.from_iterable(map(itemgetter(1), _read_words(text))))
+    return Counter(iterate_stems(text))
+
+
+def iterate_stems(text: str) -> Iterator[str]:
+    """Yield the stem of every keyword of *text*, repeats included, in reading order."""
+    return itertools.chain.from_iterable(map(itemgetter(1), _read_words(text)))
 
 
 def stem(keyword: str) -> str:
     """Return what the inflected forms of a keyword share (Porter), the keyword itself where it is no plain word."""
-    return str(STEMMER.stemWord(keyword)) if keyword.isascii() and keyword.isalpha() else keyword
+    return sys.intern(STEMMER.stemWord(keyword)) if keyword.isascii() and keyword.isalpha() else keyword
 
 
 def index_text(text: str) -> str:
@@ -178,23 +185,25 @@ WORDS = _Words()
 
 def _read_word(word: bytes) -> Word:
     text = word.decode("utf-8", "surrogatepass")
+    if text.isascii() and (text if text.islower() else text[1:]).islower() and text.isalpha():
+        folded = text.lower()
+        keywords: tuple[str, ...] = (sys.intern(folded),) if _is_keyword(folded) else ()
+        return keywords, tuple(map(stem, keywords)), word
     keywords = tuple(map(sys.intern, _read_keywords(text)))
     indexed = _indexed(text).encode("utf-8", "surrogatepass")
-    return keywords, tuple(map(sys.intern, map(stem, keywords))), word if indexed == word else indexed
+    return keywords, tuple(map(stem, keywords)), word if indexed == word else indexed
 
 
 def _indexed(text: str) -> str:
-    text = CAMEL_WORD.sub(_with_humps, text)
+    if text[1:].lower() != text[1:]:
+        text = CAMEL_WORD.sub(_with_humps, text)
     if not text.isascii():
         text = ACCENTED_WORD.sub(_with_humps, SYMBOLS.sub(" ", text))
         text = _unicode_patterns()[1].sub(lambda match: f" {' '.join(_bigrams(match[0]))} ", text).casefold()
-    return SIGN.sub(lambda sign: f"{sign['suffix'] or ''} ", text)
+    return SIGN.sub(lambda sign: f"{sign['suffix'] or ''} ", text) if "+" in text or "#" in text else text
 
 
 def _read_keywords(text: str) -> Iterable[str]:
-    if text.isalpha() and text[1:].islower() and text.isascii():
-        folded = text.casefold()
-        return (folded,) if _is_keyword(folded) else ()
     if text.isascii():
         return itertools.chain.from_iterable(map(_split_word, ASCII_WORD.findall(text)))
     words = _unicode_patterns()[0].finditer(text)
@@ -214,32 +223,34 @@ def _bigrams(run: str) -> Iterator[str]:
         yield first + second
 
 
-def _split_word(word: str) -> Iterator[str]:
+def _split_word(word: str) -> list[str]:
     word = word.replace("’", "'")
-    if word.casefold() in STOP_WORDS:
-        return
-    if word[-2:] in ("'s", "'S"):
-        word = word[:-2]
-    pieces = [piece for piece in CONNECTOR.split(word) if piece]
-    whole = word.casefold().replace("'", "")
-    if len(pieces) <= MAX_PARTS and _is_keyword(whole):
-        yield whole
-    if len(pieces) > 1 and all(piece.isdigit() for piece in pieces):
-        return
+    folded = word.casefold()
+    if folded in STOP_WORDS:
+        return []
+    if folded.endswith("'s"):
+        word, folded = word[:-2], folded[:-2]
+    whole = folded.replace("'", "")
+    pieces = [piece for piece in word.translate(CONNECTORS).split(" ") if piece]
+    keywords = [whole] if len(pieces) <= MAX_PARTS and _is_keyword(whole) else []
+    if len(pieces) > 1 and all(map(str.isdigit, pieces)):
+        return keywords
     for piece in pieces:
         for part in (piece.casefold(), *_camel_parts(piece)):
             if part != whole and _is_keyword(part):
-                yield part
+                keywords.append(part)
+    return keywords
 
 
-@lru_cache(maxsize=50_000)
-def _camel_parts(word: str) -> tuple[str, ...]:
+def _camel_parts(word: str) -> Sequence[str]:
     """Return the humps of a camel-case word, casefolded; none for a word without and for a known name."""
+    if word[1:].lower() == word[1:]:
+        return ()
     shape = word if word.isascii() else "".join("A" if c.isupper() else "a" if c.isalpha() else "0" for c in word)
     folded = word.casefold()
     if not CAMEL.search(shape) or folded in TECHNOLOGY_NAMES or folded.removesuffix("s") in TECHNOLOGY_NAMES:
         return ()
-    return tuple(word[hump.start() : hump.end()].casefold() for hump in HUMP.finditer(shape))
+    return [word[hump.start() : hump.end()].casefold() for hump in HUMP.finditer(shape)]
 
 
 def _is_keyword(word: str) -> bool:
