@@ -19,7 +19,7 @@ from orchestr8_sqlite.content import Diagnostic
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.evidence_rows import write_synonyms
 from orchestr8_sqlite.finishing import settle_rows
-from orchestr8_sqlite.fragment_rows import prepare
+from orchestr8_sqlite.fragment_rows import prepare_batch
 from orchestr8_sqlite.integrity import check_index
 from orchestr8_sqlite.jobs import (
     Built,
@@ -34,7 +34,7 @@ from orchestr8_sqlite.jobs import (
     refuse_problems,
     write_settings,
 )
-from orchestr8_sqlite.library.parsing import Key, read_files
+from orchestr8_sqlite.library.parsing import Key, read_batches
 from orchestr8_sqlite.library.reader import Progress
 from orchestr8_sqlite.library.roots import open_roots
 from orchestr8_sqlite.library.verdicts import judge
@@ -145,12 +145,14 @@ def _changed(db: sqlite3.Connection, target: Path) -> tuple[Key, ...]:
 def _read_all(job: Job, writer: IndexWriter) -> None:
     tasks, same = itertools.tee(task for root in job.roots for task in root.tasks(job.category, job.latest))
     done, total = 0, sum(len(root.files.paths) for root in job.roots)
-    for task, outcome in zip(tasks, read_files(same, prepare), strict=True):
-        writer.take(judge(task, outcome, writer.holder))
-        for _ in (task, *task.bundle.own, *task.bundle.unreadable):
-            done += 1
-            if job.progress:
-                job.progress(done, total)
+    for batch in read_batches(same, prepare_batch):
+        read = list(zip(itertools.islice(tasks, len(batch.outcomes)), batch.outcomes, strict=True))
+        writer.write((judge(task, outcome, writer.holder) for task, outcome in read), batch.prepared)
+        for task, _ in read:
+            for _ in (task, *task.bundle.own, *task.bundle.unreadable):
+                done += 1
+                if job.progress:
+                    job.progress(done, total)
 
 
 def _report(target: Path, built: Built, started: float) -> BuildReport:

@@ -6,11 +6,13 @@ the library, how rare a word is, is only counted here and weighed when a request
 
 import math
 import sqlite3
-from collections.abc import ItemsView, Iterator, Mapping, Sequence
-from typing import NamedTuple, Self, TypeVar
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple, Self
 
 from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.keywords import count_stems, iterate_stems
+from orchestr8_sqlite.keywords import count_stems, extract_keywords, iterate_stems
 from orchestr8_sqlite.packing import BLOCK
 from orchestr8_sqlite.tiers.weights import (
     BODY_WEIGHTS,
@@ -22,6 +24,7 @@ from orchestr8_sqlite.tiers.weights import (
     SCENARIO,
     TAG,
     TITLE,
+    TOPIC,
     body_points,
     thousandths,
 )
@@ -31,49 +34,13 @@ MOST_COUNTED = len(BODY_WEIGHTS) - 1
 
 BODY_POINTS = tuple(map(body_points, range(MOST_COUNTED + 1)))
 
-V = TypeVar("V")
 Texts = Mapping[int, str]
 """Field (a bit, 0 for the body) → its text."""
 
 BODY = 0
 
-
 Lengths = Mapping[int, float]
 """Field → its keywords."""
-
-
-class Listed(Mapping[str, V]):
-    """Words and what belongs to each, to be gone through: made in a fifth of the time of a dictionary."""
-
-    __slots__ = ("_values", "_words")
-
-    def __init__(self, words: Sequence[str], values: Sequence[V]) -> None:
-        self._words = words
-        self._values = values
-
-    def __getitem__(self, word: str) -> V:
-        return dict(self.items())[word]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._words)
-
-    def __len__(self) -> int:
-        return len(self._words)
-
-    def items(self) -> "_Pairs[V]":
-        """Return each word with its value."""
-        return _Pairs(self)
-
-    def pairs(self) -> Iterator[tuple[str, V]]:
-        """Yield each word with its value."""
-        return zip(self._words, self._values, strict=True)
-
-
-class _Pairs(ItemsView[str, V]):
-    _mapping: Listed[V]
-
-    def __iter__(self) -> Iterator[tuple[str, V]]:
-        return self._mapping.pairs()
 
 
 class Held(NamedTuple):
@@ -88,6 +55,13 @@ class Held(NamedTuple):
     fields: Mapping[str, tuple[int, int]]
     name: Mapping[str, int]
     body: Mapping[str, int]
+
+
+class HeldKeywords(NamedTuple):
+    """The keywords of a fragment: the bits of the fields that hold each, body apart, and those of each scenario."""
+
+    fields: Mapping[str, int]
+    scenarios: Sequence[Sequence[str]]
 
 
 def fragment_texts(fragment: Fragment) -> Texts:
@@ -133,11 +107,11 @@ class LengthSums:
         fragments = db.execute("SELECT count(*) FROM fragment WHERE id < ?", (BLOCK,)).fetchone()[0]
         return cls(fragments, {bit: int(rows[f"length_sum_{bit}"]) for bit in FIELD_WEIGHTS})
 
-    def add(self, number: int, held: Held, change: int = 1) -> None:
-        """Count the fragment *number* in, or with a *change* of -1 out."""
+    def add(self, number: int, lengths: Mapping[int, int], change: int = 1) -> None:
+        """Count the *lengths* of the fragment *number* in, or with a *change* of -1 out."""
         if number < BLOCK:
             self.fragments += change
-            for bit, length in held.lengths.items():
+            for bit, length in lengths.items():
                 self.sums[bit] += change * length
 
     @property
@@ -156,6 +130,23 @@ class LengthSums:
 def read_typical_lengths(meta: Mapping[str, str]) -> Lengths:
     """Return the lengths that the fields of an index were weighed by."""
     return {bit: float(meta[f"typical_length_{bit}"]) for bit in FIELD_WEIGHTS}
+
+
+def hold_keywords(fragment: Fragment) -> HeldKeywords:
+    """Return the keywords of all fields of a fragment but the body."""
+    masks: dict[str, int] = defaultdict(int)
+    scenarios = [extract_keywords(text) for text in fragment.use_when]
+    for keyword in chain.from_iterable(scenarios):
+        masks[keyword] = SCENARIO
+    for field, text in _fields(fragment):
+        for keyword in extract_keywords(text):
+            masks[keyword] |= field
+    return HeldKeywords(dict(masks), scenarios)
+
+
+def topics_of(held: Held) -> str:
+    """Return the stems of name, title and tags, separated by spaces."""
+    return " ".join(stem for stem, (fields, _) in held.fields.items() if fields & TOPIC)
 
 
 def weigh(held: Held, typical: Lengths) -> dict[str, tuple[int, int]]:
@@ -188,3 +179,12 @@ def _name_shares(name: str) -> dict[str, int]:
     stems = dict.fromkeys(iterate_stems(name))
     letters = sum(map(len, stems))
     return {stem: (1000 * len(stem) + letters // 2) // letters for stem in stems}
+
+
+def _fields(fragment: Fragment) -> Iterator[tuple[int, str]]:
+    """Yield (bit, text) of every field but scenarios and body."""
+    yield TAG, "\n".join(fragment.tags)
+    yield CAPABILITY, "\n".join(fragment.capabilities)
+    yield DESCRIPTION, fragment.description
+    yield TITLE, fragment.title
+    yield NAME, fragment.name

@@ -11,7 +11,7 @@ from functools import lru_cache
 from operator import itemgetter
 
 from orchestr8_sqlite.bulk import insert_rows
-from orchestr8_sqlite.evidence import MOST_COUNTED, Held, Lengths, weigh
+from orchestr8_sqlite.evidence import MOST_COUNTED, Held, Lengths, topics_of, weigh
 from orchestr8_sqlite.packing import BLOCK, pack_members, unpack_members
 from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS, TOPIC
 from orchestr8_sqlite.wordlists import Synonym
@@ -176,11 +176,6 @@ class _OpenLists:
             counts[0] += change
             counts[1] += change
             counts[2] += change if fields & TOPIC else 0
-
-
-def topics_of(held: Held) -> str:
-    """Return the stems of name, title and tags, separated by spaces."""
-    return " ".join(stem for stem, (fields, _) in held.fields.items() if fields & TOPIC)
 
 
 def write_bytes(db: sqlite3.Connection) -> None:

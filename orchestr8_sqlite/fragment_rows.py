@@ -2,16 +2,17 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from orchestr8_sqlite.bulk import insert_rows
 from orchestr8_sqlite.content import Diagnostic, Fragment, LibraryQuery, Prompt, SourceFile
-from orchestr8_sqlite.evidence import Held, Listed, fragment_texts, hold
+from orchestr8_sqlite.evidence import Held, HeldKeywords, fragment_texts, hold, hold_keywords
+from orchestr8_sqlite.inversion import Keywords, Terms, invert_keywords, invert_terms
 from orchestr8_sqlite.keywords import index_text
 from orchestr8_sqlite.library.verdicts import Verdict
 from orchestr8_sqlite.uris import fragment_uri
-from orchestr8_sqlite.vocabulary import SCENARIO_DIGITS, HeldKeywords, hold_keywords, scenario_ids
+from orchestr8_sqlite.vocabulary import SCENARIO_DIGITS, scenario_ids
 
 INSERT_SOURCE = """
 INSERT INTO source (root, path, outcome, mtime_ns, size, sha256) VALUES (?, ?, ?, ?, ?, ?)
@@ -72,35 +73,25 @@ class Prepared(NamedTuple):
     keywords: HeldKeywords
     texts: tuple[str, ...]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Return what pickle makes it of again: tuples of words, small numbers as bytes."""
-        lengths, short, name, body = self.held
-        bits, counts = map(bytes, zip(*short.values(), strict=True)) if short else (b"", b"")
-        held = lengths, name, tuple(short), bits, counts, tuple(body), bytes([*body.values()])
-        fields, scenarios = self.keywords
-        return _prepared, (*held, tuple(fields), bytes([*fields.values()]), scenarios, self.texts)
-
-
-def _prepared(
-    lengths: Mapping[int, int],
-    name: Mapping[str, int],
-    short: Sequence[str],
-    bits: bytes,
-    counts: bytes,
-    body: Sequence[str],
-    body_counts: bytes,
-    keywords: Sequence[str],
-    fields: bytes,
-    scenarios: Sequence[Sequence[str]],
-    texts: tuple[str, ...],
-) -> Prepared:
-    held = Held(lengths, Listed(short, list(zip(bits, counts, strict=True))), name, Listed(body, body_counts))
-    return Prepared(held, HeldKeywords(Listed(keywords, fields), scenarios), texts)
-
 
 def prepare(fragment: Fragment) -> Prepared:
     """Return what of the fragment's rows takes long to make and hangs on nothing else."""
     return Prepared(hold(fragment_texts(fragment)), hold_keywords(fragment), indexed_texts(fragment))
+
+
+class PreparedBatch(NamedTuple):
+    """The same of many fragments, by word."""
+
+    terms: Terms
+    keywords: Keywords
+    texts: Sequence[tuple[str, ...]]
+
+
+def prepare_batch(fragments: Iterable[Fragment]) -> PreparedBatch:
+    """Return what `prepare` makes of *fragments*, by word."""
+    prepared = list(map(prepare, fragments))
+    terms = invert_terms([one.held for one in prepared])
+    return PreparedBatch(terms, invert_keywords([one.keywords for one in prepared]), [one.texts for one in prepared])
 
 
 def write_files(db: sqlite3.Connection, verdicts: Iterable[Verdict]) -> None:

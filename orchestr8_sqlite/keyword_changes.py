@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from orchestr8_sqlite.content import Fragment
+from orchestr8_sqlite.evidence import hold_keywords
 from orchestr8_sqlite.keywords import extract_keywords, stem
 from orchestr8_sqlite.packing import (
     BLOCK,
@@ -22,7 +23,6 @@ from orchestr8_sqlite.packing import (
 )
 from orchestr8_sqlite.vocabulary import (
     CLASSIC_FIELDS,
-    hold_keywords,
     pack_scenario_block,
     pack_scenarios,
     suffixes,

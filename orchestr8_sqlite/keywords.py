@@ -236,9 +236,8 @@ def _split_word(word: str) -> list[str]:
     if len(pieces) > 1 and all(map(str.isdigit, pieces)):
         return keywords
     for piece in pieces:
-        for part in (piece.casefold(), *_camel_parts(piece)):
-            if part != whole and _is_keyword(part):
-                keywords.append(part)
+        parts = (piece.casefold(), *_camel_parts(piece))
+        keywords += [part for part in parts if part != whole and _is_keyword(part)]
     return keywords
 
 

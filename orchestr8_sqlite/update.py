@@ -25,9 +25,10 @@ from orchestr8_sqlite.fragment_rows import (
     write_said,
     write_scenarios,
 )
+from orchestr8_sqlite.inversion import invert_terms
 from orchestr8_sqlite.keyword_changes import Touched as TouchedKeyword
 from orchestr8_sqlite.keyword_changes import add_keywords, remove_keywords, settle_keywords
-from orchestr8_sqlite.library.parsing import Key
+from orchestr8_sqlite.library.parsing import BATCH, Key
 from orchestr8_sqlite.library.roots import Root
 from orchestr8_sqlite.library.verdicts import Verdict
 from orchestr8_sqlite.resolution import OFFERED, Touched, settle_library
@@ -156,7 +157,7 @@ class Updater:
         holding = [(number, verdict.prepared.held) for number, verdict in coming]
         for change, fragments in ((-1, held), (1, holding)):
             for number, one in fragments:
-                lengths.add(number, one, change)
+                lengths.add(number, one.lengths, change)
         if lengths.typical != typical:
             return False
         replace_evidence(self._db, held, holding, typical)
@@ -167,9 +168,10 @@ class Updater:
         """Write the evidence of all fragments anew."""
         clear_evidence(self._db)
         writer = EvidenceWriter(self._db)
-        for row in self._db.execute(ALL_FRAGMENTS):
-            number, fragment, _ = self._fragment(*row)
-            writer.add(number, hold(fragment_texts(fragment)))
+        fragments = (self._fragment(*row) for row in self._db.execute(ALL_FRAGMENTS))
+        while batch := list(itertools.islice(fragments, BATCH)):
+            held = [hold(fragment_texts(one.fragment)) for one in batch]
+            writer.add([one.number for one in batch], invert_terms(held))
         writer.close()
 
     def _touched(

@@ -5,15 +5,14 @@ import itertools
 import sqlite3
 from array import array
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import NamedTuple
 
 from orchestr8_sqlite.bulk import insert_rows
-from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.keywords import extract_keywords, stem
+from orchestr8_sqlite.inversion import FIELD_BITS, Keywords
+from orchestr8_sqlite.keywords import stem
 from orchestr8_sqlite.packing import (
     BLOCK,
     FEW_SCENARIOS,
@@ -25,9 +24,8 @@ from orchestr8_sqlite.packing import (
     pack_numbers,
 )
 from orchestr8_sqlite.runs import Runs, in_pieces
-from orchestr8_sqlite.tiers.weights import CAPABILITY, DESCRIPTION, NAME, SCENARIO, TAG, TITLE
+from orchestr8_sqlite.tiers.weights import CAPABILITY, SCENARIO, TAG
 
-FIELD_BITS = 6
 ALL_FIELDS = (1 << FIELD_BITS) - 1
 CLASSIC_FIELDS = TAG | CAPABILITY | SCENARIO
 OTHER_FIELDS = bytes(mask for mask in range(64) if not mask & CLASSIC_FIELDS)
@@ -43,13 +41,6 @@ FieldBlock = tuple[int, int, bytearray, bytearray]
 """A row of `field_block`."""
 
 URI_ORDER = "SELECT id FROM fragment ORDER BY uri"
-
-
-class HeldKeywords(NamedTuple):
-    """The keywords of a fragment: the bits of the fields that hold each, body apart, and those of each scenario."""
-
-    fields: Mapping[str, int]
-    scenarios: Sequence[Sequence[str]]
 
 
 def scenario_ids(texts: Iterable[tuple[str, str]]) -> list[str]:
@@ -71,18 +62,6 @@ def scenario_ids(texts: Iterable[tuple[str, str]]) -> list[str]:
     return [f"scenario-{digest[: digits[digest]]}" for digest in digests]
 
 
-def hold_keywords(fragment: Fragment) -> HeldKeywords:
-    """Return the keywords of all fields of a fragment but the body."""
-    masks: dict[str, int] = defaultdict(int)
-    scenarios = [extract_keywords(text) for text in fragment.use_when]
-    for keyword in itertools.chain.from_iterable(scenarios):
-        masks[keyword] = SCENARIO
-    for field, text in _fields(fragment):
-        for keyword in extract_keywords(text):
-            masks[keyword] |= field
-    return HeldKeywords(dict(masks), scenarios)
-
-
 class KeywordWriter:
     """Writes the keyword tables of a new index from fragments in the order of their numbers. Close it when done.
 
@@ -97,23 +76,28 @@ class KeywordWriter:
         self._owners = array("I")
         self._ends = array("I")
 
-    def add(self, number: int, first_scenario: int, held: HeldKeywords) -> None:
-        """Take in the fragment *number*, greater than any before, whose scenarios are numbered from *first_scenario*.
+    def add(self, numbers: Sequence[int | None], first_scenario: int, keywords: Keywords) -> int:
+        """Take what fragments hold that get *numbers*, which ascend; None for those that are left out.
 
-        Fragments without scenarios may give any number there.
+        Returns:
+            How many scenarios these have, which are numbered from *first_scenario*.
         """
         ids, (fields, scenarios, _) = self._ids, self._runs.lists
-        fragment = number << FIELD_BITS
-        for keyword, mask in held.fields.items():
-            fields[ids.setdefault(keyword, len(ids) + 1)].append(fragment | mask)
-        for row, keywords in enumerate(held.scenarios, start=first_scenario):
-            for keyword in keywords:
-                scenarios[ids[keyword]].append(row)
-        self._runs.count(len(held.fields) + sum(map(len, held.scenarios)))
-        if held.scenarios:
-            self._owners.extend(itertools.repeat(0, first_scenario - len(self._owners)))
-            self._owners.extend(itertools.repeat(number, len(held.scenarios)))
-            self._ends.append(len(self._owners) - 1)
+        following = itertools.count(first_scenario)
+        rows: list[int | None] = []
+        for number, count in zip(numbers, keywords.counts, strict=True):
+            own = None if number is None else list(itertools.islice(following, count))
+            rows += own or [None] * count
+            if number is not None and own:
+                self._owners.extend(itertools.repeat(0, own[0] - len(self._owners)))
+                self._owners.extend(itertools.repeat(number, count))
+                self._ends.append(own[-1])
+        for keyword, found in keywords.fields.renumbered(numbers, FIELD_BITS).lists():
+            fields[ids.setdefault(keyword, len(ids) + 1)] += found
+        for keyword, found in keywords.scenarios.renumbered(rows).lists():
+            scenarios[ids[keyword]] += found
+        self._runs.count(len(keywords.fields.postings) + len(keywords.scenarios.postings))
+        return next(following) - first_scenario
 
     def close(self) -> None:
         """Write all that is left; the rows of the fragments must be there."""
@@ -249,12 +233,3 @@ def suffixes(keyword: str) -> list[str]:
 def _starts(keyword: str) -> range:
     """Return where the endings of a keyword start."""
     return range(len(keyword) - keyword[-1].isascii())
-
-
-def _fields(fragment: Fragment) -> Iterator[tuple[int, str]]:
-    """Yield (bit, text) of every field but scenarios and body."""
-    yield TAG, "\n".join(fragment.tags)
-    yield CAPABILITY, "\n".join(fragment.capabilities)
-    yield DESCRIPTION, fragment.description
-    yield TITLE, fragment.title
-    yield NAME, fragment.name

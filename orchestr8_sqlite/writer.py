@@ -2,7 +2,7 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
 from orchestr8_sqlite import __version__
@@ -10,6 +10,7 @@ from orchestr8_sqlite.content import Fragment, Prompt
 from orchestr8_sqlite.evidence_rows import write_bytes
 from orchestr8_sqlite.evidence_writer import EvidenceWriter
 from orchestr8_sqlite.fragment_rows import (
+    PreparedBatch,
     json_text,
     write_files,
     write_full_text,
@@ -23,8 +24,6 @@ from orchestr8_sqlite.resolution import OFFERED, RowDocuments
 from orchestr8_sqlite.vocabulary import KeywordWriter
 
 SCHEMA_VERSION = "3.0.0"
-BATCH = 256
-"""Files that are written together."""
 
 PAGE_CACHE = "PRAGMA cache_size = -16000"
 """16 MB: rows of `scenario`, `keyword` and `fragment` come in another order than the keys of their indexes."""
@@ -59,7 +58,6 @@ class IndexWriter:
         db.execute(OFFERED)
         self._db = db
         self._documents = RowDocuments(db)
-        self._waiting: list[Verdict] = []
         self._names: dict[tuple[str, str], str] = {}
         self._fragments = 0
         self._scenarios = 0
@@ -72,42 +70,45 @@ class IndexWriter:
         """Return the place of the file whose record has the name of *record* already, if any has."""
         return self._names.get(name_of(record)) or self._documents.holder(record)
 
-    def take(self, verdict: Verdict) -> None:
-        """Take what became of a file, the next one in the order of reading."""
-        self._waiting.append(verdict)
-        if verdict.record is not None:
-            self._names[name_of(verdict.record)] = f"{verdict.source.root}/{verdict.source.path}"
-        if len(self._waiting) >= BATCH:
-            self._write_waiting()
+    def write(self, verdicts: Iterable[Verdict], prepared: PreparedBatch) -> None:
+        """Write the files of a batch, in the order of reading; each may be judged when the one before was taken.
 
-    def close(self) -> None:
-        """Write what is left of all that single files tell.
+        Args:
+            prepared: What was prepared of the fragments; `prepared` of a verdict is the place of its fragment there.
 
         Raises:
             BuildError: Two scenarios could not be told apart by their hash.
         """
-        self._write_waiting()
+        taken: list[Verdict] = []
+        for verdict in verdicts:
+            taken.append(verdict)
+            if verdict.record is not None:
+                self._names[name_of(verdict.record)] = f"{verdict.source.root}/{verdict.source.path}"
+        numbered = list(enumerate((v for v in taken if v.outcome == "fragment"), start=self._fragments + 1))
+        numbers: list[int | None] = [None] * len(prepared.texts)
+        for number, verdict in numbered:
+            numbers[verdict.prepared] = number
+        self._write_rows(taken, numbered)
+        write_full_text(self._db, ((n, texts) for n, texts in zip(numbers, prepared.texts, strict=True) if n))
+        self._evidence.add(numbers, prepared.terms)
+        self._scenarios += self._keywords.add(numbers, self._scenarios + 1, prepared.keywords)
+        self._fragments += len(numbered)
+        self._names.clear()
+
+    def _write_rows(self, verdicts: Sequence[Verdict], numbered: Sequence[tuple[int, Verdict]]) -> None:
+        write_files(self._db, verdicts)
+        fragments = [(number, v.record) for number, v in numbered if isinstance(v.record, Fragment)]
+        write_own_rows(self._db, fragments)
+        write_scenarios(self._db, fragments, self._scenarios)
+        write_said(self._db, numbered)
+
+    def close(self) -> None:
+        """Write what is left of all that single files tell."""
         self._evidence.close()
         self._keywords.close()
         write_bytes(self._db)
         self._db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('optimize')")
         self._db.executemany(FULL_TEXT_OPTION, AFTERWARDS.items())
-
-    def _write_waiting(self) -> None:
-        write_files(self._db, self._waiting)
-        numbered = list(enumerate((v for v in self._waiting if v.outcome == "fragment"), start=self._fragments + 1))
-        fragments = [(number, v.record) for number, v in numbered if isinstance(v.record, Fragment)]
-        write_own_rows(self._db, fragments)
-        write_scenarios(self._db, fragments, self._scenarios)
-        write_said(self._db, numbered)
-        write_full_text(self._db, ((number, v.prepared.texts) for number, v in numbered))
-        for number, verdict in numbered:
-            self._evidence.add(number, verdict.prepared.held)
-            self._keywords.add(number, self._scenarios + 1, verdict.prepared.keywords)
-            self._scenarios += len(verdict.prepared.keywords.scenarios)
-        self._fragments += len(numbered)
-        self._waiting.clear()
-        self._names.clear()
 
 
 def write_quick_lookups(connection: sqlite3.Connection, ranker: Ranker, answers: Mapping[str, LookupResult]) -> None:

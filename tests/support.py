@@ -16,7 +16,7 @@ from environments import MissingProgram
 from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment, SourceFile
-from orchestr8_sqlite.fragment_rows import prepare
+from orchestr8_sqlite.fragment_rows import prepare_batch
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.verdicts import Verdict
 from orchestr8_sqlite.library.walk import Found, Layout, list_files
@@ -156,8 +156,9 @@ def find_files(root: Path, notes: Notes) -> list[Found]:
 def write_fragments(db: sqlite3.Connection, fragments: Iterable[Fragment], settings: Mapping[str, str]) -> None:
     """Write the index of *fragments*, numbered in their order, to a database that has its tables."""
     writer = IndexWriter(db)
-    for fragment in fragments:
-        writer.take(Verdict(fragment.source, "fragment", fragment, prepare(fragment), ()))
+    fragments = list(fragments)
+    verdicts = (Verdict(f.source, "fragment", f, place, ()) for place, f in enumerate(fragments))
+    writer.write(verdicts, prepare_batch(fragments))
     writer.close()
     settle_library(db, ())
     write_meta(db, settings)

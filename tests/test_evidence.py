@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from strategies import POOL, TOPICAL_POOL, TOPICS, WORDS, libraries, open_in_memory, topical_libraries
 from support import MakeCatalog, blocks_of, make_fragment, needs_logarithm
 
-from orchestr8_sqlite import evidence_writer, runs
+from orchestr8_sqlite import runs
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.evidence import LengthSums, fragment_texts, hold, read_typical_lengths, weigh
 from orchestr8_sqlite.evidence_rows import replace_evidence, write_bytes, write_synonyms
 from orchestr8_sqlite.evidence_writer import EvidenceWriter
+from orchestr8_sqlite.inversion import invert_terms
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest
@@ -77,11 +78,11 @@ def test_typical_length_is_the_mean_over_all_fragments_as_the_nearest_power_of_t
 def test_lengths_are_counted_in_and_out_in_the_first_block_alone() -> None:
     sums, first, second = LengthSums(), *(hold(fragment_texts(one)) for one in SMALL[:2])
     for number, held in ((1, first), (65_535, second), (65_536, first)):
-        sums.add(number, held)
+        sums.add(number, held.lengths)
     counted = {NAME: 3, TITLE: 2, TAG: 2, CAPABILITY: 2, SCENARIO: 1, DESCRIPTION: 1}
     assert (sums.fragments, sums.sums) == (2, counted)
-    sums.add(65_536, first, -1)
-    sums.add(1, first, -1)
+    sums.add(65_536, first.lengths, -1)
+    sums.add(1, first.lengths, -1)
     assert (sums.fragments, sums.sums) == (1, {NAME: 1, TITLE: 1, TAG: 1, CAPABILITY: 0, SCENARIO: 0, DESCRIPTION: 0})
 
 
@@ -315,8 +316,9 @@ def write_evidence(fragments: Mapping[int, Fragment]) -> sqlite3.Connection:
     create_schema(db)
     write_bytes(db)
     writer = EvidenceWriter(db)
-    for number, fragment in sorted(fragments.items()):
-        writer.add(number, hold(fragment_texts(fragment)))
+    held = [(number, hold(fragment_texts(fragment))) for number, fragment in sorted(fragments.items())]
+    for batch in (held[:2], held[2:]):
+        writer.add([number for number, _ in batch], invert_terms([one for _, one in batch]))
     writer.close()
     return db
 
@@ -335,7 +337,6 @@ def test_evidence_is_the_same_however_little_of_it_is_in_memory(library: list[Fr
     numbered = dict(enumerate(library, start=1))
     with blocks_of(block), closing(write_evidence(numbered)) as db, pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs, "MOST_KEYS", 3)
-        patch.setattr(evidence_writer, "TOGETHER", 4)
         with closing(write_evidence(numbered)) as other:
             for table in ("term", "evidence", "body_evidence", "topic", "meta"):
                 sql = f"SELECT * FROM {table}"
@@ -356,14 +357,14 @@ def test_evidence_after_any_edits_is_that_of_the_last_library(
     with blocks_of(block), closing(write_evidence(now)) as db:
         lengths = LengthSums()
         for number, fragment in now.items():
-            lengths.add(number, hold(fragment_texts(fragment)))
+            lengths.add(number, hold(fragment_texts(fragment)).lengths)
         for edits_ in sequence:
             then = {n: one for n, one in (now | dict(edits_)).items() if one is not None}
             gone, come = ([(n, hold(fragment_texts(side[n]))) for n, _ in edits_ if n in side] for side in (now, then))
             after = LengthSums(lengths.fragments, lengths.sums)
             for change, fragments in ((-1, gone), (1, come)):
                 for number, held in fragments:
-                    after.add(number, held, change)
+                    after.add(number, held.lengths, change)
             if after.typical == lengths.typical:
                 replace_evidence(db, gone, come, lengths.typical)
                 now, lengths = then, after

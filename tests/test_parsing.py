@@ -14,7 +14,7 @@ from support import MakeLibrary, find_files, markdown
 
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.fragment_rows import Prepared, prepare
+from orchestr8_sqlite.fragment_rows import prepare_batch
 from orchestr8_sqlite.library import read_library
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import Task, read_file
@@ -58,20 +58,9 @@ def test_a_file_is_read_the_same_in_another_process(make_library: MakeLibrary) -
 
 @settings(max_examples=50, deadline=None)
 @given(library=libraries())
-def test_what_is_prepared_of_a_fragment_is_the_same_in_another_process(library: list[Fragment]) -> None:
-    for fragment in library:
-        made = prepare(fragment)
-        sent: Prepared = pickle.loads(pickle.dumps(made))
-        assert (sent.texts, sent.held.lengths, sent.held.name) == (made.texts, made.held.lengths, made.held.name)
-        assert sent.keywords.scenarios == made.keywords.scenarios
-        for one, other in (
-            (sent.held.fields, made.held.fields),
-            (sent.held.body, made.held.body),
-            (sent.keywords.fields, made.keywords.fields),
-        ):
-            assert one == other
-            assert list(one.items()) == list(other.items())
-            assert [(word, one[word]) for word in one] == list(other.items())
+def test_what_is_prepared_of_fragments_is_the_same_in_another_process(library: list[Fragment]) -> None:
+    made = prepare_batch(library)
+    assert pickle.loads(pickle.dumps(made)) == made
 
 
 def test_what_single_files_hold_is_what_the_library_holds(make_library: MakeLibrary) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.library.document import decode, parse_document
@@ -23,14 +23,16 @@ UNCLOSED = "unclosed-front-matter"
 FEWEST = 500
 """Files from which on worker processes pay for their start."""
 
-BATCH = 64
+BATCH = 256
 """Files that a worker reads at a time."""
 
+R = TypeVar("R")
 Key = tuple[str, str]
 """Name of the root, path below it."""
 
 Prepare = Callable[[Fragment], Any]
-"""Called with a fragment in the process that has parsed it."""
+PrepareBatch = Callable[[Sequence[Fragment]], Any]
+"""Called with a fragment, or those of a batch, in the process that has parsed them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +118,49 @@ def nothing(_: Fragment) -> None:
     """Prepare nothing of a fragment."""
 
 
+class Batch(NamedTuple):
+    """Some files, what they hold, and what was prepared of their fragments together.
+
+    `prepared` of an outcome is the place of its fragment among these.
+    """
+
+    outcomes: Sequence[Outcome]
+    prepared: Any
+
+
 def read_files(tasks: Iterable[Task], prepare: Prepare) -> Iterator[Outcome]:
     """Yield what the file of each task holds, in their order; many are read in several processes."""
-    remaining = iter(tasks)
-    first = list(islice(remaining, FEWEST))
-    if len(first) < FEWEST:
-        yield from _read_batch(first, prepare)
-        return
-    remaining = chain(first, remaining)
-    batches = iter(lambda: list(islice(remaining, BATCH)), [])
-    for outcomes in map_in_processes(partial(_read_batch, prepare=prepare), batches):
+    for outcomes in _in_batches(tasks, partial(_read_each, prepare=prepare)):
         yield from outcomes
 
 
-def _read_batch(tasks: Sequence[Task], prepare: Prepare) -> list[Outcome]:
+def read_batches(tasks: Iterable[Task], prepare: PrepareBatch) -> Iterator[Batch]:
+    """Yield what the files of the tasks hold, in their order; many are read in several processes."""
+    return _in_batches(tasks, partial(_read_together, prepare=prepare))
+
+
+def _in_batches(tasks: Iterable[Task], read: Callable[[Sequence[Task]], R]) -> Iterator[R]:
+    """Yield what *read* makes of the tasks, some at a time."""
+    remaining = iter(tasks)
+    first = list(islice(remaining, FEWEST))
+    remaining = chain(first, remaining)
+    batches = iter(lambda: list(islice(remaining, BATCH)), [])
+    return map(read, batches) if len(first) < FEWEST else map_in_processes(read, batches)
+
+
+def _read_each(tasks: Sequence[Task], prepare: Prepare) -> Sequence[Outcome]:
     return [read_file(task, prepare) for task in tasks]
+
+
+def _read_together(tasks: Sequence[Task], prepare: PrepareBatch) -> Batch:
+    fragments: list[Fragment] = []
+
+    def place(fragment: Fragment) -> int:
+        fragments.append(fragment)
+        return len(fragments) - 1
+
+    outcomes = [read_file(task, place) for task in tasks]
+    return Batch(outcomes, prepare(fragments))
 
 
 def read_file(task: Task, prepare: Prepare = nothing) -> Outcome:
