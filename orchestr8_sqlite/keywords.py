@@ -54,8 +54,8 @@ TECHNOLOGY_NAMES = frozenset(
 MAX_KEYWORD_LENGTH = 64
 """Characters; longer words are blobs and hashes, not something that anybody asks for."""
 
-MAX_REMEMBERED = 100_000
-"""Distinct words that are remembered."""
+MAX_REMEMBERED = 50_000
+"""Distinct words that are remembered, and so many more that were met before them."""
 
 MAX_REMEMBERED_LENGTH = 64
 """Bytes of a word that is remembered; a longer one will hardly be met again."""
@@ -98,6 +98,9 @@ def _unicode_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     word = WORD.format(cjk=CJK, letter=rf"[^\W_{CJK}]", marks=MARKS)
     return re.compile(word, re.VERBOSE), re.compile(f"[{CJK}]+")
 
+
+OPENING_SIGNS, CLOSING_SIGNS = b"-'/&_", b"-'/&."
+"""Signs in front of a word and behind it that are no part of it, nor separate it from anything."""
 
 STEMMER = Stemmer.Stemmer("porter")
 """The algorithm that the full-text index uses too."""
@@ -169,15 +172,25 @@ def _read_words(text: str) -> list[Word]:
 
 
 class _Words(dict[bytes, Word]):
-    """The words met before; half as dear to ask as an `lru_cache`."""
+    """The words met lately; half as dear to ask as an `lru_cache`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before: dict[bytes, Word] = {}
 
     def __missing__(self, word: bytes) -> Word:
-        found = _read_word(word)
+        found = self._before.get(word) or self._read(word)
         if len(word) <= MAX_REMEMBERED_LENGTH:
-            if len(self) == MAX_REMEMBERED:
+            if len(self) >= MAX_REMEMBERED:
+                self._before = dict(self)
                 self.clear()
             self[word] = found
         return found
+
+    def _read(self, word: bytes) -> Word:
+        """Return what a word is read as: without the signs around it, if it is ASCII, the same."""
+        core = word.lstrip(OPENING_SIGNS).rstrip(CLOSING_SIGNS)
+        return self[core] if core != word and core[:1].isalnum() and word.isascii() else _read_word(word)
 
 
 WORDS = _Words()

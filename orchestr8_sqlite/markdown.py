@@ -103,13 +103,14 @@ class Body:
         return headings[::-1]
 
     @cached_property
-    def _folded_titles(self) -> list[str]:
-        return [heading.title.casefold() for heading in self.headings]
+    def _written_titles(self) -> str:
+        return "\n".join([line["title"] for line in self._outline[1]]).casefold()
 
     def sections(self, *titles: str) -> Iterator[Heading]:
         """Yield the headings whose casefolded title starts with one of *titles*."""
-        folded = zip(self._folded_titles, self.headings, strict=True)
-        return (heading for title, heading in folded if title.startswith(titles))
+        written = self._written_titles  # few texts have such a section, and to see that takes less than its markup
+        if any(all(word in written for word in title.split()) for title in titles):
+            yield from (heading for heading in self.headings if heading.title.casefold().startswith(titles))
 
     def bullets(self, section: Heading) -> Iterator[re.Match[str]]:
         """Yield the bullets of a section outside code, with their `text`."""
