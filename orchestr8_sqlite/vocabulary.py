@@ -51,6 +51,8 @@ def scenario_ids(texts: Iterable[tuple[str, str]]) -> list[str]:
     Source: shared/seeds/index-lookup.md, "Hash Generation".
     """
     digests = [hashlib.sha256(f"{fragment_id}:{text}".encode()).hexdigest() for fragment_id, text in texts]
+    if len({digest[:SCENARIO_DIGITS] for digest in digests}) == len(digests):
+        return [f"scenario-{digest[:SCENARIO_DIGITS]}" for digest in digests]
     ordered = sorted(set(digests))
     if len(ordered) < len(digests):
         raise BuildError("Two scenarios of one fragment have the same text and could not be told apart.")
