@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 UNCLOSED = "unclosed-front-matter"
 
-FEWEST = 500
+FEWEST = 200
 """Files from which on worker processes pay for their start."""
 
-BATCH = 256
-"""Files that a worker reads at a time."""
+FIRST_BATCH, BATCH = 32, 256
+"""Files that a worker reads at a time, at first and at most."""
 
 R = TypeVar("R")
 Key = tuple[str, str]
@@ -143,9 +143,16 @@ def _in_batches(tasks: Iterable[Task], read: Callable[[Sequence[Task]], R]) -> I
     """Yield what *read* makes of the tasks, some at a time."""
     remaining = iter(tasks)
     first = list(islice(remaining, FEWEST))
-    remaining = chain(first, remaining)
-    batches = iter(lambda: list(islice(remaining, BATCH)), [])
+    batches = _batches(chain(first, remaining))
     return map(read, batches) if len(first) < FEWEST else map_in_processes(read, batches)
+
+
+def _batches(tasks: Iterator[Task]) -> Iterator[Sequence[Task]]:
+    """Yield *tasks* in batches, small ones first so that nobody waits long for the first of them."""
+    size = FIRST_BATCH
+    while batch := list(islice(tasks, size)):
+        yield batch
+        size = min(2 * size, BATCH)
 
 
 def _read_each(tasks: Sequence[Task], prepare: Prepare) -> Sequence[Outcome]:
