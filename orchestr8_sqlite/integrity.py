@@ -21,16 +21,19 @@ SELECT count(*) FROM keyword k
  WHERE scenario_count <> (SELECT count(*) FROM posting WHERE keyword_id = k.id)
 """
 COUNTED_POSTINGS = "SELECT (SELECT count(*) FROM posting) = (SELECT coalesce(sum(scenario_count), 0) FROM keyword)"
-NUMBERS = {
-    "scenario": ("SELECT coalesce(max(id), 0) FROM scenario", "SELECT id FROM scenario"),
-    "keyword": ("SELECT coalesce(max(id), 0) FROM keyword", "SELECT id FROM keyword"),
-    "posting": ("SELECT coalesce(max(scenario_id), 0) FROM posting", "SELECT scenario_id FROM posting"),
-    "keyword_suffix": (
-        "SELECT coalesce(max(keyword_id), 0) FROM keyword_suffix",
-        "SELECT keyword_id FROM keyword_suffix",
-    ),
-}
-"""The highest number of a scenario or keyword in a table, and all of them."""
+LAST_SCENARIO = "SELECT coalesce(max(id), 0) FROM scenario"
+SCENARIOS = "SELECT id FROM scenario"
+LAST_HELD = "SELECT coalesce(max(scenario_id), 0) FROM posting"
+HELD_SCENARIOS = "SELECT scenario_id FROM posting"
+FOREIGN_SUFFIXES = """
+WITH
+first (id) AS (SELECT min(id) FROM keyword),
+gap (id) AS (SELECT min(id) FROM keyword k WHERE NOT EXISTS (SELECT 1 FROM keyword WHERE id = k.id + 1))
+SELECT 1 FROM keyword_suffix
+ WHERE CASE WHEN keyword_id BETWEEN (SELECT id FROM first) AND (SELECT id FROM gap) THEN 0
+            ELSE keyword_id NOT IN (SELECT id FROM keyword) END
+"""
+"""Endings of no keyword. Up to the first gap in the numbers of the keywords, none needs to be looked up."""
 BROKEN_SKILLS = """
 SELECT count(*) FROM skill s
  WHERE '/' || s.path NOT LIKE '%/' || json_extract(s.frontmatter, '$.name')
@@ -50,27 +53,31 @@ def check_counts(db: sqlite3.Connection) -> None:
 
 
 def check_links(db: sqlite3.Connection) -> None:
-    """Raise BuildError where a row points to none, or no keyword leads to a scenario.
-
-    Looking up what each posting and each ending of a keyword points to takes longer than all other foreign keys
-    together. So the numbers on both ends are marked, a byte for each, and the postings of the keywords counted.
-    """
+    """Raise BuildError where a row points to none, or no keyword leads to a scenario."""
     _require(db.execute(DANGLING).fetchone() is None, "a foreign key points nowhere")
-    scenarios, held = _marked(db, "scenario"), _marked(db, "posting")
+    _require(db.execute(FOREIGN_SUFFIXES).fetchone() is None, "an ending belongs to no keyword")
+    _check_postings(db)
+    broken = db.execute(BROKEN_SKILLS).fetchone()[0]
+    _require(broken == 0, f"{broken} skills lack their SKILL.md or have another name than their path")
+
+
+def _check_postings(db: sqlite3.Connection) -> None:
+    """Raise BuildError where the postings of a keyword or a scenario are not what they should be.
+
+    Looking up both ends of each of so many rows takes longer than all other foreign keys together. So the scenarios
+    are marked, a byte for each, and the postings of the keywords counted.
+    """
+    scenarios, held = _marked(db, LAST_SCENARIO, SCENARIOS), _marked(db, LAST_HELD, HELD_SCENARIOS)
     unreachable = (scenarios & ~held).bit_count()
     _require(unreachable == 0, f"{unreachable} scenarios cannot be reached by any keyword")
     _require(held & ~scenarios == 0, "a posting leads to no scenario")
     miscounted = db.execute(MISCOUNTED_KEYWORDS).fetchone()[0]
     _require(miscounted == 0, f"{miscounted} keywords have another number of postings than they say")
     _require(db.execute(COUNTED_POSTINGS).fetchone()[0], "a posting belongs to no keyword")
-    _require(_marked(db, "keyword_suffix") & ~_marked(db, "keyword") == 0, "an ending belongs to no keyword")
-    broken = db.execute(BROKEN_SKILLS).fetchone()[0]
-    _require(broken == 0, f"{broken} skills lack their SKILL.md or have another name than their path")
 
 
-def _marked(db: sqlite3.Connection, table: str) -> int:
-    """Return a number with a bit for each scenario or keyword that *table* names."""
-    last, numbers = NUMBERS[table]
+def _marked(db: sqlite3.Connection, last: str, numbers: str) -> int:
+    """Return an integer with a bit set for each of the *numbers* that a statement gives, *last* the highest of them."""
     marks = bytearray(db.execute(last).fetchone()[0] + 1)
     deque(map(marks.__setitem__, chain.from_iterable(db.execute(numbers)), repeat(1)), maxlen=0)
     return int.from_bytes(marks, "little")
