@@ -23,7 +23,11 @@ from orchestr8_sqlite.tiers.weights import CAPABILITY, SCENARIO, TAG
 from orchestr8_sqlite.wordlists import foreign_requests
 
 SAMPLE = 100
-"""Scenarios that calibration asks for, spread evenly over the library."""
+"""Scenarios that calibration asks for, spread evenly over the library.
+
+With half of them the threshold varies by half as much again from sample to sample (a standard deviation of 0.043
+instead of 0.028 in libraries of 239 to 50,000 fragments); with half of the foreign requests by a tenth more.
+"""
 
 WRONG_ANSWER = 1.5
 """What a foreign request that is answered counts beside one of the library's own that is refused: a refusal still names
