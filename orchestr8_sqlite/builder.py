@@ -12,12 +12,13 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from orchestr8_sqlite.catalog import Catalog, check_sqlite
 from orchestr8_sqlite.content import Diagnostic
 from orchestr8_sqlite.errors import CatalogError
-from orchestr8_sqlite.evidence_rows import write_synonyms
+from orchestr8_sqlite.evidence_rows import begin_synonyms
 from orchestr8_sqlite.finishing import settle_rows
 from orchestr8_sqlite.fragment_rows import prepare_batch
 from orchestr8_sqlite.integrity import check_index
@@ -42,7 +43,6 @@ from orchestr8_sqlite.renewal import bring_up_to_date
 from orchestr8_sqlite.resolution import settle_library
 from orchestr8_sqlite.settings import latest_file_time
 from orchestr8_sqlite.target import check_target, replacing
-from orchestr8_sqlite.wordlists import read_synonyms
 from orchestr8_sqlite.writer import IndexWriter, create_schema
 
 OUTCOMES = "SELECT outcome, count(*) FROM source GROUP BY outcome"
@@ -113,6 +113,7 @@ def _build_anew(job: Job, target: Path) -> Built:
     laps = Laps()
     with replacing(target) as path, closing(open_for_writing(path)) as db:
         create_schema(db)
+        begin_synonyms(db, job.settings, job.folders)
         db.execute("BEGIN")
         writer = IndexWriter(db)
         _read_all(job, writer)
@@ -122,13 +123,10 @@ def _build_anew(job: Job, target: Path) -> Built:
         settle_library(db, job.roots)
         if job.strict:
             refuse_problems(db)
-        write_synonyms(db, read_synonyms(job.folders))
         write_settings(job, db)
-        laps.end("references and word lists")
-        settle_rows(db, path)
-        laps.end("answers and calibration")
-        check_index(Catalog(db, path, identity=(0, 0, 0)))
-        laps.end("checks")
+        laps.end("references")
+        settle_rows(db, path, partial(check_index, db, path))
+        laps.end("answers, calibration and checks")
         changed = _changed(db, target)
         os.utime(path, ns=(job.began, job.began))
     laps.end("sync and rename")

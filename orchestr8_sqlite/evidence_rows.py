@@ -9,12 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import itemgetter
+from pathlib import Path
 
 from orchestr8_sqlite.bulk import insert_rows
 from orchestr8_sqlite.evidence import MOST_COUNTED, Held, Lengths, topics_of, weigh
 from orchestr8_sqlite.packing import BLOCK, pack_members, unpack_members
+from orchestr8_sqlite.settings import bundled_index
 from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS, TOPIC
-from orchestr8_sqlite.wordlists import Synonym
+from orchestr8_sqlite.wordlists import Synonym, read_synonyms
 
 ADD_TERM = """
 INSERT INTO term VALUES (?, ?, ?, ?)
@@ -28,6 +30,16 @@ WRITE_BODY = "INSERT OR REPLACE INTO body_evidence VALUES (?, ?, ?, ?)"
 DROP_SHORT = "DELETE FROM evidence WHERE stem = ? AND block = ?"
 DROP_BODY = "DELETE FROM body_evidence WHERE stem = ? AND block = ?"
 READ_SHORT = "SELECT members, weights, fields, named, shares FROM evidence WHERE stem = ? AND block = ?"
+SCHEMA_VERSIONS = ("PRAGMA main.user_version", "PRAGMA bundled.user_version")
+HAS_SHIPPED = """
+SELECT 1 FROM bundled.meta shipped JOIN bundled.meta own ON own.key = 'synonyms'
+ WHERE shipped.key = 'shipped' AND shipped.value = ?
+   AND NOT EXISTS (SELECT 1 FROM json_each(own.value) WHERE value <> '')
+"""
+COPY_SYNONYMS = (
+    "INSERT INTO main.synonym_word SELECT * FROM bundled.synonym_word",
+    "INSERT INTO main.synonym_form SELECT * FROM bundled.synonym_form",
+)
 READ_BODY = "SELECT members, counts FROM body_evidence WHERE stem = ? AND block = ?"
 
 
@@ -184,6 +196,39 @@ def write_bytes(db: sqlite3.Connection) -> None:
         "INSERT INTO byte VALUES (?, ?, ?)",
         ((bytes([value]), value, weight) for value, weight in enumerate(BODY_WEIGHTS)),
     )
+
+
+def begin_synonyms(db: sqlite3.Connection, settings: Mapping[str, str], roots: Sequence[Path]) -> None:
+    """Write the shipped synonyms and those of each root to an index that has none; no transaction may be open.
+
+    Where the roots have none, the rows are copied from the bundled index if they stand there: to read and stem the
+    shipped files takes ten times as long.
+
+    Args:
+        settings: What `meta` is to say of the shipped files and of those of the roots.
+
+    Raises:
+        LibraryError: A line of a root's file is not of the form that names.txt describes.
+    """
+    if any(json.loads(settings["synonyms"])) or not _copied(db, settings["shipped"]):
+        write_synonyms(db, read_synonyms(roots))
+
+
+def _copied(db: sqlite3.Connection, shipped: str) -> bool:
+    """Copy the synonyms of the bundled index, and tell whether it is there and has those of the *shipped* files."""
+    path = bundled_index()
+    if not path.is_file():
+        return False
+    db.execute("ATTACH ? AS bundled", (str(path),))
+    try:
+        versions = {db.execute(statement).fetchone() for statement in SCHEMA_VERSIONS}
+        if len(versions) > 1 or db.execute(HAS_SHIPPED, (shipped,)).fetchone() is None:
+            return False
+        for statement in COPY_SYNONYMS:
+            db.execute(statement)
+    finally:
+        db.execute("DETACH bundled")
+    return True
 
 
 def write_synonyms(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:

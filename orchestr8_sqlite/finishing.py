@@ -4,12 +4,15 @@ Both take long, and neither is wrong at once where a few fragments change: a bui
 """
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.holdout import measure_least_coverage
+from orchestr8_sqlite.integrity import check_quick_lookups
 from orchestr8_sqlite.lookup import QUICK_MIN_SCORE, find
 from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker
+from orchestr8_sqlite.processes import nothing
 from orchestr8_sqlite.tiers.shortcut import DEPTH
 from orchestr8_sqlite.writer import write_quick_lookups
 
@@ -48,27 +51,37 @@ def leave_unsettled(db: sqlite3.Connection, changed: int) -> None:
     db.execute("DELETE FROM quick_lookup")
 
 
-def settle_rows(db: sqlite3.Connection, path: Path) -> None:
+def settle_rows(db: sqlite3.Connection, path: Path, meanwhile: Callable[[], None] = nothing) -> None:
     """Write the precomputed answers to the database at *path*, and measure what must be where too much has changed.
 
     What is written before is committed.
+
+    Args:
+        meanwhile: What else is to be done once nothing is missing but what is measured, and while that is.
     """
     db.execute("DELETE FROM meta WHERE key = ?", (UNSETTLED,))
     db.execute("DELETE FROM quick_lookup")
     catalog = _catalog(db)
     for ranker in Ranker:
-        write_quick_lookups(db, ranker, _quick_answers(catalog, ranker))
+        answers = _quick_answers(catalog, ranker)
+        write_quick_lookups(db, ranker, answers)
+        check_quick_lookups(db, answers.values())
     db.execute("COMMIT")
     meta = catalog.meta
     least, drift = float(meta.get(LEAST, 0)), int(meta.get(DRIFT, 0))
     if OF not in meta or drift > MOST_DRIFT * catalog.size or (least > 0) != (catalog.size >= FEWEST_MEASURED):
-        measured = least_coverage(Catalog(db, path, identity=(0, 0, 0)))
+        measured = least_coverage(Catalog(db, path, identity=(0, 0, 0)), meanwhile)
         db.executemany(SET_META, ((LEAST, measured), (OF, catalog.generation), (DRIFT, "0")))
+    else:
+        meanwhile()
 
 
-def least_coverage(catalog: Catalog) -> str:
+def least_coverage(catalog: Catalog, meanwhile: Callable[[], None] = nothing) -> str:
     """Return what an answer must cover for `meta`, measured where the library is large enough for that."""
-    return str(measure_least_coverage(catalog) if catalog.size >= FEWEST_MEASURED else 0.0)
+    if catalog.size >= FEWEST_MEASURED:
+        return str(measure_least_coverage(catalog, meanwhile))
+    meanwhile()
+    return "0.0"
 
 
 def _quick_answers(catalog: Catalog, ranker: Ranker) -> dict[str, LookupResult]:

@@ -1,24 +1,39 @@
 """Checks of a finished index before it is put in place: what it promises must hold in the file itself."""
 
 import sqlite3
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, repeat
+from pathlib import Path
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.lookup import QUICK_MIN_SCORE, find
-from orchestr8_sqlite.model import MatchRequest, Ranker
+from orchestr8_sqlite.model import LookupResult
+from orchestr8_sqlite.tiers.shortcut import match_quick
 
 DANGLING = """
-SELECT 1 FROM sqlite_schema s JOIN pragma_foreign_key_check(s.name) WHERE s.type = 'table' AND s.name <> 'posting'
+SELECT 1 FROM sqlite_schema s JOIN pragma_foreign_key_check(s.name)
+ WHERE s.type = 'table' AND s.name NOT IN ('posting', 'keyword_suffix')
 """
 MISCOUNTED_KEYWORDS = """
 SELECT count(*) FROM keyword k
  WHERE scenario_count <> (SELECT count(*) FROM posting WHERE keyword_id = k.id)
 """
 COUNTED_POSTINGS = "SELECT (SELECT count(*) FROM posting) = (SELECT coalesce(sum(scenario_count), 0) FROM keyword)"
-LAST_SCENARIO = "SELECT coalesce(max(id), 0) FROM (SELECT id FROM scenario UNION ALL SELECT scenario_id FROM posting)"
+LAST_SCENARIO = "SELECT coalesce(max(id), 0) FROM scenario"
 SCENARIOS = "SELECT id FROM scenario"
+LAST_HELD = "SELECT coalesce(max(scenario_id), 0) FROM posting"
 HELD_SCENARIOS = "SELECT scenario_id FROM posting"
-IS_SCENARIO, IS_HELD = 1, 2
+FOREIGN_SUFFIXES = """
+WITH
+first (id) AS (SELECT min(id) FROM keyword),
+gap (id) AS (SELECT min(id) FROM keyword k WHERE NOT EXISTS (SELECT 1 FROM keyword WHERE id = k.id + 1))
+SELECT 1 FROM keyword_suffix
+ WHERE CASE WHEN keyword_id BETWEEN (SELECT id FROM first) AND (SELECT id FROM gap) THEN 0
+            ELSE keyword_id NOT IN (SELECT id FROM keyword) END
+"""
+"""Endings of no keyword. Up to the first gap in the numbers of the keywords, none needs to be looked up."""
 BROKEN_SKILLS = """
 SELECT count(*) FROM skill s
  WHERE '/' || s.path NOT LIKE '%/' || json_extract(s.frontmatter, '$.name')
@@ -26,9 +41,6 @@ SELECT count(*) FROM skill s
 """
 HOLDING = {"fragment": ("fragment", "fragment_body", "fragment_text", "topic"), "prompt": ("prompt",)}
 """What became of a file, and the tables that have a row of it then."""
-
-QUICK_QUERIES = "SELECT DISTINCT ranker, query FROM quick_lookup ORDER BY ranker, query"
-QUICK_RESULTS = 15
 
 
 def check_counts(db: sqlite3.Connection) -> None:
@@ -43,6 +55,7 @@ def check_counts(db: sqlite3.Connection) -> None:
 def check_links(db: sqlite3.Connection) -> None:
     """Raise BuildError where a row points to none, or no keyword leads to a scenario."""
     _require(db.execute(DANGLING).fetchone() is None, "a foreign key points nowhere")
+    _require(db.execute(FOREIGN_SUFFIXES).fetchone() is None, "an ending belongs to no keyword")
     _check_postings(db)
     broken = db.execute(BROKEN_SKILLS).fetchone()[0]
     _require(broken == 0, f"{broken} skills lack their SKILL.md or have another name than their path")
@@ -54,36 +67,48 @@ def _check_postings(db: sqlite3.Connection) -> None:
     Looking up both ends of each of so many rows takes longer than all other foreign keys together. So the scenarios
     are marked, a byte for each, and the postings of the keywords counted.
     """
-    marks = bytearray(db.execute(LAST_SCENARIO).fetchone()[0] + 1)
-    for (id_,) in db.execute(SCENARIOS):
-        marks[id_] = IS_SCENARIO
-    for (id_,) in db.execute(HELD_SCENARIOS):
-        marks[id_] |= IS_HELD
-    unreachable = marks.count(IS_SCENARIO)
+    scenarios, held = _marked(db, LAST_SCENARIO, SCENARIOS), _marked(db, LAST_HELD, HELD_SCENARIOS)
+    unreachable = (scenarios & ~held).bit_count()
     _require(unreachable == 0, f"{unreachable} scenarios cannot be reached by any keyword")
-    _require(IS_HELD not in marks, "a posting leads to no scenario")
+    _require(held & ~scenarios == 0, "a posting leads to no scenario")
     miscounted = db.execute(MISCOUNTED_KEYWORDS).fetchone()[0]
     _require(miscounted == 0, f"{miscounted} keywords have another number of postings than they say")
     _require(db.execute(COUNTED_POSTINGS).fetchone()[0], "a posting belongs to no keyword")
 
 
-def check_index(catalog: Catalog) -> None:
-    """Raise BuildError where the index does not hold what was read, or contradicts itself."""
-    db = catalog.db
-    check_counts(db)
-    check_links(db)
-    verdict = db.execute("PRAGMA integrity_check").fetchone()[0]
+def _marked(db: sqlite3.Connection, last: str, numbers: str) -> int:
+    """Return an integer with a bit set for each of the *numbers* that a statement gives, *last* the highest of them."""
+    marks = bytearray(db.execute(last).fetchone()[0] + 1)
+    deque(map(marks.__setitem__, chain.from_iterable(db.execute(numbers)), repeat(1)), maxlen=0)
+    return int.from_bytes(marks, "little")
+
+
+def check_index(db: sqlite3.Connection, path: Path) -> None:
+    """Raise BuildError where the index at *path* does not hold what was read, or contradicts itself.
+
+    A thread goes over the pages of the file meanwhile, which must not change. SQLite works in both at once.
+    """
+    with ThreadPoolExecutor(1) as other:
+        pages = other.submit(check_pages, path)
+        check_counts(db)
+        check_links(db)
+        db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('integrity-check')")
+        pages.result()
+
+
+def check_pages(path: Path) -> None:
+    """Raise BuildError where the tables and indexes in the database at *path* are not in order."""
+    with Catalog.open(path) as catalog:
+        verdict = catalog.db.execute("PRAGMA integrity_check").fetchone()[0]
     _require(verdict == "ok", f"integrity_check says: {verdict}")
-    db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('integrity-check')")
-    _check_quick_lookups(catalog)
 
 
-def _check_quick_lookups(catalog: Catalog) -> None:
-    for ranker, query in catalog.db.execute(QUICK_QUERIES).fetchall():
-        request = MatchRequest(query, max_results=QUICK_RESULTS, min_score=QUICK_MIN_SCORE, ranker=Ranker(ranker))
-        quick, live = find(catalog, request), find(catalog, request, quick=False)
+def check_quick_lookups(db: sqlite3.Connection, answers: Iterable[LookupResult]) -> None:
+    """Raise BuildError where the precomputed answers to some requests are not what a search answers."""
+    for live in answers:
+        quick = match_quick(db, live.request, live.keywords)
         same = quick.candidates == live.candidates and quick.total == live.total
-        _require(same, f"the precomputed answer to {query!r} differs from the live one")
+        _require(same, f"the precomputed answer to {live.request.query!r} differs from the live one")
 
 
 def _require(holds: bool, problem: str) -> None:

@@ -21,7 +21,7 @@ from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
 from orchestr8_sqlite.library.reader import Progress
 from orchestr8_sqlite.library.roots import Root, digest_file, digest_files
 from orchestr8_sqlite.wordlists import OWN as SYNONYMS
-from orchestr8_sqlite.wordlists import shipped_synonyms
+from orchestr8_sqlite.wordlists import synonym_sources
 from orchestr8_sqlite.writer import write_meta
 
 FAST_WRITES = """
@@ -73,7 +73,7 @@ class Job:
         return {
             "category": self.category or "",
             "roots": json.dumps([root.label for root in self.roots], ensure_ascii=False),
-            "shipped": json.dumps([digest_file(path) for path in shipped_synonyms()]),
+            "shipped": json.dumps([digest_file(path) for path in synonym_sources()]),
             "synonyms": json.dumps([digest_file(folder / SYNONYMS) for folder in self.folders]),
             "queries": json.dumps([digest_file(folder / QUERIES) for folder in self.folders]),
         }

@@ -22,14 +22,24 @@ NEW_OBJECTS = 100_000
 """Objects that are made before a helping process looks for garbage among them: there is hardly any."""
 
 
-def map_in_processes(work: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+def nothing() -> None:
+    """Do nothing meanwhile."""
+
+
+def map_in_processes(
+    work: Callable[[T], R], tasks: Iterable[T], meanwhile: Callable[[], None] = nothing
+) -> Iterator[R]:
     """Yield what *work*, a function of a module, makes of each task; in this process where there is one processor.
+
+    Args:
+        meanwhile: What this process does while the others work on the first tasks.
 
     Raises:
         BuildError: One of the processes was ended from outside.
     """
     count = os.cpu_count() or 1
     if count < 2:
+        meanwhile()
         yield from map(work, tasks)
         return
     from concurrent.futures import ProcessPoolExecutor
@@ -39,6 +49,7 @@ def map_in_processes(work: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
     with ProcessPoolExecutor(count, mp_context=_context(), initializer=_collect_seldom) as pool:
         waiting = deque(pool.submit(work, task) for task in islice(following, AHEAD * count))
         try:
+            meanwhile()
             while waiting:
                 yield waiting.popleft().result()
                 waiting.extend(pool.submit(work, task) for task in islice(following, 1))

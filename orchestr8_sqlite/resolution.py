@@ -5,15 +5,18 @@ After a change only what it can concern is resolved again.
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from orchestr8_sqlite.content import Fragment, Prompt, Reference
+from orchestr8_sqlite.bulk import insert_rows
+from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, Reference
 from orchestr8_sqlite.fragment_rows import write_diagnostics, write_queries
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
 from orchestr8_sqlite.library.queries import listed_queries
-from orchestr8_sqlite.library.references import DANGLING, resolve_references
+from orchestr8_sqlite.library.references import DANGLING, Aim, keep_references
 from orchestr8_sqlite.library.roots import Root
 from orchestr8_sqlite.library.skills import Offered, settle_skill_paths
 from orchestr8_sqlite.library.verdicts import SHARED_ID, Author, note_shared_id
@@ -21,12 +24,10 @@ from orchestr8_sqlite.library.verdicts import SHARED_ID, Author, note_shared_id
 OFFERED = "CREATE TEMP TABLE IF NOT EXISTS offered (fragment_id INTEGER, path TEXT, frontmatter TEXT)"
 """Skills that conform to their format, until it is known whose path is that of another one."""
 
-HAS_ID = "SELECT 1 FROM fragment WHERE path = ?"
-IDS_OF_NAME = "SELECT path FROM fragment WHERE name = ? ORDER BY path LIMIT 2"
+NUMBER = "SELECT id FROM fragment WHERE path = ?"
 ID_OF_FILE = """
 SELECT f.path FROM source s JOIN fragment f ON f.source_id = s.id WHERE s.root = ? AND s.path = ?
 """
-HAS_FILE = "SELECT 1 FROM source WHERE root = ? AND path = ?"
 HOLDER = "SELECT s.root || '/' || s.path FROM fragment f JOIN source s ON s.id = f.source_id WHERE f.path = ?"
 PROMPT_HOLDER = "SELECT s.root || '/' || s.path FROM prompt p JOIN source s ON s.id = p.source_id WHERE p.name = ?"
 
@@ -35,13 +36,27 @@ SELECT k.path, s.root, s.path, k.fragment_id
   FROM (SELECT fragment_id, path FROM skill UNION ALL SELECT fragment_id, path FROM temp.offered) k
   JOIN fragment f ON f.id = k.fragment_id JOIN source s ON s.id = f.source_id
 """
-POINTERS_OF = """
-SELECT f.id, f.path, s.root, s.path, p.target, p.kind, p.line
-  FROM pointer p JOIN fragment f ON f.id = p.fragment_id JOIN source s ON s.id = f.source_id
- WHERE p.fragment_id = ? ORDER BY p.ordinal
+ALL_POINTERS = """
+SELECT p.fragment_id, f.path, s.root, s.path, p.target, p.kind, p.line,
+       coalesce(linked.id, meant.id, named.id), coalesce(linked.path, meant.path, named.path),
+       p.kind = 'code' OR file.id IS NOT NULL
+  FROM pointer p
+ CROSS JOIN fragment f ON f.id = p.fragment_id
+ CROSS JOIN source s ON s.id = f.source_id
+  LEFT JOIN source file ON p.kind = 'link' AND file.root = s.root AND file.path = p.target
+  LEFT JOIN fragment linked ON linked.source_id = file.id
+  LEFT JOIN fragment meant ON p.kind <> 'link' AND meant.path = p.target
+  LEFT JOIN fragment named ON named.id = CASE WHEN p.kind <> 'link' AND meant.id IS NULL THEN (
+       SELECT iif(count(*) = 1, max(id), NULL) FROM (SELECT id FROM fragment WHERE name = p.target LIMIT 2)) END
+ ORDER BY p.fragment_id, p.ordinal
 """
+"""What a fragment points to, with the number and the id of what that means in the library and whether it may mean
+nothing: a link the file of that path, others the fragment of that id, else the only one of that name."""
+
+POINTERS_OF = ALL_POINTERS.replace(" ORDER BY", " WHERE p.fragment_id IN (SELECT value FROM json_each(?)) ORDER BY")
 POINTING = "SELECT DISTINCT p.fragment_id FROM json_each(?) CROSS JOIN pointer p ON p.target = value"
-INSERT_REFERENCE = "INSERT INTO reference VALUES (?, ?, ?, (SELECT id FROM fragment WHERE path = ?), ?, ?)"
+INSERT_REFERENCE = "INSERT INTO reference VALUES (?, ?, ?, ?, ?, ?)"
+FORGET_REFERENCES = "DELETE FROM reference WHERE fragment_id IN (SELECT value FROM json_each(?))"
 FORGET_DANGLING = """
 DELETE FROM diagnostic
  WHERE code = ? AND (root, path) IN (
@@ -86,19 +101,16 @@ class RowDocuments:
 
     def has_id(self, fragment_id: str) -> bool:
         """Tell whether there is a fragment of that id."""
-        return self._first(HAS_ID, fragment_id) is not None
+        return self.number(fragment_id) is not None
 
-    def ids_of_name(self, name: str) -> Sequence[str]:
-        """Return the ids of fragments of that name, two at most."""
-        return [id_ for (id_,) in self._db.execute(IDS_OF_NAME, (name,))]
+    def number(self, fragment_id: str) -> int | None:
+        """Return the number of the fragment of that id."""
+        row = self._db.execute(NUMBER, (fragment_id,)).fetchone()
+        return None if row is None else row[0]
 
     def id_of_file(self, root: str, path: str) -> str | None:
         """Return the id of the fragment in that file."""
         return self._first(ID_OF_FILE, root, path)
-
-    def has_file(self, root: str, path: str) -> bool:
-        """Tell whether that file belongs to the library, as a fragment or not."""
-        return self._first(HAS_FILE, root, path) is not None
 
     def holder(self, record: Fragment | Prompt) -> str | None:
         """Return the place of the file whose record has the name of *record*, if any has."""
@@ -145,24 +157,34 @@ def _settle_skills(db: sqlite3.Connection, order: dict[str, int]) -> None:
 
 def _write_references(db: sqlite3.Connection, touched: Touched | None) -> None:
     """Write what the fragments point to, with a diagnostic for each pointer that dangles."""
-    documents = RowDocuments(db)
     if touched is None:
-        numbers = [number for (number,) in db.execute("SELECT DISTINCT fragment_id FROM pointer ORDER BY 1")]
+        pointers = db.execute(ALL_POINTERS)
     else:
         pointing = {number for (number,) in db.execute(POINTING, (_json(touched.targets),))}
-        numbers = sorted(pointing | set(touched.fragments))
-        db.executemany("DELETE FROM reference WHERE fragment_id = ?", ((number,) for number in numbers))
-        db.execute(FORGET_DANGLING, (DANGLING, _json(numbers)))
-    for number in numbers:
-        rows = db.execute(POINTERS_OF, (number,)).fetchall()
-        if not rows:
-            continue
-        _, id_, root, path, *_ = rows[0]
+        numbers = _json(pointing | set(touched.fragments))
+        db.execute(FORGET_REFERENCES, (numbers,))
+        db.execute(FORGET_DANGLING, (DANGLING, numbers))
+        pointers = db.execute(POINTERS_OF, (numbers,))
+    dangling: list[Diagnostic] = []
+    insert_rows(db, INSERT_REFERENCE, _reference_rows(pointers, RowDocuments(db), dangling))
+    write_diagnostics(db, dangling)
+
+
+def _reference_rows(
+    pointers: Iterable[Sequence[Any]], documents: RowDocuments, dangling: list[Diagnostic]
+) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of `reference` that *pointers*, in order, give; what dangles is added to *dangling*."""
+    for (number, id_, root, path), rows in groupby(pointers, itemgetter(0, 1, 2, 3)):
+        meant: dict[str, int] = {}
+        aims = []
+        for *_, target, kind, line, target_number, target_id, may_dangle in rows:
+            aims.append(Aim(Reference(target, kind, line), target_id, may_dangle))
+            meant[target_id] = target_number
         notes = Notes(root, path)
-        pointers = (Reference(target, kind, line) for *_, target, kind, line in rows)
-        kept = enumerate(resolve_references(id_, pointers, documents, notes))
-        db.executemany(INSERT_REFERENCE, [(number, i, r.target, r.target, r.kind, r.line) for i, r in kept])
-        write_diagnostics(db, notes.diagnostics)
+        for at, kept in enumerate(keep_references(id_, aims, notes)):
+            target_number = meant[kept.target] if kept.target in meant else documents.number(kept.target)
+            yield number, at, kept.target, target_number, kept.kind, kept.line
+        dangling += notes.diagnostics
 
 
 def _note_shared_ids(db: sqlite3.Connection, order: dict[str, int], touched: Touched | None) -> None:

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from orchestr8_sqlite import keywords
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.keywords import MAX_KEYWORD_LENGTH, STOP_WORDS, extract_keywords, stem
 
@@ -57,9 +58,9 @@ def _shipped_synonyms() -> tuple[Synonym, ...]:
     return tuple(synonym for name in SHIPPED for synonym in _parse(name, _shipped(name)))
 
 
-def shipped_synonyms() -> list[Path]:
-    """Return the shipped files of synonyms."""
-    return [WORDS / name for name in SHIPPED]
+def synonym_sources() -> list[Path]:
+    """Return what the shipped synonyms are made from: their files, and the code that reads them."""
+    return [*(WORDS / name for name in SHIPPED), Path(__file__), Path(keywords.__file__)]
 
 
 @cache

@@ -4,14 +4,15 @@ To write them takes most of the time that the index of a small library takes.
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from orchestr8_sqlite import builder
 from orchestr8_sqlite.evidence_rows import write_synonyms
-from orchestr8_sqlite.wordlists import Synonym, read_synonyms
+from orchestr8_sqlite.wordlists import read_synonyms
 from orchestr8_sqlite.writer import create_schema
 
 TABLES = ("synonym_word", "synonym_form")
@@ -28,7 +29,7 @@ def copied_beginnings() -> Iterator[None]:
     """Let whoever builds an index in this process copy its beginning."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(builder, "create_schema", _begin)
-        patch.setattr(builder, "write_synonyms", _write_others)
+        patch.setattr(builder, "begin_synonyms", _write_others)
         yield
     while _kept:
         _kept.popitem()[1].close()
@@ -38,9 +39,10 @@ def _begin(db: sqlite3.Connection) -> None:
     _written(synonyms=True).backup(db)
 
 
-def _write_others(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:
+def _write_others(db: sqlite3.Connection, _: Mapping[str, str], roots: Sequence[Path]) -> None:
     """Write the synonyms of a library that has its own."""
-    if list(synonyms) != read_synonyms([]):
+    synonyms = read_synonyms(roots)
+    if synonyms != read_synonyms([]):
         for table in TABLES:
             db.execute(f"DELETE FROM {table}")
         write_synonyms(db, synonyms)

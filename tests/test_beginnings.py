@@ -22,7 +22,7 @@ def test_an_index_with_a_copied_beginning_is_what_a_build_writes(
     root = make_library({**FRAGMENT, **own})
     copied = build(root, tmp_path / "copied.db")
     monkeypatch.setattr(builder, "create_schema", writer.create_schema)
-    monkeypatch.setattr(builder, "write_synonyms", evidence_rows.write_synonyms)
+    monkeypatch.setattr(builder, "begin_synonyms", evidence_rows.begin_synonyms)
     written = build(root, tmp_path / "written.db")
     assert copied.read_bytes() != written.read_bytes()  # or nothing was copied
     for sql in (HEADER, SCHEMA, *(f"SELECT * FROM {table}" for (table,) in rows(written, TABLES))):

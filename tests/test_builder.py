@@ -2,18 +2,21 @@
 
 import os
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from support import GARDENING, MakeLibrary, build, markdown, rows
 
-from orchestr8_sqlite import builder, integrity
+from orchestr8_sqlite import builder, finishing, integrity
 from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
 from orchestr8_sqlite.holdout import measure_least_coverage
 from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.model import LookupResult, Ranker
 from orchestr8_sqlite.parameters import make_request
+from orchestr8_sqlite.writer import write_quick_lookups
 
 ONE = {"skills/retry.md": markdown("useWhen:\n  - Retrying a flaky call")}
 TWO = {**ONE, "agents/api.md": markdown("useWhen:\n  - Designing a REST API")}
@@ -130,19 +133,34 @@ def test_index_with_a_lost_scenario_fails_the_check(make_library: MakeLibrary, t
     connection = sqlite3.connect(target, isolation_level=None)
     connection.execute("DELETE FROM posting")
     with pytest.raises(BuildError, match="1 scenarios cannot be reached"):
-        integrity.check_index(Catalog(connection, target, (0, 0, 0)))
+        integrity.check_index(connection, target)
     connection.close()
 
 
-def test_precomputed_answer_that_differs_from_the_live_one_fails_the_check(
-    make_library: MakeLibrary, tmp_path: Path
-) -> None:
-    target = build(make_library(ONE), tmp_path / "index.db")
+def test_damaged_page_fails_the_check(make_library: MakeLibrary, tmp_path: Path) -> None:
+    target = build(make_library({"skills/retry.md": markdown("tags: [http]")}), tmp_path / "index.db")
     connection = sqlite3.connect(target, isolation_level=None)
-    connection.execute("UPDATE quick_lookup SET score = score + 1")
-    with pytest.raises(BuildError, match="differs from the live one"):
-        integrity.check_index(Catalog(connection, target, (0, 0, 0)))
+    (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'tag_by_tag'").fetchone()
+    content = target.read_bytes()
+    start, end = 4096 * (page - 1), 4096 * page
+    damaged = content[start:end].replace(b"http", b"smtp")
+    target.write_bytes(content[:start] + damaged + content[end:])
+    with pytest.raises(BuildError, match="integrity_check says: row 1 missing from index tag_by_tag"):
+        integrity.check_index(connection, target)
     connection.close()
+
+
+@pytest.mark.parametrize("statement", ["UPDATE quick_lookup SET score = score + 1", "DELETE FROM quick_lookup"])
+def test_precomputed_answer_that_differs_from_the_live_one_fails_the_build(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    def write_others(db: sqlite3.Connection, ranker: Ranker, answers: Mapping[str, LookupResult]) -> None:
+        write_quick_lookups(db, ranker, answers)
+        db.execute(statement)
+
+    monkeypatch.setattr(finishing, "write_quick_lookups", write_others)
+    with pytest.raises(BuildError, match="differs from the live one"):
+        build(make_library(ONE), tmp_path / "index.db")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import math
 import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from statistics import mean
 from types import MappingProxyType
@@ -180,6 +181,36 @@ def test_hiding_lines_leaves_the_index_as_it_was(make_catalog: MakeCatalog) -> N
         answer(catalog, one.text, held_out.without(one))
     assert contents(catalog.db) == before
     assert evidence(Holders(catalog.db)) == own
+
+
+def test_sample_lies_evenly_over_the_scenarios_whatever_their_numbers(make_catalog: MakeCatalog) -> None:
+    lines = [f"Scenario of number {number}" for number in range(1, 351)]
+    catalog = make_catalog(*(make_fragment(f"f{at}", *lines[at : at + 50]) for at in range(0, 350, 50)))
+    assert [one.text for one in HeldOut(catalog).sample()] == lines[::3]
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        catalog.db.backup(db)
+        db.execute("DELETE FROM scenario WHERE id BETWEEN 2 AND 8 OR id > 200")
+        db.execute("UPDATE scenario SET id = 700 WHERE id = 200")
+        sample = [one.text for one in HeldOut(Catalog(db, catalog.path, (0, 0, 0))).sample()]
+    assert sample == [lines[0], lines[8], *lines[14:199:7], lines[199]]
+
+
+def test_sample_of_a_small_library_is_all_of_its_scenarios(make_catalog: MakeCatalog) -> None:
+    held_out = HeldOut(make_catalog(*subjects()))
+    assert held_out.sample() == held_out.scenarios()
+    assert HeldOut(make_catalog()).sample() == []
+
+
+def test_one_process_measures_what_several_do_and_each_time_the_rest_is_done_once(
+    make_catalog: MakeCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holdout, "SAMPLE", 8)
+    catalog = make_catalog(*subjects()[:9])
+    done: list[str] = []
+    alone = measure_least_coverage(catalog, lambda: done.append("alone"))
+    monkeypatch.setattr(holdout, "LARGE", 9)
+    assert measure_least_coverage(catalog, lambda: done.append("in several")) == alone
+    assert done == ["alone", "in several"]
 
 
 def test_hidden_scenario_no_longer_finds_its_fragment(make_catalog: MakeCatalog) -> None:

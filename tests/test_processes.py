@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,10 @@ def process_of(_: int) -> int:
 
 def collection_of(_: int) -> tuple[bool, int]:
     return gc.get_freeze_count() > 0, gc.get_threshold()[0]
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def end_itself(number: int) -> int:
@@ -51,7 +56,28 @@ def test_other_processes_do_the_work() -> None:
 
 def test_one_processor_does_the_work_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    assert set(map_in_processes(process_of, range(TASKS))) == {os.getpid()}
+    done: list[int] = []
+    assert set(map_in_processes(process_of, range(TASKS), lambda: done.append(os.getpid()))) == {os.getpid()}
+    assert done == [os.getpid()]
+
+
+def test_this_process_does_something_else_while_the_others_work(tmp_path: Path) -> None:
+    """The first task waits for a file that this process makes meanwhile."""
+    awaited = tmp_path / "made"
+    os.mkfifo(awaited)
+
+    def make() -> None:
+        awaited.write_text("made here", encoding="utf-8")
+
+    assert list(map_in_processes(read, [awaited], make)) == ["made here"]
+
+
+def test_what_goes_wrong_meanwhile_is_raised() -> None:
+    def fail() -> None:
+        raise BuildError("a check failed")
+
+    with pytest.raises(BuildError, match="a check failed"):
+        list(map_in_processes(square, range(TASKS), fail))
 
 
 def test_tasks_are_asked_for_no_sooner_than_there_is_room_for_their_results() -> None:

@@ -5,7 +5,7 @@ import posixpath
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import MakeLibrary, markdown
+from support import MakeLibrary, build, markdown, rows, write_files
 
 from orchestr8_sqlite.content import Library
 from orchestr8_sqlite.library import read_library
@@ -212,3 +212,45 @@ def test_a_reference_dangles_exactly_where_no_file_is(
     said = {line for _, line in dangling(library)}
     missing = {number for number, (target, _) in enumerate(points, start=2) if target not in PLACES}
     assert {line for target, line in first.items() if target not in PLACES} <= said <= missing
+
+
+WRITTEN = [
+    "orchestr8://{0}", "[x]({0}.md)", "`{0}.md` **→ Fragment:** `{0}.md`", "**→ Fragment:** `{1}.md`",
+    "```\norchestr8://{0}\n```", "```\n**→ Fragment:** `{1}.md`\n```", "## Related\n\n- `{1}`\n- `{0}`\n",
+]  # fmt: skip
+NAMES = ["agents/a-b", "agents/deep/a-b", "skills/c-d", "skills/_fragments/e-f", "skills/e-f", "skills/notes/x", "guides/no-file"]
+FILES = st.dictionaries(
+    st.sampled_from(NAMES[:-2]), st.lists(st.tuples(st.sampled_from(WRITTEN), st.sampled_from(NAMES)), max_size=6)
+)
+REFERENCES = """
+SELECT f.path, r.target, r.kind, r.line, t.path FROM fragment f JOIN reference r ON r.fragment_id = f.id
+  LEFT JOIN fragment t ON t.id = r.target_id ORDER BY f.path, r.ordinal
+"""
+SAID = "SELECT path, line, message FROM diagnostic WHERE code = 'dangling-reference' ORDER BY 1, 2, 3"
+
+
+@given(files=FILES)
+@settings(deadline=None)
+def test_an_index_has_the_references_that_are_read_file_by_file(
+    tmp_path_factory: pytest.TempPathFactory, files: dict[str, list[tuple[str, str]]]
+) -> None:
+    folder = tmp_path_factory.mktemp("pointing")
+    bodies = {
+        f"{path}.md": "\n\n".join(
+            ["# T", *(form.format(posixpath.relpath(name, posixpath.dirname(path)) if "](" in form else name,
+                                  posixpath.basename(name)) for form, name in points)]
+        )
+        for path, points in files.items()
+    }  # fmt: skip
+    root = write_files(folder / "library", {"skills/notes/SKILL.md": "# S", "skills/notes/x.md": "# X", **bodies})
+    library = read_library([root])
+    ids = {fragment.id for fragment in library.fragments}
+    expected = [
+        (fragment.id, r.target, r.kind, r.line, r.target if r.target in ids else None)
+        for fragment in sorted(library.fragments, key=lambda fragment: fragment.id)
+        for r in fragment.references
+    ]
+    index = build(root, folder / "index.db")
+    assert rows(index, REFERENCES) == expected
+    said = [(one.path, one.line, one.message) for one in library.diagnostics if one.code == "dangling-reference"]
+    assert rows(index, SAID) == sorted(said)

@@ -39,7 +39,7 @@ ALL_WORDS = [*WORDS, *TOPICS]
 @pytest.fixture
 def fixed_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no build measure what an answer must cover: that takes most of the time of a small one."""
-    monkeypatch.setattr(finishing, "measure_least_coverage", lambda _: 0.3)
+    monkeypatch.setattr(finishing, "measure_least_coverage", lambda *_: 0.3)
 
 
 def some_words(choice: random.Random, most: int = 4) -> str:
@@ -359,7 +359,7 @@ def test_what_an_answer_must_cover_is_carried_over_until_a_tenth_of_the_library_
     make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = iter([0.31, 0.32, 0.33])
-    monkeypatch.setattr(finishing, "measure_least_coverage", lambda _: next(measured))
+    monkeypatch.setattr(finishing, "measure_least_coverage", lambda *_: next(measured))
     root = make_library(GARDENING)
     session, target = BuildSession([root], tmp_path / "index.db"), tmp_path / "index.db"
     session.build()
@@ -380,7 +380,7 @@ def test_what_the_index_in_place_was_measured_at_is_not_measured_again(
     root = make_library(GARDENING)
     target = build(root, tmp_path / "index.db")
     expected = meta(target)["least_coverage"]
-    monkeypatch.setattr(finishing, "measure_least_coverage", lambda _: pytest.fail("measured again"))
+    monkeypatch.setattr(finishing, "measure_least_coverage", lambda *_: pytest.fail("measured again"))
     session = BuildSession([root], target)
     session.build()
     assert meta(target)["least_coverage"] == expected

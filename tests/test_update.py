@@ -26,7 +26,7 @@ HOUR = 3_600_000_000_000
 @pytest.fixture(autouse=True)
 def fixed_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no build measure what an answer must cover: that takes most of the time of a small one."""
-    monkeypatch.setattr(finishing, "measure_least_coverage", lambda _: 0.3)
+    monkeypatch.setattr(finishing, "measure_least_coverage", lambda *_: 0.3)
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def test_what_an_answer_must_cover_is_measured_anew_after_a_tenth_of_the_library
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = iter([0.31, 0.32])
-    monkeypatch.setattr(finishing, "measure_least_coverage", lambda _: next(measured))
+    monkeypatch.setattr(finishing, "measure_least_coverage", lambda *_: next(measured))
     least = "SELECT value FROM meta WHERE key = 'least_coverage'"
     found = []
     for number in range(6):

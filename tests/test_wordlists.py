@@ -1,7 +1,9 @@
 """The word lists: the shipped ones are well formed, libraries add to them, and requests are helped by both."""
 
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -9,15 +11,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import MakeLibrary, build, markdown, write_files
+from support import MakeLibrary, build, markdown, rows, write_files
 
-from orchestr8_sqlite import wordlists
+from orchestr8_sqlite import builder, evidence_rows, wordlists
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import LibraryError
+from orchestr8_sqlite.evidence_rows import begin_synonyms
 from orchestr8_sqlite.keywords import STOP_WORDS, extract_keywords, stem
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.wordlists import SHIPPED, Synonym, everyday_words, foreign_requests, read_synonyms
+from orchestr8_sqlite.writer import create_schema
 
 FILES = {
     "skills/k8s-rollouts.md": markdown("useWhen:\n  - Rolling out on Kubernetes"),
@@ -124,6 +128,43 @@ def test_everyday_words_are_keywords_each_once() -> None:
     assert {"help", "month", "trouble", "running"} <= everyday_words()
     assert [word for word in words if word in STOP_WORDS] == []
     assert [word for word in words if extract_keywords(word)[:1] != [word]] == []
+
+
+SYNONYM_ROWS = "SELECT * FROM synonym_word", "SELECT * FROM synonym_form"
+
+
+@pytest.mark.parametrize(
+    ("change", "copied"),
+    [
+        ("UPDATE meta SET value = value", True),
+        ("UPDATE meta SET value = '[\"0\", \"1\"]' WHERE key = 'shipped'", False),
+        ("UPDATE meta SET value = '[\"0123\"]' WHERE key = 'synonyms'", False),
+        ("PRAGMA user_version = 20000", False),
+    ],
+)
+def test_shipped_synonyms_are_copied_from_a_bundled_index_that_has_the_same(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, copied: bool
+) -> None:
+    monkeypatch.setattr(builder, "create_schema", create_schema)
+    monkeypatch.setattr(builder, "begin_synonyms", begin_synonyms)
+    bundled = tmp_path / "bundled.db"
+    monkeypatch.setattr(evidence_rows, "bundled_index", lambda: bundled)
+    root = make_library({"a.md": "# A"})
+    read = build(root, bundled)
+    expected = [rows(read, sql) for sql in SYNONYM_ROWS]
+    with closing(sqlite3.connect(bundled)) as db:
+        db.execute("INSERT INTO synonym_word VALUES ('marked', 1, 0, 1)")
+        db.execute(change)
+        db.commit()
+    built = build(root, tmp_path / "index.db")
+    assert rows(built, "SELECT * FROM synonym_word WHERE stem = 'marked'") == ([("marked", 1, 0, 1)] if copied else [])
+    with closing(sqlite3.connect(built)) as db:
+        db.execute("DELETE FROM synonym_word WHERE stem = 'marked'")
+        db.commit()
+    assert [rows(built, sql) for sql in SYNONYM_ROWS] == expected
+    own = build(make_library({"a.md": "# A", "synonyms.txt": "frobnicate = retrying\n"}), tmp_path / "own.db")
+    assert rows(own, "SELECT * FROM synonym_word WHERE stem = 'marked'") == []
+    assert len(rows(own, SYNONYM_ROWS[0])) == len(expected[0]) + 2
 
 
 def test_foreign_requests_are_lines_with_a_keyword_each() -> None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import unquote
 
 from orchestr8_sqlite.content import Reference
@@ -54,23 +54,35 @@ def find_references(
 
 
 class Documents(Protocol):
-    """What a library holds, for whoever looks for something by a name."""
+    """What a library holds, for whoever looks for a fragment by its id or its file."""
 
     def has_id(self, fragment_id: str) -> bool:
         """Tell whether there is a fragment of that id."""
 
-    def ids_of_name(self, name: str) -> Sequence[str]:
-        """Return the ids of fragments of that name; two at least where there are more than one."""
-
     def id_of_file(self, root: str, path: str) -> str | None:
         """Return the id of the fragment in that file."""
+
+
+class NamedDocuments(Documents, Protocol):
+    """The same, for whoever looks by a name or for any file, too."""
+
+    def ids_of_name(self, name: str) -> Sequence[str]:
+        """Return the ids of fragments of that name."""
 
     def has_file(self, root: str, path: str) -> bool:
         """Tell whether that file belongs to the library, as a fragment or not."""
 
 
+class Aim(NamedTuple):
+    """A pointer of a fragment, the id of what it means in the library, if anything, and whether it may mean nothing."""
+
+    reference: Reference
+    meant: str | None
+    may_dangle: bool
+
+
 def resolve_references(
-    fragment_id: str, references: Iterable[Reference], library: Documents, notes: Notes
+    fragment_id: str, references: Iterable[Reference], library: NamedDocuments, notes: Notes
 ) -> Iterator[Reference]:
     """Yield the references of a fragment with their targets as ids of the library; those that dangle are noted too.
 
@@ -81,16 +93,22 @@ def resolve_references(
     Args:
         notes: Those of the fragment's file.
     """
+    root = notes.root
+    aims = (Aim(one, _resolve(one, root, library), _may_dangle(one, root, library)) for one in references)
+    return keep_references(fragment_id, aims, notes)
+
+
+def keep_references(fragment_id: str, aims: Iterable[Aim], notes: Notes) -> Iterator[Reference]:
+    """Yield the references of a fragment that are known to mean something or dangle, the first for each target."""
     seen = {fragment_id}
-    for reference in references:
-        resolved = _resolve(reference, notes.root, library)
-        if resolved is None and _may_dangle(reference, notes.root, library):
+    for reference, meant, may_dangle in aims:
+        if meant is None and may_dangle:
             continue
-        target = resolved or reference.target.removesuffix(".md")
+        target = meant or reference.target.removesuffix(".md")
         if target in seen:
             continue
         seen.add(target)
-        if resolved is None:
+        if meant is None:
             notes.warn(
                 DANGLING,
                 f"points to {target}, which the library does not have",
@@ -100,7 +118,7 @@ def resolve_references(
         yield reference if target == reference.target else replace(reference, target=target)
 
 
-def _resolve(reference: Reference, root: str, library: Documents) -> str | None:
+def _resolve(reference: Reference, root: str, library: NamedDocuments) -> str | None:
     """Return the id that a reference from a file of *root* means, None where there is none."""
     target = reference.target
     if reference.kind == "link":
@@ -111,7 +129,7 @@ def _resolve(reference: Reference, root: str, library: Documents) -> str | None:
     return same_name[0] if len(same_name) == 1 else None
 
 
-def _may_dangle(reference: Reference, root: str, library: Documents) -> bool:
+def _may_dangle(reference: Reference, root: str, library: NamedDocuments) -> bool:
     """Tell whether a reference that does not resolve is no fault: an example, or a link to another file."""
     return reference.kind == "code" or (reference.kind == "link" and library.has_file(root, reference.target))
 
