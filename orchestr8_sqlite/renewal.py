@@ -11,7 +11,7 @@ from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Diagnostic
 from orchestr8_sqlite.errors import BuildError, CatalogError
 from orchestr8_sqlite.evidence_rows import replace_synonyms
-from orchestr8_sqlite.finishing import UNSETTLED, leave_unsettled, settle_rows
+from orchestr8_sqlite.finishing import UNSETTLED, drop_answers, settle_rows
 from orchestr8_sqlite.following import Follower, Following
 from orchestr8_sqlite.integrity import check_counts, check_links
 from orchestr8_sqlite.jobs import (
@@ -127,13 +127,14 @@ def _write_changes(
             return bring_up_to_date(job, target)
         with closing(open_for_writing(path)) as db:
             db.execute("BEGIN")
-            written = Updater(db, job.roots).write(following, change.times)
+            effect = Updater(db, job.roots).write(following, change.times)
             if job.strict:
                 refuse_problems(db)
             if job.settings["synonyms"] != catalog.meta["synonyms"]:
                 replace_synonyms(db, read_synonyms(job.folders))
+                effect = effect._replace(stems=None)
             write_settings(job, db)
-            leave_unsettled(db, written)
+            drop_answers(db, effect)
             if job.settle:
                 settle_rows(db, path)
             else:

@@ -8,15 +8,17 @@ import itertools
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from orchestr8_sqlite.content import Fragment, SourceFile
-from orchestr8_sqlite.evidence import LengthSums, fragment_texts, hold
-from orchestr8_sqlite.evidence_rows import clear_evidence, replace_evidence
+from orchestr8_sqlite.evidence import Held, LengthSums, fragment_texts, hold
+from orchestr8_sqlite.evidence_rows import EvidenceChange, clear_evidence, replace_evidence
 from orchestr8_sqlite.evidence_writer import EvidenceWriter
+from orchestr8_sqlite.finishing import Effect
 from orchestr8_sqlite.following import Following, files_of, json_keys, places_of
 from orchestr8_sqlite.fragment_rows import (
-    indexed_texts,
+    Prepared,
+    prepare,
     shorten_ids,
     write_diagnostics,
     write_files,
@@ -26,13 +28,22 @@ from orchestr8_sqlite.fragment_rows import (
     write_scenarios,
 )
 from orchestr8_sqlite.keyword_changes import Touched as TouchedKeyword
-from orchestr8_sqlite.keyword_changes import add_keywords, remove_keywords, settle_keywords
+from orchestr8_sqlite.keyword_changes import (
+    add_scenarios,
+    remove_scenarios,
+    replace_fields,
+    settle_keywords,
+)
 from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.roots import Root
 from orchestr8_sqlite.library.verdicts import Verdict
 from orchestr8_sqlite.resolution import OFFERED, Touched, settle_library
+from orchestr8_sqlite.tiers.fuzzy import SHORT_TOKENS
+from orchestr8_sqlite.vocabulary import CLASSIC_FIELDS, HeldKeywords, write_places
 
-COLUMNS = "SELECT f.id, f.path, f.category, f.name, f.title, f.description, b.body, s.root, s.path, a.text"
+COLUMNS = """
+SELECT f.id, f.path, f.category, f.name, f.title, f.description, f.token_estimate, b.body, s.root, s.path, a.text
+"""
 FRAGMENTS_OF = f"""
 {COLUMNS}
   FROM json_each(:keys) key
@@ -51,7 +62,7 @@ ALL_FRAGMENTS = f"""
 """
 TAGS = "SELECT tag FROM tag WHERE fragment_id = ? ORDER BY ordinal"
 CAPABILITIES = "SELECT text FROM capability WHERE fragment_id = ? ORDER BY ordinal"
-SCENARIOS = "SELECT text FROM scenario WHERE fragment_id = ? ORDER BY ordinal"
+SCENARIOS = "SELECT id, scenario_id, text FROM scenario WHERE fragment_id = ? ORDER BY ordinal"
 DELETE_TEXT = """
 INSERT INTO fragment_text
        (fragment_text, rowid, name, title, tags, capabilities, scenarios, description, body)
@@ -61,7 +72,6 @@ DELETE_ROWS = (
     """DELETE FROM library_query
         WHERE origin = 'queries' AND id IN (SELECT query_id FROM library_answer WHERE fragment_id = ?)""",
     "DELETE FROM library_answer WHERE fragment_id = ?",
-    "DELETE FROM scenario WHERE fragment_id = ?",
     "DELETE FROM tag WHERE fragment_id = ?",
     "DELETE FROM capability WHERE fragment_id = ?",
     "DELETE FROM author_id WHERE fragment_id = ?",
@@ -72,7 +82,9 @@ DELETE_ROWS = (
     "DELETE FROM fragment_body WHERE fragment_id = ?",
     "DELETE FROM fragment WHERE id = ?",
 )
-"""All rows that belong to single fragments, but those of keywords and evidence."""
+"""All rows that belong to single fragments, but those of scenarios, keywords and evidence."""
+
+DELETE_SCENARIOS = "DELETE FROM scenario WHERE fragment_id = ?"
 
 DELETE_PROMPTS = (
     """DELETE FROM prompt_argument WHERE prompt_id IN (
@@ -88,11 +100,73 @@ SET_TIME = "UPDATE source SET mtime_ns = ? WHERE root = ? AND path = ?"
 
 
 class Stored(NamedTuple):
-    """A fragment of an index with all of its texts, its number, and the id that its front matter gives."""
+    """A fragment of an index with all of its texts, its number, and the id that its front matter gives.
+
+    `scenarios` are the numbers of the rows of its scenarios, and their ids.
+    """
 
     number: int
     fragment: Fragment
+    scenarios: Sequence[tuple[int, str]]
     author_id: str | None
+
+
+class Replaced(NamedTuple):
+    """A fragment as it was and as it is; None where it was not there, or is not any more."""
+
+    number: int
+    before: Stored | None
+    after: Verdict | None
+    was: Prepared | None
+    now: Prepared | None
+
+    @classmethod
+    def of(cls, number: int, before: Stored | None, after: Verdict | None) -> Self:
+        """Return it with what its rows are made of."""
+        was = prepare(before.fragment) if before else None
+        return cls(number, before, after, was, after.prepared if after else None)
+
+    @property
+    def record(self) -> Fragment | None:
+        """Return the fragment as it is."""
+        return self.after.record if self.after and isinstance(self.after.record, Fragment) else None
+
+    @property
+    def held(self) -> tuple[int, Held | None, Held | None]:
+        """Return its number, what it held and what it holds."""
+        return self.number, self.was and self.was.held, self.now and self.now.held
+
+    @property
+    def has_same_scenarios(self) -> bool:
+        """Tell whether its scenarios are what they were."""
+        return bool(self.before and self.record and self.before.fragment.use_when == self.record.use_when)
+
+    @property
+    def has_same_texts(self) -> bool:
+        """Tell whether its row of full text is what it was."""
+        return bool(self.was and self.now and self.was.texts == self.now.texts)
+
+    def classic_keywords(self) -> frozenset[str]:
+        """Return all keywords by which the classic ranker finds what is other than it was, nothing where nothing is."""
+        before = _classic_view(self.before.fragment, self.was.keywords) if self.before and self.was else None
+        after = _classic_view(self.record, self.now.keywords) if self.record and self.now else None
+        if before == after:
+            return frozenset()
+        return frozenset(keyword for view in (before, after) if view for keyword in view.fields)
+
+
+class _ClassicView(NamedTuple):
+    """All that the classic ranker knows of a fragment, beside its id."""
+
+    category: str
+    is_short: bool
+    scenarios: Sequence[str]
+    fields: Mapping[str, int]
+
+
+def _classic_view(fragment: Fragment, keywords: HeldKeywords) -> _ClassicView:
+    fields = {text: mask & CLASSIC_FIELDS for text, mask in keywords.fields.items() if mask & CLASSIC_FIELDS}
+    return _ClassicView(fragment.category, fragment.token_estimate < SHORT_TOKENS, fragment.use_when, fields)
 
 
 class Updater:
@@ -103,121 +177,151 @@ class Updater:
         self._db = db
         self._roots = roots
 
-    def write(self, following: Following, times: Mapping[Key, int]) -> int:
-        """Write what has changed and return how many fragments that are.
+    def write(self, following: Following, times: Mapping[Key, int]) -> Effect:
+        """Write what has changed and return what that does to the answers that are computed beforehand.
 
         Raises:
             BuildError: Two scenarios could not be told apart by their hash.
         """
-        leaving = self._stored(following.stale)
-        numbers = self._number(leaving, following.verdicts)
-        coming = [(numbers[v.record.id], v) for v in following.verdicts if isinstance(v.record, Fragment)]
-        is_weighed = self._replace_evidence(leaving, coming)
-        touched = self._touched(leaving, coming, following)
-        keywords = self._delete(leaving, following)
-        shorten_ids(self._db)
-        keywords |= self._insert(coming, following)
-        if not is_weighed:
+        replaced = self._replaced(following)
+        evidence = self._replace_evidence(replaced)
+        touched = self._touched(replaced, following)
+        keywords = self._delete(replaced, following)
+        keywords |= self._insert(replaced, following)
+        if evidence is None:
             self._weigh_all()
         settle_keywords(self._db, keywords)
+        if any(one.before is None or one.after is None for one in replaced):
+            write_places(self._db)
         self._db.executemany(SET_TIME, ((time, root, path) for (root, path), time in times.items()))
         settle_library(self._db, self._roots, touched)
-        return len({one.number for one in leaving} | {number for number, _ in coming})
+        return _effect(replaced, evidence, keywords)
 
-    def _stored(self, keys: Collection[Key]) -> list[Stored]:
-        """Return the fragments that the index has of these files."""
-        return [self._fragment(*row) for row in self._db.execute(FRAGMENTS_OF, {"keys": json_keys(keys)}).fetchall()]
+    def _replaced(self, following: Following) -> list[Replaced]:
+        """Return the fragments that change; those of an id keep their number, others get the next."""
+        rows = self._db.execute(FRAGMENTS_OF, {"keys": json_keys(following.stale)}).fetchall()
+        before = {row[0]: self._fragment(*row) for row in rows}
+        last = self._db.execute("SELECT coalesce(max(id), 0) FROM fragment").fetchone()[0]
+        coming = {v.record.id: v for v in following.verdicts if isinstance(v.record, Fragment)}
+        numbers = assign_numbers({one.fragment.id: one.number for one in before.values()}, list(coming), last)
+        after = {numbers[id_]: verdict for id_, verdict in coming.items()}
+        return [Replaced.of(number, before.get(number), after.get(number)) for number in before | after]
 
     def _fragment(
-        self, number: int, id_: str, category: str, name: str, title: str, description: str, body: str, root: str,
-        path: str, author_id: str | None,
+        self, number: int, id_: str, category: str, name: str, title: str, description: str, tokens: int, body: str,
+        root: str, path: str, author_id: str | None,
     ) -> Stored:  # fmt: skip
-        tags, capabilities, scenarios = (
-            tuple(text for (text,) in self._db.execute(lines, (number,))) for lines in (TAGS, CAPABILITIES, SCENARIOS)
+        tags, capabilities = (
+            tuple(text for (text,) in self._db.execute(lines, (number,))) for lines in (TAGS, CAPABILITIES)
         )
+        scenarios = self._db.execute(SCENARIOS, (number,)).fetchall()
         fragment = Fragment(
             id=id_, category=category, name=name, title=title, description=description, version=None, tags=tags,
-            capabilities=capabilities, use_when=scenarios, author_tokens=None, token_estimate=0, metadata={}, body=body,
-            references=(), source=SourceFile(root, path, 0, 0, ""),
+            capabilities=capabilities, use_when=tuple(text for *_, text in scenarios), author_tokens=None,
+            token_estimate=tokens, metadata={}, body=body, references=(), source=SourceFile(root, path, 0, 0, ""),
         )  # fmt: skip
-        return Stored(number, fragment, author_id)
+        return Stored(number, fragment, [(row, scenario_id) for row, scenario_id, _ in scenarios], author_id)
 
-    def _number(self, leaving: Iterable[Stored], verdicts: Iterable[Verdict]) -> dict[str, int]:
-        """Return the numbers of the fragments in *verdicts*: what they had, else the next."""
-        last = self._db.execute("SELECT coalesce(max(id), 0) FROM fragment").fetchone()[0]
-        known = {one.fragment.id: one.number for one in leaving}
-        return assign_numbers(known, [v.record.id for v in verdicts if isinstance(v.record, Fragment)], last)
-
-    def _replace_evidence(self, leaving: Sequence[Stored], coming: Sequence[tuple[int, Verdict]]) -> bool:
-        """Write the evidence of what has changed; False, and nothing written, where that of all fragments changes."""
+    def _replace_evidence(self, replaced: Sequence[Replaced]) -> EvidenceChange | None:
+        """Write the evidence of what has changed; None, and nothing written, where that of all fragments changes."""
         lengths = LengthSums.read(self._db)
         typical = lengths.typical
-        held = [(one.number, hold(fragment_texts(one.fragment))) for one in leaving]
-        holding = [(number, verdict.prepared.held) for number, verdict in coming]
-        for change, fragments in ((-1, held), (1, holding)):
-            for number, one in fragments:
-                lengths.add(number, one, change)
+        for number, before, after in (one.held for one in replaced):
+            for held, change in ((before, -1), (after, 1)):
+                if held:
+                    lengths.add(number, held, change)
         if lengths.typical != typical:
-            return False
-        replace_evidence(self._db, held, holding, typical)
+            return None
         lengths.write(self._db)
-        return True
+        return replace_evidence(self._db, [one.held for one in replaced], typical)
 
     def _weigh_all(self) -> None:
         """Write the evidence of all fragments anew."""
         clear_evidence(self._db)
         writer = EvidenceWriter(self._db)
         for row in self._db.execute(ALL_FRAGMENTS):
-            number, fragment, _ = self._fragment(*row)
-            writer.add(number, hold(fragment_texts(fragment)))
+            stored = self._fragment(*row)
+            writer.add(stored.number, hold(fragment_texts(stored.fragment)))
         writer.close()
 
-    def _touched(
-        self, leaving: Iterable[Stored], coming: Iterable[tuple[int, Verdict]], following: Following
-    ) -> Touched:
+    def _touched(self, replaced: Iterable[Replaced], following: Following) -> Touched:
         """Return what of the rest of the library the change can concern."""
+        leaving = [one.before for one in replaced if one.before]
+        coming = {one.number: one.after for one in replaced if one.after}
         before = {(one.fragment.id, one.fragment.source.root, one.fragment.source.path) for one in leaving}
-        now = {(v.record.id, v.source.root, v.source.path) for _, v in coming if isinstance(v.record, Fragment)}
+        now = {(v.record.id, v.source.root, v.source.path) for v in coming.values() if isinstance(v.record, Fragment)}
         targets = {name for id_, _, path in before ^ now for name in (id_, id_.rpartition("/")[2], path)}
         there = {key for key in following.stale if self._is_source(key)}
         targets |= {path for _, path in there ^ files_of(following.verdicts)}
-        ids = {one.author_id for one in leaving} | {verdict.author_id for _, verdict in coming}
-        return Touched({number for number, _ in coming}, targets, {id_ for id_ in ids if id_ is not None})
+        ids = {one.author_id for one in leaving} | {verdict.author_id for verdict in coming.values()}
+        return Touched(coming.keys(), targets, {id_ for id_ in ids if id_ is not None})
 
     def _is_source(self, key: Key) -> bool:
         return self._db.execute("SELECT 1 FROM source WHERE root = ? AND path = ?", key).fetchone() is not None
 
-    def _delete(self, leaving: Sequence[Stored], following: Following) -> set[TouchedKeyword]:
+    def _delete(self, replaced: Sequence[Replaced], following: Following) -> set[TouchedKeyword]:
         """Take what is no longer true out of all tables but those of the evidence."""
         touched: set[TouchedKeyword] = set()
-        for number, fragment, _ in leaving:
-            touched |= remove_keywords(self._db, number, fragment)
-        self._db.executemany(DELETE_TEXT, ((number, *indexed_texts(fragment)) for number, fragment, _ in leaving))
+        gone: list[str] = []
+        for number, before, _, was, _ in (one for one in replaced if not one.has_same_scenarios):
+            if before and was:
+                rows = (row for row, _ in before.scenarios)
+                touched |= remove_scenarios(self._db, zip(rows, was.keywords.scenarios, strict=True))
+                self._db.execute(DELETE_SCENARIOS, (number,))
+                gone += (scenario_id for _, scenario_id in before.scenarios)
+        shorten_ids(self._db, gone)
+        texts = [(one.number, *one.was.texts) for one in replaced if one.was and not one.has_same_texts]
+        self._db.executemany(DELETE_TEXT, texts)
         for statement in DELETE_ROWS:
-            self._db.executemany(statement, ((one.number,) for one in leaving))
+            self._db.executemany(statement, ((one.number,) for one in replaced if one.before))
         for statement in DELETE_PROMPTS:
             self._db.executemany(statement, following.stale)
         self._db.execute(DELETE_DIAGNOSTICS, {"keys": json_keys(following.stale | places_of(following.kept))})
         self._db.executemany(DELETE_SOURCE, following.stale - files_of(following.verdicts))
         return touched
 
-    def _insert(self, coming: Sequence[tuple[int, Verdict]], following: Following) -> set[TouchedKeyword]:
+    def _insert(self, replaced: Sequence[Replaced], following: Following) -> set[TouchedKeyword]:
         """Write what is true now to all tables but those of the evidence."""
         write_files(self._db, following.verdicts)
         for verdict in following.kept:
             write_diagnostics(self._db, verdict.diagnostics)
-        fragments = [(number, v.record) for number, v in coming if isinstance(v.record, Fragment)]
-        taken = self._db.execute("SELECT coalesce(max(id), 0) FROM scenario").fetchone()[0]
+        fragments = [(one.number, one.record) for one in replaced if one.record]
         write_own_rows(self._db, fragments)
-        scenarios: dict[int, list[tuple[int, str]]] = defaultdict(list)
-        for row, owner, text in write_scenarios(self._db, fragments, taken):
-            scenarios[owner].append((row, text))
-        write_said(self._db, coming)
-        write_full_text(self._db, ((number, verdict.prepared.texts) for number, verdict in coming))
+        write_said(self._db, ((one.number, one.after) for one in replaced if one.after))
+        texts = [(one.number, one.now.texts) for one in replaced if one.now and not one.has_same_texts]
+        write_full_text(self._db, texts)
         touched: set[TouchedKeyword] = set()
-        for number, fragment in fragments:
-            touched |= add_keywords(self._db, number, fragment, scenarios[number])
+        for number, _, _, was, now in replaced:
+            touched |= replace_fields(self._db, number, *(one.keywords.fields if one else {} for one in (was, now)))
+        return touched | self._insert_scenarios([one for one in replaced if not one.has_same_scenarios])
+
+    def _insert_scenarios(self, replaced: Sequence[Replaced]) -> set[TouchedKeyword]:
+        """Write the scenarios of these fragments, with their postings."""
+        taken = self._db.execute("SELECT coalesce(max(id), 0) FROM scenario").fetchone()[0]
+        rows: dict[int, list[int]] = defaultdict(list)
+        fragments = [(one.number, one.record) for one in replaced if one.record]
+        for row, owner, _ in write_scenarios(self._db, fragments, taken):
+            rows[owner].append(row)
+        touched: set[TouchedKeyword] = set()
+        for one in replaced:
+            if one.now:
+                keywords = one.now.keywords.scenarios
+                touched |= add_scenarios(self._db, one.number, zip(rows[one.number], keywords, strict=True))
         return touched
+
+
+def _effect(
+    replaced: Sequence[Replaced], evidence: EvidenceChange | None, keywords: Collection[TouchedKeyword]
+) -> Effect:
+    """Return what a change does to the answers that are computed beforehand."""
+    is_there = all(one.before and one.after for one in replaced)
+    is_narrow = is_there and not keywords and all(one.has_same_scenarios for one in replaced)
+    return Effect(
+        fragments=len(replaced),
+        stems=evidence.stems if is_narrow and evidence and not evidence.is_wide else None,
+        classic=frozenset().union(*(one.classic_keywords() for one in replaced)),
+        is_counted=any(block < 0 for _, block in keywords),
+    )
 
 
 def assign_numbers(numbers: Mapping[str, int], ids: Sequence[str], last: int) -> dict[str, int]:
