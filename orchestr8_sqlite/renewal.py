@@ -28,7 +28,7 @@ from orchestr8_sqlite.jobs import (
 )
 from orchestr8_sqlite.library.comparison import DOUBT_NS, Change, KnownFile, compare_files
 from orchestr8_sqlite.library.parsing import Key
-from orchestr8_sqlite.target import renew_time, replacing
+from orchestr8_sqlite.target import renew_time, replacing, syncing
 from orchestr8_sqlite.update import Updater
 from orchestr8_sqlite.wordlists import read_synonyms
 from orchestr8_sqlite.writer import made_by
@@ -125,7 +125,7 @@ def _write_changes(
         if not catalog.is_current():  # another program has built it meanwhile: look again
             path.unlink()
             return bring_up_to_date(job, target)
-        with closing(open_for_writing(path)) as db:
+        with syncing(path), closing(open_for_writing(path)) as db:
             db.execute("BEGIN")
             effect = Updater(db, job.roots).write(following, change.times)
             if job.strict:
@@ -165,7 +165,7 @@ def settle_index(target: Path) -> None:
             if not catalog.is_current():
                 temporary.unlink()  # another program has built it meanwhile
                 return
-            with closing(open_for_writing(temporary)) as db:
+            with syncing(temporary), closing(open_for_writing(temporary)) as db:
                 db.execute("BEGIN")
                 settle_rows(db, temporary)
                 check_links(db)

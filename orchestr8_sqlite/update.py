@@ -40,6 +40,7 @@ from orchestr8_sqlite.library.verdicts import Verdict
 from orchestr8_sqlite.resolution import OFFERED, Touched, settle_library
 from orchestr8_sqlite.tiers.fuzzy import SHORT_TOKENS
 from orchestr8_sqlite.vocabulary import CLASSIC_FIELDS, HeldKeywords, write_places
+from orchestr8_sqlite.writer import CONTENTS, CONTENTS_BOUND, add_contents
 
 COLUMNS = """
 SELECT f.id, f.path, f.category, f.name, f.title, f.description, f.token_estimate, b.body, s.root, s.path, a.text
@@ -51,6 +52,11 @@ FRAGMENTS_OF = f"""
   JOIN fragment f ON f.source_id = s.id
   JOIN fragment_body b ON b.fragment_id = f.id
   LEFT JOIN author_id a ON a.fragment_id = f.id
+"""
+CONTENTS_OF = """
+SELECT s.root, s.path, s.sha256
+  FROM json_each(:keys) key
+ CROSS JOIN source s ON s.root = json_extract(key.value, '$[0]') AND s.path = json_extract(key.value, '$[1]')
 """
 ALL_FRAGMENTS = f"""
 {COLUMNS}
@@ -183,6 +189,8 @@ class Updater:
         Raises:
             BuildError: Two scenarios could not be told apart by their hash.
         """
+        files = following.stale | files_of(following.verdicts)
+        before = self._contents(files)
         replaced = self._replaced(following)
         evidence = self._replace_evidence(replaced)
         touched = self._touched(replaced, following)
@@ -195,7 +203,18 @@ class Updater:
             write_places(self._db)
         self._db.executemany(SET_TIME, ((time, root, path) for (root, path), time in times.items()))
         settle_library(self._db, self._roots, touched)
+        self._change_contents(self._contents(files) - before)
         return _effect(replaced, evidence, keywords)
+
+    def _contents(self, files: Collection[Key]) -> int:
+        """Return what these files, as far as they are written, add to the contents of the index."""
+        return add_contents(self._db.execute(CONTENTS_OF, {"keys": json_keys(files)}))
+
+    def _change_contents(self, difference: int) -> None:
+        known = self._db.execute("SELECT value FROM meta WHERE key = ?", (CONTENTS,)).fetchone()
+        if known:
+            contents = (int(known[0], 16) + difference) % CONTENTS_BOUND
+            self._db.execute("UPDATE meta SET value = ? WHERE key = ?", (f"{contents:064x}", CONTENTS))
 
     def _replaced(self, following: Following) -> list[Replaced]:
         """Return the fragments that change; those of an id keep their number, others get the next."""
