@@ -19,6 +19,7 @@ from orchestr8_sqlite.jobs import (
     Built,
     How,
     Job,
+    describe,
     diagnostics_of,
     lists_of,
     open_for_writing,
@@ -110,9 +111,10 @@ def _leave(job: Job, catalog: Catalog) -> Built:
     """Leave the index as it is, but for what an earlier build has left for later."""
     if job.strict:
         refuse_problems(catalog.db)
-    if job.settle:
+    if job.settle and UNSETTLED in catalog.meta:
         settle_index(catalog.path)
-    return Built(How.UNCHANGED)
+        return Built(How.UNCHANGED)
+    return Built(How.UNCHANGED, described=describe(catalog))
 
 
 def _write_changes(
@@ -140,6 +142,7 @@ def _write_changes(
             else:
                 db.execute("COMMIT")
             check_counts(db)
+            described = describe(Catalog(db, path, identity=(0, 0, 0)))
         os.utime(path, ns=(job.began, job.began))
         if not catalog.is_current():
             path.unlink()
@@ -148,7 +151,7 @@ def _write_changes(
     now = {(source.root, source.path): source.sha256 for v in verdicts for source in (v.source, *v.bundled)}
     before = {key: known[key][2] for key in (now.keys() | following.stale) & known.keys()}
     changed = (now.items() ^ before.items()) | (lists_of(job.settings) ^ lists_of(catalog.meta))
-    return Built(How.UPDATED, places_of(changed))
+    return Built(How.UPDATED, places_of(changed), described=described)
 
 
 def settle_index(target: Path) -> None:

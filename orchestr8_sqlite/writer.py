@@ -133,7 +133,8 @@ def write_meta(db: sqlite3.Connection, settings: Mapping[str, str]) -> str:
         f"{table}s": str(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608 - from TOTALS
         for table in TOTALS
     }
-    values = {**made_by(), **totals, **settings, CONTENTS: contents}
+    outcomes = json_text(dict(db.execute("SELECT outcome, count(*) FROM source GROUP BY outcome")))
+    values = {**made_by(), **totals, **settings, CONTENTS: contents, "outcomes": outcomes}
     values["generation"] = hashlib.sha256(json_text(values).encode()).hexdigest()[:16]
     db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", sorted(values.items()))
     return values["generation"]
