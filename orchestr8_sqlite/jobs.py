@@ -23,7 +23,7 @@ from orchestr8_sqlite.library.reader import Progress
 from orchestr8_sqlite.library.roots import Root, digest_file, digest_files
 from orchestr8_sqlite.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.wordlists import shipped_synonyms
-from orchestr8_sqlite.writer import write_meta
+from orchestr8_sqlite.writer import OUTCOMES, write_meta
 
 FAST_WRITES = """
 PRAGMA page_size = 4096;
@@ -166,7 +166,7 @@ def places_of(changed: Iterable[Content]) -> tuple[Key, ...]:
 
 def describe(catalog: Catalog) -> Described:
     """Return what an index says of itself."""
-    outcomes, diagnostics = json.loads(catalog.meta["outcomes"]), tuple(diagnostics_of(catalog.db))
+    outcomes, diagnostics = json.loads(catalog.meta[OUTCOMES]), tuple(diagnostics_of(catalog.db))
     return Described(catalog.meta, outcomes, diagnostics, catalog.path.stat().st_size)
 
 

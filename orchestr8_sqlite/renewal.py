@@ -32,7 +32,7 @@ from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.target import renew_time, replacing, syncing
 from orchestr8_sqlite.update import Updater
 from orchestr8_sqlite.wordlists import read_synonyms
-from orchestr8_sqlite.writer import made_by
+from orchestr8_sqlite.writer import CONTENTS, OUTCOMES, made_by
 
 MOST_CHANGED = 0.25
 """Share of the files above which writing everything anew is no slower."""
@@ -52,7 +52,8 @@ def bring_up_to_date(job: Job, target: Path) -> Built | None:
     try:
         with Catalog.open(target) as catalog:
             wanted = {**made_by(), **{name: job.settings[name] for name in ("category", "roots", "shipped")}}
-            if wanted.items() <= catalog.meta.items() and not _is_fragmented(catalog.db):
+            is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENTS, OUTCOMES} <= catalog.meta.keys()
+            if is_like_ours and not _is_fragmented(catalog.db):
                 return _follow(job, catalog, target.stat().st_mtime_ns)
     except BuildError as problem:
         if not isinstance(problem.__cause__, sqlite3.Error):

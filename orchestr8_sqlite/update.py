@@ -37,6 +37,7 @@ from orchestr8_sqlite.keyword_changes import (
 from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.roots import Root
 from orchestr8_sqlite.library.verdicts import Verdict
+from orchestr8_sqlite.rechecks import check_fragments, check_words
 from orchestr8_sqlite.resolution import OFFERED, Touched, settle_library
 from orchestr8_sqlite.tiers.fuzzy import SHORT_TOKENS
 from orchestr8_sqlite.vocabulary import CLASSIC_FIELDS, HeldKeywords, write_places
@@ -187,7 +188,7 @@ class Updater:
         """Write what has changed and return what that does to the answers that are computed beforehand.
 
         Raises:
-            BuildError: Two scenarios could not be told apart by their hash.
+            BuildError: Two scenarios could not be told apart by their hash, or what is written does not agree.
         """
         files = following.stale | files_of(following.verdicts)
         before = self._contents(files)
@@ -204,6 +205,9 @@ class Updater:
         self._db.executemany(SET_TIME, ((time, root, path) for (root, path), time in times.items()))
         settle_library(self._db, self._roots, touched)
         self._change_contents(self._contents(files) - before)
+        there = {one.number for one in replaced if one.after}
+        check_fragments(self._db, {one.number for one in replaced} - there, there)
+        check_words(self._db, {keyword for keyword, _ in keywords}, evidence.stems if evidence else ())
         return _effect(replaced, evidence, keywords)
 
     def _contents(self, files: Collection[Key]) -> int:
@@ -211,10 +215,9 @@ class Updater:
         return add_contents(self._db.execute(CONTENTS_OF, {"keys": json_keys(files)}))
 
     def _change_contents(self, difference: int) -> None:
-        known = self._db.execute("SELECT value FROM meta WHERE key = ?", (CONTENTS,)).fetchone()
-        if known:
-            contents = (int(known[0], 16) + difference) % CONTENTS_BOUND
-            self._db.execute("UPDATE meta SET value = ? WHERE key = ?", (f"{contents:064x}", CONTENTS))
+        known = self._db.execute("SELECT value FROM meta WHERE key = ?", (CONTENTS,)).fetchone()[0]
+        contents = (int(known, 16) + difference) % CONTENTS_BOUND
+        self._db.execute("UPDATE meta SET value = ? WHERE key = ?", (f"{contents:064x}", CONTENTS))
 
     def _replaced(self, following: Following) -> list[Replaced]:
         """Return the fragments that change; those of an id keep their number, others get the next."""

@@ -43,6 +43,9 @@ VALUES (?, ?, ?, ?, ?, (SELECT id FROM scenario WHERE fragment_id = ? AND text =
 CONTENTS = "contents"
 """Row of `meta`: the digests of all files, added up."""
 
+OUTCOMES = "outcomes"
+"""Row of `meta`: how many files became what, as JSON."""
+
 CONTENTS_BOUND = 1 << 256
 ALL_CONTENTS = "SELECT root, path, sha256 FROM source"
 TOTALS = ("fragment", "prompt", "scenario", "keyword", "diagnostic")
@@ -134,7 +137,7 @@ def write_meta(db: sqlite3.Connection, settings: Mapping[str, str]) -> str:
         for table in TOTALS
     }
     outcomes = json_text(dict(db.execute("SELECT outcome, count(*) FROM source GROUP BY outcome")))
-    values = {**made_by(), **totals, **settings, CONTENTS: contents, "outcomes": outcomes}
+    values = {**made_by(), **totals, **settings, CONTENTS: contents, OUTCOMES: outcomes}
     values["generation"] = hashlib.sha256(json_text(values).encode()).hexdigest()[:16]
     db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", sorted(values.items()))
     return values["generation"]
