@@ -26,15 +26,20 @@ MOST_DRIFT = 0.1
 QUICK_LOOKUPS = 20
 """Keywords with a precomputed answer: those that most fragments hold. Source: shared/seeds/index-lookup.md."""
 
-MOST_USED_KEYWORDS = """
-SELECT k.text FROM keyword k
- WHERE k.fragment_count OR :fields = 63
- ORDER BY iif(:fields = 63, (SELECT sum(length(fields)) FROM field_block WHERE keyword_id = k.id), k.fragment_count)
-          DESC, k.text
+MOST_USED_KEYWORDS = {
+    Ranker.DEFAULT: """
+WITH held (keyword_id, fragments) AS MATERIALIZED (
+    SELECT keyword_id, sum(length(fields)) FROM field_block GROUP BY keyword_id)
+SELECT k.text FROM held CROSS JOIN keyword k ON k.id = held.keyword_id
+ WHERE held.fragments >= (SELECT min(fragments) FROM (SELECT fragments FROM held ORDER BY 1 DESC LIMIT :limit))
+ ORDER BY held.fragments DESC, k.text
  LIMIT :limit
-"""
-SEARCHED_FIELDS = {Ranker.DEFAULT: 63, Ranker.CLASSIC: 7}
-"""Bits of field_posting.fields that a ranker searches."""
+""",
+    Ranker.CLASSIC: """
+SELECT text FROM keyword WHERE fragment_count ORDER BY fragment_count DESC, text LIMIT :limit
+""",
+}
+"""Those that most fragments hold in a field that the ranker searches: any of the short texts, or what is listed."""
 
 LEAST, OF, DRIFT = "least_coverage", "least_coverage_of", "least_coverage_drift"
 """Rows of `meta`: what an answer must cover, the generation that was measured, fragments that have changed since."""
@@ -148,8 +153,8 @@ def _most_used(catalog: Catalog, ranker: Ranker) -> list[str]:
     key = f"{MOST_USED}{ranker.value}"
     if key in catalog.meta:
         return list(json.loads(catalog.meta[key]))
-    parameters = {"fields": SEARCHED_FIELDS[ranker], "limit": QUICK_LOOKUPS}
-    keywords = [keyword for (keyword,) in catalog.db.execute(MOST_USED_KEYWORDS, parameters)]
+    rows = catalog.db.execute(MOST_USED_KEYWORDS[ranker], {"limit": QUICK_LOOKUPS})
+    keywords = [keyword for (keyword,) in rows]
     catalog.db.execute(SET_META, (key, json.dumps(keywords, ensure_ascii=False)))
     return keywords
 
