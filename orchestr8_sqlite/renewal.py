@@ -30,7 +30,6 @@ from orchestr8_sqlite.jobs import (
 from orchestr8_sqlite.library.comparison import DOUBT_NS, Change, KnownFile, compare_files
 from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.target import renew_time, replacing, syncing
-from orchestr8_sqlite.update import Updater
 from orchestr8_sqlite.wordlists import read_synonyms
 from orchestr8_sqlite.writer import CONTENTS, OUTCOMES, made_by
 
@@ -122,6 +121,8 @@ def _write_changes(
     job: Job, catalog: Catalog, change: Change, following: Following, known: Mapping[Key, KnownFile]
 ) -> Built | None:
     """Write a copy of the index with the changes and put it in place; None where all must be written anew."""
+    from orchestr8_sqlite.update import Updater
+
     target = catalog.path
     with replacing(target) as path:
         shutil.copyfile(target, path)
