@@ -24,11 +24,12 @@ from orchestr8_sqlite.fragment_rows import prepare_batch
 from orchestr8_sqlite.integrity import check_index
 from orchestr8_sqlite.jobs import (
     Built,
+    Described,
     How,
     Job,
     Laps,
     contents_of,
-    diagnostics_of,
+    describe,
     differing,
     open_for_writing,
     places_of,
@@ -44,8 +45,6 @@ from orchestr8_sqlite.resolution import settle_library
 from orchestr8_sqlite.settings import latest_file_time
 from orchestr8_sqlite.target import check_target, replacing
 from orchestr8_sqlite.writer import IndexWriter, create_schema
-
-OUTCOMES = "SELECT outcome, count(*) FROM source GROUP BY outcome"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,21 +152,25 @@ def _read_all(job: Job, writer: IndexWriter) -> None:
                     job.progress(done, total)
 
 
-def _report(target: Path, built: Built, started: float) -> BuildReport:
+def _describe(target: Path) -> Described:
     with Catalog.open(target) as catalog:
-        outcomes = dict(catalog.db.execute(OUTCOMES))
-        totals = {name: int(catalog.meta[name]) for name in ("fragments", "scenarios", "keywords", "prompts")}
-        return BuildReport(
-            target=target,
-            how=built.how,
-            changed=built.changed,
-            files=sum(count for outcome, count in outcomes.items() if outcome != "skill_file"),
-            rejected=outcomes.get("rejected", 0),
-            ignored=outcomes.get("ignored", 0),
-            diagnostics=tuple(diagnostics_of(catalog.db)),
-            generation=catalog.generation,
-            size=target.stat().st_size,
-            seconds=time.perf_counter() - started,
-            stages=built.stages,
-            **totals,
-        )
+        return describe(catalog)
+
+
+def _report(target: Path, built: Built, started: float) -> BuildReport:
+    meta, outcomes, diagnostics, size = built.described or _describe(target)
+    totals = {name: int(meta[name]) for name in ("fragments", "scenarios", "keywords", "prompts")}
+    return BuildReport(
+        target=target,
+        how=built.how,
+        changed=built.changed,
+        files=sum(count for outcome, count in outcomes.items() if outcome != "skill_file"),
+        rejected=outcomes.get("rejected", 0),
+        ignored=outcomes.get("ignored", 0),
+        diagnostics=diagnostics,
+        generation=meta["generation"],
+        size=size,
+        seconds=time.perf_counter() - started,
+        stages=built.stages,
+        **totals,
+    )

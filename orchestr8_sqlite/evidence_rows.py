@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from orchestr8_sqlite.bulk import insert_rows
 from orchestr8_sqlite.evidence import MOST_COUNTED, Held, Lengths, topics_of, weigh
@@ -41,6 +42,20 @@ COPY_SYNONYMS = (
     "INSERT INTO main.synonym_form SELECT * FROM bundled.synonym_form",
 )
 READ_BODY = "SELECT members, counts FROM body_evidence WHERE stem = ? AND block = ?"
+
+Replaced = tuple[int, Held | None, Held | None]
+"""The number of a fragment, what it held, and what it holds; None where it was not there, or is not any more."""
+
+
+class EvidenceChange(NamedTuple):
+    """What of the evidence is other than before.
+
+    The lists of `stems` are; where `is_wide` it is also what fragments are about, which these are, or in how many
+    short texts a stem stands.
+    """
+
+    stems: frozenset[str]
+    is_wide: bool
 
 
 @dataclass(slots=True)
@@ -109,16 +124,12 @@ class _BodyList:
         return stem, block, pack_members(self.members), bytes(self.counts)
 
 
-def replace_evidence(
-    db: sqlite3.Connection, gone: Iterable[tuple[int, Held]], come: Iterable[tuple[int, Held]], typical: Lengths
-) -> None:
-    """Take fragments with what they held out of the evidence, then others into it; only their terms are touched."""
+def replace_evidence(db: sqlite3.Connection, replaced: Iterable[Replaced], typical: Lengths) -> EvidenceChange:
+    """Write what fragments hold in place of what they held, where that is something else, and return where it is."""
     opened = _OpenLists(db)
-    for number, held in gone:
-        opened.remove(number, held)
-    for number, held in come:
-        opened.insert(number, held, typical)
-    opened.close()
+    for one in replaced:
+        opened.replace(one, typical)
+    return opened.close()
 
 
 def clear_evidence(db: sqlite3.Connection) -> None:
@@ -137,33 +148,46 @@ class _OpenLists:
         self._short: dict[tuple[str, int], _ShortList] = {}
         self._body: dict[tuple[str, int], _BodyList] = {}
         self._counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+        self._are_topics_changed = False
 
-    def remove(self, number: int, held: Held) -> None:
-        """Take a fragment out of the lists of what it holds."""
+    def replace(self, replaced: Replaced, typical: Lengths) -> None:
+        """Let a fragment stand in the lists of what it holds, no longer in those of what it held."""
+        number, before, after = replaced
         block, member = divmod(number, BLOCK)
-        for stem in held.fields:
+        was, now = (_short_rows(held, typical) for held in (before, after))
+        for stem, _ in was.items() - now.items():
             self._short_list(stem, block).remove(member)
-        for stem in held.body:
+        for stem, row in now.items() - was.items():
+            self._short_list(stem, block).insert(member, *row)
+        had, has = (dict(held.body.items()) if held else {} for held in (before, after))
+        for stem, _ in had.items() - has.items():
             self._body_list(stem, block).remove(member)
-        self._count(held, -1)
-        self._db.execute("DELETE FROM topic WHERE fragment_id = ?", (number,))
-
-    def insert(self, number: int, held: Held, typical: Lengths) -> None:
-        """Put a fragment into the lists of what it holds."""
-        block, member = divmod(number, BLOCK)
-        for stem, (fields, weight) in weigh(held, typical).items():
-            self._short_list(stem, block).insert(member, fields, weight, held.name.get(stem, 0))
-        for stem, count in held.body.items():
+        for stem, count in has.items() - had.items():
             self._body_list(stem, block).insert(member, count)
-        self._count(held, 1)
-        self._db.execute("INSERT INTO topic VALUES (?, ?)", (number, topics_of(held)))
+        for held, change in ((before, -1), (after, 1)):
+            if held:
+                self._count(held, change)
+        self._write_topics(replaced)
 
-    def close(self) -> None:
-        """Write the lists and who is left."""
-        self._db.executemany(ADD_TERM, ((stem, *changes) for stem, changes in sorted(self._counts.items())))
-        self._db.execute(DROP_UNHELD, (json.dumps(sorted(self._counts)),))
+    def close(self) -> EvidenceChange:
+        """Write the lists and who is left, and return what is other than before."""
+        counts = {stem: changes for stem, changes in sorted(self._counts.items()) if any(changes)}
+        self._db.executemany(ADD_TERM, ((stem, *changes) for stem, changes in counts.items()))
+        self._db.execute(DROP_UNHELD, (json.dumps(list(counts)),))
         self._write(self._short, WRITE_SHORT, DROP_SHORT)
         self._write(self._body, WRITE_BODY, DROP_BODY)
+        stems = frozenset(stem for stem, _ in self._short.keys() | self._body.keys())
+        are_counts_changed = any(fields or topics for _, fields, topics in counts.values())
+        return EvidenceChange(stems, self._are_topics_changed or are_counts_changed)
+
+    def _write_topics(self, replaced: Replaced) -> None:
+        number, *held = replaced
+        before, after = (topics_of(one) if one else None for one in held)
+        if before != after:
+            self._are_topics_changed = True
+            self._db.execute("DELETE FROM topic WHERE fragment_id = ?", (number,))
+            if after is not None:
+                self._db.execute("INSERT INTO topic VALUES (?, ?)", (number, after))
 
     def _write(self, lists: "Mapping[tuple[str, int], _ShortList | _BodyList]", write: str, drop: str) -> None:
         left = {key: one for key, one in sorted(lists.items(), key=itemgetter(0)) if one.members}
@@ -188,6 +212,13 @@ class _OpenLists:
             counts[0] += change
             counts[1] += change
             counts[2] += change if fields & TOPIC else 0
+
+
+def _short_rows(held: Held | None, typical: Lengths) -> dict[str, tuple[int, int, int]]:
+    """Return (fields, weight, share of the name) of each stem of the short texts."""
+    if held is None:
+        return {}
+    return {stem: (*row, held.name.get(stem, 0)) for stem, row in weigh(held, typical).items()}
 
 
 def write_bytes(db: sqlite3.Connection) -> None:

@@ -37,9 +37,6 @@ SELECT s.id, f.path, s.text
  CROSS JOIN scenario s ON s.scenario_id >= head.value AND s.scenario_id < head.value || 'g'
   JOIN fragment f ON f.id = s.fragment_id
 """
-LONG_IDS = """
-SELECT s.id, f.path, s.text FROM scenario s JOIN fragment f ON f.id = s.fragment_id WHERE length(s.scenario_id) > :plain
-"""
 INSERT_SKILL_FILE = """
 INSERT INTO skill_file (fragment_id, path, size, sha256, content, source_id)
 VALUES (?, ?, ?, ?, ?, (SELECT id FROM source WHERE root = ? AND path = ?))
@@ -183,9 +180,9 @@ def write_scenarios(db: sqlite3.Connection, fragments: Numbered, taken: int) -> 
     return [(row, number, text) for row, (number, _, _, text) in rows]
 
 
-def shorten_ids(db: sqlite3.Connection) -> None:
-    """Let the scenarios that are left have ids as long as it takes to tell them apart."""
-    alike = db.execute(LONG_IDS, {"plain": PLAIN_ID}).fetchall()
+def shorten_ids(db: sqlite3.Connection, gone: Iterable[str]) -> None:
+    """Let the scenarios that begin like those with the ids *gone* have ids as long as it takes to tell them apart."""
+    alike = _same_digits(db, (id_ for id_ in gone if len(id_) > PLAIN_ID))
     ids = scenario_ids((id_, text) for _, id_, text in alike)
     db.executemany(
         "UPDATE scenario SET scenario_id = ? WHERE id = ?", zip(ids, (row for row, _, _ in alike), strict=True)
@@ -194,7 +191,7 @@ def shorten_ids(db: sqlite3.Connection) -> None:
 
 def _same_digits(db: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[int, str, str]]:
     """Return (row, fragment id, text) of the written scenarios whose ids begin like *ids*."""
-    return db.execute(SAME_DIGITS, {"heads": json.dumps([id_[:PLAIN_ID] for id_ in ids])}).fetchall()
+    return db.execute(SAME_DIGITS, {"heads": json.dumps(sorted({id_[:PLAIN_ID] for id_ in ids}))}).fetchall()
 
 
 def write_full_text(db: sqlite3.Connection, texts: Iterable[tuple[int, tuple[str, ...]]]) -> None:

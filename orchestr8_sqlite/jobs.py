@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from heapq import merge
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Diagnostic, Severity
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.finishing import SET_META
@@ -22,7 +23,7 @@ from orchestr8_sqlite.library.reader import Progress
 from orchestr8_sqlite.library.roots import Root, digest_file, digest_files
 from orchestr8_sqlite.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.wordlists import synonym_sources
-from orchestr8_sqlite.writer import write_meta
+from orchestr8_sqlite.writer import OUTCOMES, write_meta
 
 FAST_WRITES = """
 PRAGMA page_size = 4096;
@@ -73,7 +74,7 @@ class Job:
         return {
             "category": self.category or "",
             "roots": json.dumps([root.label for root in self.roots], ensure_ascii=False),
-            "shipped": json.dumps([digest_file(path) for path in synonym_sources()]),
+            "shipped": _digest_shipped(),
             "synonyms": json.dumps([digest_file(folder / SYNONYMS) for folder in self.folders]),
             "queries": json.dumps([digest_file(folder / QUERIES) for folder in self.folders]),
         }
@@ -84,12 +85,31 @@ class Job:
         return digest_files(self.roots, self.latest)
 
 
+@lru_cache(maxsize=1)
+def _digest_shipped() -> str:
+    """Return the digests of what the shipped synonyms are made from, which no running program sees change."""
+    return json.dumps([digest_file(path) for path in synonym_sources()])
+
+
+class Described(NamedTuple):
+    """What an index says of itself: `meta`, how many files became what, what is wrong with them, and its bytes."""
+
+    meta: Mapping[str, str]
+    outcomes: Mapping[str, int]
+    diagnostics: tuple[Diagnostic, ...]
+    size: int
+
+
 class Built(NamedTuple):
-    """How an index was made, the files that are not what they were before, and the seconds of each stage."""
+    """How an index was made, the files that are not what they were before, and the seconds of each stage.
+
+    `described` is what it says of itself, where that was read.
+    """
 
     how: How
     changed: tuple[Key, ...] = ()
     stages: Mapping[str, float] = MappingProxyType({})
+    described: Described | None = None
 
 
 class Laps:
@@ -142,6 +162,12 @@ def lists_of(meta: Mapping[str, str]) -> set[Content]:
 def places_of(changed: Iterable[Content]) -> tuple[Key, ...]:
     """Return the files whose contents are in *changed*, in their order."""
     return tuple(sorted({key for key, _ in changed}))
+
+
+def describe(catalog: Catalog) -> Described:
+    """Return what an index says of itself."""
+    outcomes, diagnostics = json.loads(catalog.meta[OUTCOMES]), tuple(diagnostics_of(catalog.db))
+    return Described(catalog.meta, outcomes, diagnostics, catalog.path.stat().st_size)
 
 
 def refuse_problems(db: sqlite3.Connection) -> None:

@@ -6,11 +6,9 @@ import sqlite3
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.evidence import hold_keywords
-from orchestr8_sqlite.keywords import extract_keywords, stem
+from orchestr8_sqlite.keywords import stem
 from orchestr8_sqlite.packing import (
     BLOCK,
     LISTED_SCENARIOS,
@@ -27,13 +25,14 @@ from orchestr8_sqlite.vocabulary import (
     pack_scenarios,
     suffixes,
     write_ends,
-    write_places,
 )
 
 Touched = tuple[str, int]
 """A keyword and a block of scenarios in which it came or went; -1 where it did so in other fields."""
 
-OWN_SCENARIOS = "SELECT id, text FROM scenario WHERE fragment_id = ?"
+Scenario = tuple[int, Sequence[str]]
+"""The row of a scenario and its keywords."""
+
 DELETE_POSTING = "DELETE FROM posting WHERE keyword_id = (SELECT id FROM keyword WHERE text = ?) AND scenario_id = ?"
 INSERT_POSTING = "INSERT INTO posting SELECT id, ? FROM keyword WHERE text = ?"
 KNOWN = "SELECT k.text FROM json_each(:keywords) CROSS JOIN keyword k ON k.text = value"
@@ -42,9 +41,8 @@ SELECT k.text, k.id, b.fragments, b.fields
   FROM json_each(:keywords) CROSS JOIN keyword k ON k.text = value
   LEFT JOIN field_block b ON b.keyword_id = k.id AND b.block = :block
 """
-COUNT = """
-UPDATE keyword SET scenario_count = scenario_count + ?, fragment_count = fragment_count + ? WHERE text = ?
-"""
+COUNT_SCENARIOS = "UPDATE keyword SET scenario_count = scenario_count + ? WHERE text = ?"
+COUNT_FRAGMENTS = "UPDATE keyword SET fragment_count = fragment_count + ? WHERE text = ?"
 COUNTS = """
 SELECT k.text, k.id, k.scenario_count, EXISTS (SELECT 1 FROM field_block WHERE keyword_id = k.id)
   FROM json_each(:keywords) CROSS JOIN keyword k ON k.text = value
@@ -65,48 +63,58 @@ ANY_BLOCK = "SELECT 1 FROM posting_block WHERE keyword_id = ? LIMIT 1"
 BEYOND = 1 << 62
 
 
-def remove_keywords(connection: sqlite3.Connection, number: int, fragment: Fragment) -> set[Touched]:
-    """Remove the postings of a fragment whose scenarios are still written; return what must be settled."""
-    rows = connection.execute(OWN_SCENARIOS, (number,)).fetchall()
-    held = [(keyword, row) for row, text in rows for keyword in extract_keywords(text)]
+def remove_scenarios(connection: sqlite3.Connection, scenarios: Iterable[Scenario]) -> set[Touched]:
+    """Remove the postings of all scenarios of a fragment and return what must be settled."""
+    keywords = dict(scenarios)
+    held = [(keyword, row) for row, own in keywords.items() for keyword in own]
     connection.executemany(DELETE_POSTING, held)
-    fields = hold_keywords(fragment).fields
-    _change_fields(connection, number, dict.fromkeys(fields, 0))
-    _count(connection, fields, held, -1)
-    _change_owners(connection, dict.fromkeys((row for row, _ in rows), 0))
-    return {(keyword, row // BLOCK) for keyword, row in held} | {(keyword, -1) for keyword in fields}
+    _count_scenarios(connection, held, -1)
+    _change_owners(connection, dict.fromkeys(keywords, 0))
+    return {(keyword, row // BLOCK) for keyword, row in held}
 
 
-def add_keywords(
-    connection: sqlite3.Connection, number: int, fragment: Fragment, scenarios: Iterable[tuple[int, str]]
+def add_scenarios(connection: sqlite3.Connection, number: int, scenarios: Iterable[Scenario]) -> set[Touched]:
+    """Write the postings of all scenarios of a fragment, whose keywords are there, and return what must be settled."""
+    keywords = dict(scenarios)
+    held = [(keyword, row) for row, own in keywords.items() for keyword in own]
+    connection.executemany(INSERT_POSTING, ((row, keyword) for keyword, row in held))
+    _count_scenarios(connection, held, 1)
+    _change_owners(connection, dict.fromkeys(keywords, number))
+    return {(keyword, row // BLOCK) for keyword, row in held}
+
+
+def replace_fields(
+    connection: sqlite3.Connection, number: int, before: Mapping[str, int], after: Mapping[str, int]
 ) -> set[Touched]:
-    """Write the postings of one fragment more and return what must be settled; new keywords are numbered last.
+    """Let the fragment *number* hold keywords in other fields and return what must be settled.
+
+    New keywords are numbered last.
 
     Args:
-        scenarios: (scenario row, text) of each of its scenarios.
+        before: Keyword → fields that hold it, as bits; nothing of a fragment that was not there.
+        after: The same as it is now; nothing where the fragment is gone.
     """
-    rows = list(scenarios)
-    held = [(keyword, row) for row, text in rows for keyword in extract_keywords(text)]
-    fields = hold_keywords(fragment).fields
+    was, now = dict(before.items()), dict(after.items())
+    fields = {text: now.get(text, 0) for text, _ in was.items() ^ now.items()}
     known = {text for (text,) in connection.execute(KNOWN, {"keywords": _json(fields)})}
     for text in sorted(fields.keys() - known):
         _add_keyword(connection, text)
-    connection.executemany(INSERT_POSTING, ((row, keyword) for keyword, row in held))
     _change_fields(connection, number, fields)
-    _count(connection, fields, held, 1)
-    _change_owners(connection, {row: number for row, _ in rows})
-    return {(keyword, row // BLOCK) for keyword, row in held} | {(keyword, -1) for keyword in fields}
+    counts = {
+        text: bool(mask & CLASSIC_FIELDS) - bool(was.get(text, 0) & CLASSIC_FIELDS) for text, mask in fields.items()
+    }
+    connection.executemany(COUNT_FRAGMENTS, ((count, text) for text, count in counts.items() if count))
+    return {(text, -1) for text in fields}
 
 
 def settle_keywords(connection: sqlite3.Connection, touched: Iterable[Touched]) -> None:
-    """Pack anew what was *touched*, drop the keywords that nobody holds any more, and order the fragments."""
+    """Pack anew what was *touched*, and drop the keywords that nobody holds any more."""
     blocks = {keyword: {block for _, block in pairs} - {-1} for keyword, pairs in _by_keyword(touched)}
     for text, id_, count, is_held in connection.execute(COUNTS, {"keywords": _json(blocks)}).fetchall():
         if not is_held:
             _drop_keyword(connection, id_, text)
         elif blocks[text]:
             _pack(connection, id_, count, blocks[text])
-    write_places(connection)
 
 
 def _by_keyword(touched: Iterable[Touched]) -> Iterable[tuple[str, Iterable[Touched]]]:
@@ -117,13 +125,9 @@ def _json(keywords: Iterable[str]) -> str:
     return json.dumps(sorted(keywords), ensure_ascii=False)
 
 
-def _count(
-    connection: sqlite3.Connection, fields: Mapping[str, int], held: Iterable[tuple[str, int]], sign: int
-) -> None:
-    scenarios = Counter(keyword for keyword, _ in held)
-    connection.executemany(
-        COUNT, ((sign * scenarios[text], sign * bool(mask & CLASSIC_FIELDS), text) for text, mask in fields.items())
-    )
+def _count_scenarios(connection: sqlite3.Connection, held: Iterable[tuple[str, int]], sign: int) -> None:
+    counts = Counter(keyword for keyword, _ in held)
+    connection.executemany(COUNT_SCENARIOS, ((sign * count, text) for text, count in counts.items()))
 
 
 def _change_fields(connection: sqlite3.Connection, number: int, fields: Mapping[str, int]) -> None:

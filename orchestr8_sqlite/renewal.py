@@ -11,7 +11,7 @@ from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Diagnostic
 from orchestr8_sqlite.errors import BuildError, CatalogError
 from orchestr8_sqlite.evidence_rows import replace_synonyms
-from orchestr8_sqlite.finishing import UNSETTLED, leave_unsettled, settle_rows
+from orchestr8_sqlite.finishing import UNSETTLED, drop_answers, settle_rows
 from orchestr8_sqlite.following import Follower, Following
 from orchestr8_sqlite.integrity import check_counts, check_links
 from orchestr8_sqlite.jobs import (
@@ -19,6 +19,7 @@ from orchestr8_sqlite.jobs import (
     Built,
     How,
     Job,
+    describe,
     diagnostics_of,
     lists_of,
     open_for_writing,
@@ -28,10 +29,9 @@ from orchestr8_sqlite.jobs import (
 )
 from orchestr8_sqlite.library.comparison import DOUBT_NS, Change, KnownFile, compare_files
 from orchestr8_sqlite.library.parsing import Key
-from orchestr8_sqlite.target import renew_time, replacing
-from orchestr8_sqlite.update import Updater
+from orchestr8_sqlite.target import renew_time, replacing, syncing
 from orchestr8_sqlite.wordlists import read_synonyms
-from orchestr8_sqlite.writer import made_by
+from orchestr8_sqlite.writer import CONTENTS, OUTCOMES, made_by
 
 MOST_CHANGED = 0.25
 """Share of the files above which writing everything anew is no slower."""
@@ -51,7 +51,8 @@ def bring_up_to_date(job: Job, target: Path) -> Built | None:
     try:
         with Catalog.open(target) as catalog:
             wanted = {**made_by(), **{name: job.settings[name] for name in ("category", "roots", "shipped")}}
-            if wanted.items() <= catalog.meta.items() and not _is_fragmented(catalog.db):
+            is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENTS, OUTCOMES} <= catalog.meta.keys()
+            if is_like_ours and not _is_fragmented(catalog.db):
                 return _follow(job, catalog, target.stat().st_mtime_ns)
     except BuildError as problem:
         if not isinstance(problem.__cause__, sqlite3.Error):
@@ -110,35 +111,40 @@ def _leave(job: Job, catalog: Catalog) -> Built:
     """Leave the index as it is, but for what an earlier build has left for later."""
     if job.strict:
         refuse_problems(catalog.db)
-    if job.settle:
+    if job.settle and UNSETTLED in catalog.meta:
         settle_index(catalog.path)
-    return Built(How.UNCHANGED)
+        return Built(How.UNCHANGED)
+    return Built(How.UNCHANGED, described=describe(catalog))
 
 
 def _write_changes(
     job: Job, catalog: Catalog, change: Change, following: Following, known: Mapping[Key, KnownFile]
 ) -> Built | None:
     """Write a copy of the index with the changes and put it in place; None where all must be written anew."""
+    from orchestr8_sqlite.update import Updater
+
     target = catalog.path
     with replacing(target) as path:
         shutil.copyfile(target, path)
         if not catalog.is_current():  # another program has built it meanwhile: look again
             path.unlink()
             return bring_up_to_date(job, target)
-        with closing(open_for_writing(path)) as db:
+        with syncing(path), closing(open_for_writing(path)) as db:
             db.execute("BEGIN")
-            written = Updater(db, job.roots).write(following, change.times)
+            effect = Updater(db, job.roots).write(following, change.times)
             if job.strict:
                 refuse_problems(db)
             if job.settings["synonyms"] != catalog.meta["synonyms"]:
                 replace_synonyms(db, read_synonyms(job.folders))
+                effect = effect._replace(stems=None)
             write_settings(job, db)
-            leave_unsettled(db, written)
+            drop_answers(db, effect)
             if job.settle:
                 settle_rows(db, path)
             else:
                 db.execute("COMMIT")
             check_counts(db)
+            described = describe(Catalog(db, path, identity=(0, 0, 0)))
         os.utime(path, ns=(job.began, job.began))
         if not catalog.is_current():
             path.unlink()
@@ -147,7 +153,7 @@ def _write_changes(
     now = {(source.root, source.path): source.sha256 for v in verdicts for source in (v.source, *v.bundled)}
     before = {key: known[key][2] for key in (now.keys() | following.stale) & known.keys()}
     changed = (now.items() ^ before.items()) | (lists_of(job.settings) ^ lists_of(catalog.meta))
-    return Built(How.UPDATED, places_of(changed))
+    return Built(How.UPDATED, places_of(changed), described=described)
 
 
 def settle_index(target: Path) -> None:
@@ -164,7 +170,7 @@ def settle_index(target: Path) -> None:
             if not catalog.is_current():
                 temporary.unlink()  # another program has built it meanwhile
                 return
-            with closing(open_for_writing(temporary)) as db:
+            with syncing(temporary), closing(open_for_writing(temporary)) as db:
                 db.execute("BEGIN")
                 settle_rows(db, temporary)
                 check_links(db)

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 
 from orchestr8_sqlite.catalog import APPLICATION_ID, Identity, identity_of
 from orchestr8_sqlite.errors import BuildError
@@ -60,10 +61,46 @@ def renew_time(target: Path, identity: Identity, began: int) -> None:
             os.utime(file.fileno(), ns=(began, began))
 
 
+class _Sync(Thread):
+    """Waits until what a file holds is on the disk."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(name="sync", daemon=True)
+        self._path = path
+        self.problem: OSError | None = None
+
+    def run(self) -> None:
+        try:
+            _sync(self._path)
+        except OSError as problem:
+            self.problem = problem
+
+
+@contextmanager
+def syncing(path: Path) -> Iterator[None]:
+    """Let what the file holds already reach the disk while the context lasts, so that less is left for its end.
+
+    Raises:
+        OSError: It does not.
+    """
+    sync = _Sync(path)
+    sync.start()
+    try:
+        yield
+    finally:
+        sync.join()
+    if sync.problem is not None:
+        raise sync.problem
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
 def put_in_place(temporary: Path, target: Path) -> None:
     """Sync the finished file, rename it over *target*, and sync the folder that names it."""
-    with temporary.open("rb+") as file:
-        os.fsync(file.fileno())
+    _sync(temporary)
     temporary.replace(target)
     if os.name == "posix":
         folder = os.open(target.parent, os.O_RDONLY)

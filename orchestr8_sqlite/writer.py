@@ -39,6 +39,14 @@ INSERT_QUICK = """
 INSERT INTO quick_lookup
 VALUES (?, ?, ?, ?, ?, (SELECT id FROM scenario WHERE fragment_id = ? AND text = ?), ?, ?)
 """
+CONTENTS = "contents"
+"""Row of `meta`: the digests of all files, added up."""
+
+OUTCOMES = "outcomes"
+"""Row of `meta`: how many files became what, as JSON."""
+
+CONTENTS_BOUND = 1 << 256
+ALL_CONTENTS = "SELECT root, path, sha256 FROM source"
 TOTALS = ("fragment", "prompt", "scenario", "keyword", "diagnostic")
 
 
@@ -123,18 +131,26 @@ def write_quick_lookups(connection: sqlite3.Connection, ranker: Ranker, answers:
 
 def write_meta(db: sqlite3.Connection, settings: Mapping[str, str]) -> str:
     """Write the totals of an index, *settings*, and the digest of all that it is made from; return the digest."""
-    generation = hashlib.sha256()
-    for row in db.execute("SELECT root, path, sha256 FROM source ORDER BY root, path"):
-        generation.update("\0".join(row).encode() + b"\n")
+    known = db.execute("SELECT value FROM meta WHERE key = ?", (CONTENTS,)).fetchone()
+    contents = known[0] if known else f"{add_contents(db.execute(ALL_CONTENTS)):064x}"
     totals = {
         f"{table}s": str(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608 - from TOTALS
         for table in TOTALS
     }
-    values = {**made_by(), **totals, **settings}
-    generation.update(json_text(values).encode())
-    values["generation"] = generation.hexdigest()[:16]
+    outcomes = json_text(dict(db.execute("SELECT outcome, count(*) FROM source GROUP BY outcome")))
+    values = {**made_by(), **totals, **settings, CONTENTS: contents, OUTCOMES: outcomes}
+    values["generation"] = hashlib.sha256(json_text(values).encode()).hexdigest()[:16]
     db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", sorted(values.items()))
     return values["generation"]
+
+
+def add_contents(files: Iterable[tuple[str, str, str]]) -> int:
+    """Return the digests of (root, path, digest of the content) of files, added up.
+
+    A sum is the same in whatever order they come, and what a change does to it hangs on the files that change alone.
+    """
+    digests = (hashlib.sha256("\0".join(file).encode()).digest() for file in files)
+    return sum(int.from_bytes(digest, "big") for digest in digests) % CONTENTS_BOUND
 
 
 def made_by() -> dict[str, str]:

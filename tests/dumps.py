@@ -18,7 +18,14 @@ NUMBERED = {"fragment", "scenario", "keyword", "source", "skill_file", "prompt",
 VIEWS = {"evidence": ("evidence_posting", "name_posting"), "body_evidence": ("body_posting",)}
 """Packed tables, and the views that unpack them."""
 
-MEASURED = {"least_coverage", "least_coverage_of", "least_coverage_drift", "unsettled"}
+MEASURED = {
+    "least_coverage",
+    "least_coverage_of",
+    "least_coverage_drift",
+    "unsettled",
+    "most_used_default",
+    "most_used_classic",
+}
 PACKED = {"posting_list", "posting_block", "scenario_owner", "scenario_end", "fragment_place", "field_block"}
 """Tables that say by the numbers of rows what other tables and views say too."""
 

@@ -366,7 +366,10 @@ def test_evidence_after_any_edits_is_that_of_the_last_library(
                 for number, held in fragments:
                     after.add(number, held.lengths, change)
             if after.typical == lengths.typical:
-                replace_evidence(db, gone, come, lengths.typical)
+                was, now_held = dict(gone), dict(come)
+                numbers = dict.fromkeys(number for number, _ in (*gone, *come))
+                replaced = [(n, was.get(n), now_held.get(n)) for n in numbers]
+                replace_evidence(db, replaced, lengths.typical)
                 now, lengths = then, after
         lengths.write(db)
         found = evidence_of(db, named(now), block)

@@ -14,13 +14,13 @@ from support import blocks_of, make_fragment
 from orchestr8_sqlite import runs, vocabulary
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.keyword_changes import add_keywords, remove_keywords, settle_keywords
+from orchestr8_sqlite.evidence import hold_keywords, longest_prefixes, suffix_rows, write_places
+from orchestr8_sqlite.keyword_changes import add_scenarios, remove_scenarios, replace_fields, settle_keywords
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import COUNTED, MatchRequest, Ranker
 from orchestr8_sqlite.packing import BLOCK, pack_bits, pack_members, unpack_bits, unpack_members, unpack_numbers
 from orchestr8_sqlite.tiers import fuzzy, numbers, packed, postings
 from orchestr8_sqlite.tiers.postings import match_by_rows, match_keywords
-from orchestr8_sqlite.vocabulary import longest_prefixes, suffix_rows
 
 POSTINGS = "SELECT keyword_id, scenario_id FROM posting ORDER BY 1, 2"
 PREFIXES = "SELECT k.text, other.text FROM keyword k LEFT JOIN keyword other ON other.id = k.prefix_id ORDER BY 1"
@@ -145,7 +145,13 @@ def test_fragments_that_come_and_go_leave_what_a_build_without_them_writes(libra
         rows = {}
         for fragment in gone:
             number = numbers[fragment.id]
-            touched |= remove_keywords(db, number, fragment)
+            held = hold_keywords(fragment)
+            own_rows = db.execute(
+                "SELECT id FROM scenario WHERE fragment_id = ? ORDER BY ordinal", (number,)
+            ).fetchall()
+            pairs = zip(own_rows, held.scenarios, strict=True)
+            touched |= remove_scenarios(db, ((row, keywords) for (row,), keywords in pairs))
+            touched |= replace_fields(db, number, held.fields, {})
             rows[fragment.id] = db.execute("SELECT * FROM fragment WHERE id = ?", (number,)).fetchone()
             db.execute("DELETE FROM scenario WHERE fragment_id = ?", (number,))
             db.execute("DELETE FROM tag WHERE fragment_id = ?", (number,))
@@ -158,8 +164,12 @@ def test_fragments_that_come_and_go_leave_what_a_build_without_them_writes(libra
             for ordinal, (row, text) in enumerate(own):
                 db.execute("INSERT INTO scenario VALUES (?, ?, ?, ?, ?)", (row, f"s{row}", number, ordinal, text))
             db.executemany("INSERT INTO tag VALUES (?, ?, ?)", ((number, t, i) for i, t in enumerate(fragment.tags)))
-            touched |= add_keywords(db, number, fragment, own)
+            held = hold_keywords(fragment)
+            touched |= replace_fields(db, number, {}, held.fields)
+            pairs = zip(own, held.scenarios, strict=True)
+            touched |= add_scenarios(db, number, ((row, keywords) for (row, _), keywords in pairs))
         settle_keywords(db, touched)
+        write_places(db)
         assert packed_postings(db, 1, 3, 5) == db.execute(POSTINGS).fetchall()
         with open_in_memory([*kept, *back]) as fresh:
             assert db.execute(PREFIXES).fetchall() == fresh.db.execute(PREFIXES).fetchall()

@@ -82,7 +82,10 @@ def edit(choice: random.Random, root: Path) -> None:
     """Create, change, move or delete one file."""
     files = sorted(path for path in root.rglob("*") if path.is_file())
     what = choice.random()
-    if what < 0.6 or len(files) < 4:
+    if what < 0.3:
+        with choice.choice([path for path in files if path.suffix == ".md"]).open("a", encoding="utf-8") as file:
+            file.write(f"\nAnd {some_words(choice, 5)}.\n")
+    elif what < 0.65 or len(files) < 4:
         write_files(root, {some_path(choice): some_document(choice)})
     elif what < 0.8:
         choice.choice(files).unlink()
@@ -329,12 +332,17 @@ def test_scenarios_whose_ids_begin_alike_get_the_ids_of_a_build_from_scratch(
 ) -> None:
     monkeypatch.setattr(vocabulary, "SCENARIO_DIGITS", 1)
     monkeypatch.setattr(fragment_rows, "PLAIN_ID", len("scenario-") + 1)
+    build(folder, tmp_path / "index.db")
     for number in range(9):
         write_files(folder, {f"agents/m{number}.md": markdown(f"useWhen: [Doing the {number}th thing]")})
         session.build()
     longest = rows(tmp_path / "index.db", "SELECT max(length(scenario_id)) FROM scenario")[0][0]
     assert longest == len("scenario-") + 2
     assert_same_rows(tmp_path / "index.db", build(folder, tmp_path / "scratch.db"), but=("quick_lookup",))
+    for number in range(9):
+        (folder / f"agents/m{number}.md").unlink()
+        session.build()
+        assert_same_rows(tmp_path / "index.db", build(folder, tmp_path / "scratch.db"), but=("quick_lookup",))
 
 
 @pytest.mark.parametrize(
@@ -391,8 +399,8 @@ def test_index_is_settled_once_no_file_has_changed_for_a_while(
 ) -> None:
     built: list[Built] = []
     builds = watch.Builds(session, built.append, pytest.fail)
-    count = "SELECT count(*) > 0 FROM quick_lookup"
-    write_files(folder, {"agents/api.md": markdown("title: B")})
+    count = "SELECT count(*) > 0 FROM quick_lookup WHERE ranker = 'default'"
+    write_files(folder, {"agents/api.md": markdown("title: Better")})
     builds.attempt()
     builds.settle()
     assert rows(tmp_path / "index.db", count) == [(0,)]

@@ -17,6 +17,8 @@ from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.jobs import How
 from orchestr8_sqlite.library import comparison
+from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.model import LookupResult, MatchRequest
 
 FAULTS = (b"\xff\xfe", b"---\n{{{\n---\n", b"---\ntitle: a", b"", b"---\ntags:\n---\n# A\n")
 HOUR = 3_600_000_000_000
@@ -259,7 +261,60 @@ def test_build_settles_what_a_watch_has_left(root: Path, tmp_path: Path) -> None
     built(root, tmp_path)
     write_files(root, {"skills/s1.md": markdown("title: Other\nuseWhen: [Doing other things]")})
     built(root, tmp_path, settle=False)
-    count = "SELECT count(*) > 0 FROM quick_lookup"
+    count = "SELECT count(*) > 0 FROM quick_lookup WHERE ranker = 'default'"
     assert rows(tmp_path / "index.db", count) == [(0,)]
     assert built(root, tmp_path).how is How.UNCHANGED
     assert rows(tmp_path / "index.db", count) == [(1,)]
+
+
+ANSWERS = "SELECT DISTINCT ranker, query FROM quick_lookup"
+REFUNDS = {
+    f"guides/g{number}.md": markdown(
+        f"title: Refunds {number}\ndescription: Giving\ntags: [money]\nuseWhen: [Paying money back]", "About cases.\n"
+    )
+    for number in range(12)
+}
+
+
+@pytest.mark.usefixtures("old_index")
+@pytest.mark.parametrize(
+    ("before", "after", "rankers", "again"),
+    [
+        ("About", "About the weather, and", set(), set()),
+        ("About", "Not about", set(), set()),
+        ("About", "About money and", {"default"}, {"money"}),
+        ("About", "About refunding and", {"default"}, {"refunds"}),
+        ("Paying money back", "Paying money", {"classic"}, {"paying", "money", "back"}),
+        ("tags: [money]", "tags: [cash]", {"default", "classic"}, {"money", "refunds"}),
+        ("About", "word " * 1500, {"classic"}, {"money", "paying", "back"}),
+    ],
+)
+def test_only_answers_that_a_change_may_concern_are_computed_again(
+    make_library: MakeLibrary,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before: str,
+    after: str,
+    rankers: set[str],
+    again: set[str],
+) -> None:
+    """Whether a body is short is a matter of the third tier."""
+    folder = age(make_library(REFUNDS))
+    built(folder, tmp_path)
+    assert {query for _, query in rows(tmp_path / "index.db", ANSWERS)} >= again
+    asked: set[tuple[str, str]] = set()
+
+    def find_and_note(catalog: Catalog, request: MatchRequest, **options: bool) -> LookupResult:
+        asked.add((request.ranker.value, request.query))
+        return find(catalog, request, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(finishing, "find", find_and_note)
+    file = folder / "guides/g7.md"
+    file.write_text(file.read_text(encoding="utf-8").replace(before, after), encoding="utf-8")
+    assert built(folder, tmp_path).how is How.UPDATED
+    assert {ranker for ranker, _ in asked} >= rankers
+    assert {query for _, query in asked} >= again
+    assert bool(asked) == bool(again)
+    monkeypatch.undo()
+    build_index([folder], tmp_path / "scratch.db")
+    assert_same_rows(tmp_path / "index.db", tmp_path / "scratch.db")

@@ -38,27 +38,28 @@ def compare_files(roots: Iterable[Root], known: Mapping[Key, KnownFile], read_ns
     read: set[Key] = set()
     times: dict[Key, int] = {}
     there: set[Key] = set()
+    trusted = read_ns - DOUBT_NS
     for root in roots:
         files = root.files
-        for path, size, modified, changed in zip(files.paths, files.sizes, files.modified, files.changed, strict=True):
-            key = (root.label, path)
-            was = known.get(key)
+        keys = [(root.label, path) for path in files.paths]
+        there.update(keys)
+        modified = files.modified if latest is None else [min(time, latest) for time in files.modified]
+        found = zip(keys, map(known.get, keys), files.sizes, modified, files.changed, strict=True)
+        for key, was, size, mtime_ns, changed in found:
             if was is None:
-                if root.layout.classify(path) is not None:
+                if root.layout.classify(key[1]) is not None:
                     read.add(key)
                 continue
-            there.add(key)
             known_ns, known_size, sha256 = was
-            mtime_ns = modified if latest is None else min(modified, latest)
-            if mtime_ns == known_ns and size == known_size and changed < read_ns - DOUBT_NS and sha256:
+            if mtime_ns == known_ns and size == known_size and changed < trusted and sha256:
                 continue
-            if size != known_size or not _is_same(root.folder / path, sha256):
+            if size != known_size or not _is_same(root.folder / key[1], sha256):
                 read.add(key)
             elif mtime_ns != known_ns:
                 times[key] = mtime_ns
     gone = known.keys() - there
     for root in roots:
-        if gone or not read <= there:
+        if gone or not read <= known.keys():
             read |= _moved(root, [path for label, path in known if label == root.label])
         read |= _around(root, [path for label, path in read | gone if label == root.label])
     return Change(frozenset(read), frozenset(gone), times)

@@ -62,10 +62,11 @@ class Files:
 
     def add(self, path: str, status: os.stat_result) -> None:
         """Take the file at *path*, relative to the root with `/`: its bytes, its times in ns since 1970."""
+        modified, changed = status.st_mtime_ns, status.st_ctime_ns
         self.paths.append(path)
         self.sizes.append(status.st_size)
-        self.modified.append(status.st_mtime_ns)
-        self.changed.append(max(status.st_mtime_ns, status.st_ctime_ns))
+        self.modified.append(modified)
+        self.changed.append(max(modified, changed))
 
 
 def list_files(root: Path, notes: Notes) -> Files:
@@ -85,7 +86,8 @@ class Layout:
         self._root = root
         paths = list(paths)
         self.skills = frozenset(_folder(path) for path in paths if _is_skill_file(path))
-        top = {path.partition("/")[0] for path in paths if "/" in path and self._is_read(path)}
+        read = (path for path in paths if path.endswith(".md") or self._is_read(path))
+        top = {path[: path.find("/")] for path in read if "/" in path}
         self.has_categories = bool(top & (CATEGORIES.keys() | PROMPT_FOLDERS))
 
     def classify(self, path: str) -> Found | None:
@@ -95,7 +97,9 @@ class Layout:
     def note_suffixes(self, paths: Iterable[str], notes: Notes) -> None:
         """Note the Markdown files that have another suffix and are not read."""
         for path in paths:
-            if path.casefold().endswith(OTHER_SUFFIXES) and not self._is_read(path):
+            if path.endswith(".md") or not path.casefold().endswith(OTHER_SUFFIXES):
+                continue
+            if not self._is_read(path):
                 notes.inform("other-suffix", f"{path} is not read: only files named .md are", "rename it to .md")
 
     def _is_read(self, path: str) -> bool:
@@ -125,13 +129,14 @@ def _walk(
     except OSError as problem:
         notes.error("unreadable-folder", f"{below or '.'}: {problem.strerror}", "make the folder readable")
         return
-    in_skill = in_skill or any(entry.name == SKILL_FILE for entry in ordered)
-    for entry in ordered:
-        name = entry.name
+    names = [entry.name for entry in ordered]
+    in_skill = in_skill or SKILL_FILE in names
+    are_readable = "".join(names).isprintable()  # what is no text is not, either
+    for name, entry in zip(names, ordered, strict=True):
         if name[0] == "." or name in SKIPPED_FOLDERS:
             continue
         path = f"{below}/{name}" if below else name
-        if not path.isprintable():  # as what is no text is not, either
+        if not (are_readable or name.isprintable()):
             notes.error("file-name", f"{path!a} is no readable name", "rename it")
         elif entry.is_symlink() and _followed(entry, chain) is None:
             notes.error(
@@ -139,19 +144,24 @@ def _walk(
             )
         elif entry.is_file():
             if in_skill or name.endswith(".md") or name.casefold().endswith(OTHER_SUFFIXES):
-                _add(path, entry, files, notes)
-        elif entry.is_dir():
-            real = (_followed(entry, chain) if entry.is_symlink() else None) or chain[-1] / name
-            _walk(entry.path, path, (*chain, real), files, notes, in_skill=in_skill)
-        elif name.endswith(".md"):
-            notes.error("not-a-file", f"{path} is neither a file nor a folder", "remove it or make it a file")
+                try:
+                    files.add(path, entry.stat())
+                except OSError as problem:
+                    what = f"{path} cannot be read: {problem.strerror}"
+                    notes.error("unreadable", what, "make it readable or remove it")
+        else:
+            _enter(entry, path, chain, files, notes, in_skill=in_skill)
 
 
-def _add(path: str, entry: os.DirEntry[str], files: Files, notes: Notes) -> None:
-    try:
-        files.add(path, entry.stat())
-    except OSError as problem:
-        notes.error("unreadable", f"{path} cannot be read: {problem.strerror}", "make it readable or remove it")
+def _enter(
+    entry: os.DirEntry[str], path: str, chain: tuple[Path, ...], files: Files, notes: Notes, *, in_skill: bool
+) -> None:
+    """Add the files in what is no file itself."""
+    if entry.is_dir():
+        real = (_followed(entry, chain) if entry.is_symlink() else None) or chain[-1] / entry.name
+        _walk(entry.path, path, (*chain, real), files, notes, in_skill=in_skill)
+    elif entry.name.endswith(".md"):
+        notes.error("not-a-file", f"{path} is neither a file nor a folder", "remove it or make it a file")
 
 
 def _followed(entry: os.DirEntry[str], chain: tuple[Path, ...]) -> Path | None:
