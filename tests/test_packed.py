@@ -14,13 +14,14 @@ from support import blocks_of, make_fragment
 from orchestr8_sqlite import runs, vocabulary
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.evidence import hold_keywords, longest_prefixes, suffix_rows, write_places
+from orchestr8_sqlite.evidence import hold_keywords
 from orchestr8_sqlite.keyword_changes import add_scenarios, remove_scenarios, replace_fields, settle_keywords
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import COUNTED, MatchRequest, Ranker
 from orchestr8_sqlite.packing import BLOCK, pack_bits, pack_members, unpack_bits, unpack_members, unpack_numbers
 from orchestr8_sqlite.tiers import fuzzy, numbers, packed, postings
 from orchestr8_sqlite.tiers.postings import match_by_rows, match_keywords
+from orchestr8_sqlite.vocabulary import longest_prefixes, suffix_rows, write_places
 
 POSTINGS = "SELECT keyword_id, scenario_id FROM posting ORDER BY 1, 2"
 PREFIXES = "SELECT k.text, other.text FROM keyword k LEFT JOIN keyword other ON other.id = k.prefix_id ORDER BY 1"
