@@ -8,7 +8,8 @@ from orchestr8_sqlite.lookup import QUICK_MIN_SCORE, find
 from orchestr8_sqlite.model import MatchRequest, Ranker
 
 DANGLING = """
-SELECT 1 FROM sqlite_schema s JOIN pragma_foreign_key_check(s.name) WHERE s.type = 'table' AND s.name <> 'posting'
+SELECT 1 FROM sqlite_schema s JOIN pragma_foreign_key_check(s.name)
+ WHERE s.type = 'table' AND s.name NOT IN ('posting', 'keyword_part')
 """
 MISCOUNTED_KEYWORDS = """
 SELECT count(*) FROM keyword k

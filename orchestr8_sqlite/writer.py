@@ -22,7 +22,7 @@ from orchestr8_sqlite.model import LookupResult, Ranker
 from orchestr8_sqlite.resolution import OFFERED, RowDocuments
 from orchestr8_sqlite.vocabulary import KeywordWriter
 
-SCHEMA_VERSION = "3.0.0"
+SCHEMA_VERSION = "3.1.0"
 BATCH = 256
 """Files that are written together."""
 
