@@ -98,10 +98,12 @@ def _blocks(sets: Iterable[tuple[int, Sequence[int]]]) -> Iterator[Block]:
     """Yield the rows that pack each (keyword, scenarios), these in any order, and as often as there are any."""
     for id_, rows in sets:
         if rows and max(rows) < SET_BLOCK:
-            yield id_, 0, *map(bytearray, pack_set(rows))
+            places, bits = pack_set(rows)
+            yield id_, 0, bytearray(places), bytearray(bits)
             continue
         for block, numbers in groupby(sorted(rows), key=_block):
-            yield id_, block, *map(bytearray, pack_set([number - block * SET_BLOCK for number in numbers]))
+            places, bits = pack_set([number - block * SET_BLOCK for number in numbers])
+            yield id_, block, bytearray(places), bytearray(bits)
 
 
 def _block(row: int) -> int:
