@@ -166,7 +166,7 @@ def test_packed_postings_rank_as_the_statement_does(
             request = MatchRequest(query, ranker=Ranker.CLASSIC, **options)  # type: ignore[arg-type]
             keywords = extract_keywords(query)
             expected = match_by_rows(catalog.db, request, keywords)
-            for most_parts, probe, arrays_pay in ((1000, 8, 256), (0, 0, 1), (1000, 1 << 20, 256)):
+            for most_parts, probe, arrays_pay in ((1000, 8, 256), (0, 0, 1), (1000, -100, 256)):
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(packed, "MOST_PARTS", most_parts)
                     patch.setattr(packed, "PROBE", probe)

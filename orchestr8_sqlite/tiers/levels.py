@@ -72,7 +72,7 @@ class Levels:
             if not left:
                 return []
             if missing > 0 or not done:
-                few = members(left) if self._scenarios.pays_to_probe(left.bit_count(), kin[done:]) else None
+                few = members(left) if self._scenarios.pays_to_probe(left, kin[done:]) else None
             part = self._scenarios.partial(word, left, few)
             carry(levels, part ^ (part & self._exact[word]))
         bounds = [left, *(level & left for level in levels), 0]

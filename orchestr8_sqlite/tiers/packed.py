@@ -77,8 +77,9 @@ MOST_PARTS = 1_000
 ARRAYS_PAY = 256
 """Bytes from which on NumPy, where it is loaded, puts them into their places faster."""
 
-PROBE = 8
-"""Looking for one number in a row takes so many times as long as putting one byte of it in its place."""
+PROBE, LIST = 4, 3
+"""Looking for a number in a row, and telling one from a set, take so many times as long as putting a byte in its place.
+"""
 
 AT_ONCE = 64
 """Bytes of a bit set that become part of a number in the time that one takes to be put in its place."""
@@ -155,10 +156,11 @@ class Scenarios:
             self._partial[word] = _union(self.kin[word])
         return self._partial[word] & within
 
-    def pays_to_probe(self, numbers: int, words: Iterable[int]) -> bool:
-        """Tell whether to look for so many *numbers* in all that *words* need takes less than to read it."""
+    def pays_to_probe(self, scenarios: int, words: Iterable[int]) -> bool:
+        """Tell whether to look for each of *scenarios* in all that *words* need takes less than to read it."""
         unread = [row for word in words if word not in self._partial for row in self.kin[word]]
-        return numbers * len(unread) * PROBE < _bytes_of(unread)
+        spared = _bytes_of(unread) - scenarios.bit_length() // (4 * AT_ONCE)
+        return spared > 0 and scenarios.bit_count() * (len(unread) * PROBE + LIST) < spared
 
     def fragments(self, scenarios: int, most: int) -> int:
         """Return how many fragments have any of the *scenarios*, up to *most*.
@@ -205,11 +207,11 @@ def _union(rows: Sequence[Row]) -> int:
             blocks[block] = _with_bits(blocks[block], bits) if block in blocks else bytearray(bits)
             continue
         members = unpack_members(places)
-        if block not in blocks:
-            blocks[block] = bytearray(members[-1] + 1)
-        elif len(blocks[block]) <= members[-1]:
-            blocks[block].extend(bytes(members[-1] + 1 - len(blocks[block])))
-        _put(blocks[block], members, bits)
+        known = blocks.setdefault(block, bytearray())
+        is_new = not known
+        if len(known) <= members[-1]:
+            known.extend(bytes(members[-1] + 1 - len(known)))
+        _put(known, members, bits, is_new=is_new)
     every = bytearray()
     for block in sorted(blocks):
         every.extend(bytes((block * SET_BLOCK >> 3) - len(every)))
@@ -226,14 +228,17 @@ def _with_bits(known: bytearray, bits: bytes) -> bytearray:
     return bytearray(union.to_bytes(max(len(known), len(bits)), "little"))
 
 
-def _put(every: bytearray, places: "array[int]", bits: bytes) -> None:
-    """Set the bits of single bytes."""
+def _put(every: bytearray, places: "array[int]", bits: bytes, *, is_new: bool) -> None:
+    """Set the bits of single bytes; where *is_new*, none of any byte is set yet."""
     if len(bits) >= ARRAYS_PAY and "numpy" in sys.modules:
         np = import_module("numpy")
         np.frombuffer(every, dtype=np.uint8)[np.frombuffer(places, dtype=np.uint16)] |= np.frombuffer(bits, np.uint8)
-        return
-    for place, byte in zip(places, bits, strict=True):
-        every[place] |= byte
+    elif is_new:
+        for place, byte in zip(places, bits, strict=True):
+            every[place] = byte
+    else:
+        for place, byte in zip(places, bits, strict=True):
+            every[place] |= byte
 
 
 def _holding(rows: Sequence[Row], few: Sequence[int]) -> int:
