@@ -3,16 +3,17 @@
 import random
 import sqlite3
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np  # noqa: F401 - loaded, so that it is used
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import filters, full_scans, libraries, open_in_memory, queries
-from support import blocks_of, make_fragment
+from support import blocks_of, build, make_fragment, write_files
 
 from orchestr8_sqlite import keyword_changes, packing, runs, scenario_sets, vocabulary
-from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.catalog import Catalog, kept_of
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.keyword_changes import add_keywords, remove_keywords, settle_keywords
 from orchestr8_sqlite.keywords import extract_keywords
@@ -217,6 +218,29 @@ def test_fragments_that_come_and_go_leave_what_a_build_without_them_writes(libra
 def ranked(catalog: Catalog, request: MatchRequest) -> list[tuple[str, float, str | None]]:
     found = match_keywords(catalog.db, request, extract_keywords(request.query))
     return [(candidate.uri, candidate.score, candidate.scenario) for candidate in found.candidates]
+
+
+@pytest.mark.usefixtures("_small_blocks")
+@pytest.mark.parametrize("kept", [0, 128])
+def test_what_a_connection_keeps_of_a_file_answers_as_the_file_does(
+    tmp_path: Path, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numbers, "MOST_KEPT", kept)
+    scenarios = [f"[Adding retry to call {number}, Tuning cache {number % 3}]" for number in range(40)]
+    files = {f"skills/s{at}.md": f"---\nuseWhen: {listed}\n---\n\n# S\n" for at, listed in enumerate(scenarios)}
+    with Catalog.open(build(write_files(tmp_path / "library", files), tmp_path / "index.db")) as catalog:
+        for query in ("retry cache", "cache call", "retries", "tuning", "retry cache"):
+            request = MatchRequest(query, ranker=Ranker.CLASSIC)
+            expected = match_by_rows(catalog.db, request, extract_keywords(query))
+            found = match_keywords(catalog.db, request, extract_keywords(query))
+            assert (found.candidates, found.total) == (expected.candidates, expected.total)
+        assert kept_of(catalog.db, "owners")
+
+
+def test_of_a_database_that_may_change_nothing_is_kept() -> None:
+    with open_in_memory([make_fragment("a", "Adding retry")]) as catalog:
+        kept_of(catalog.db, "owners")[0] = "stale"
+        assert kept_of(catalog.db, "owners") == {}
 
 
 def test_matches_are_counted_up_to_a_thousand() -> None:
