@@ -3,7 +3,8 @@
 import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
+from operator import or_
 
 from orchestr8_sqlite.model import COUNTED, MatchRequest
 from orchestr8_sqlite.tiers.found import Filter
@@ -84,12 +85,11 @@ class Levels:
 
     def _reached(self, scored: dict[int, int]) -> int:
         """Return the score that as many fragments as the request asks for have or surpass, 0 where there are fewer."""
-        scenarios = 0
-        for score in sorted(scored, reverse=True):
-            scenarios |= scored[score]
-            if self._reach(scenarios):
-                return score
-        return 0
+        unions = list(accumulate((scored[score] for score in sorted(scored, reverse=True)), or_))
+        if not unions or not self._reach(unions[-1]):
+            return 0
+        enough = next((place for place, union in enumerate(unions[:-1]) if self._reach(union)), -1)
+        return sorted(scored, reverse=True)[enough]
 
     def _reach(self, scenarios: int) -> bool:
         """Tell whether as many fragments as the request asks for have any of the *scenarios*."""
