@@ -60,6 +60,19 @@ MOST_TAGS = 2000
 TAGS_BY_USE = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMIT :limit"
 
 
+class Reader(sqlite3.Connection):
+    """A connection to a file that never changes: what was read of it and is worth keeping stays true."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of sqlite3.connect
+        super().__init__(*args, **kwargs)
+        self.kept: dict[str, dict[Any, Any]] = {}
+
+
+def kept_of(db: sqlite3.Connection, what: str) -> dict[Any, Any]:
+    """Return what *db* keeps under the name *what*; of a database that may change, nothing is kept."""
+    return db.kept.setdefault(what, {}) if isinstance(db, Reader) else {}
+
+
 class FragmentRow(NamedTuple):
     """What a listing needs to know of a fragment; `size` is in bytes, `mtime_ns` of its source file."""
 
@@ -265,7 +278,7 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, Identity]:
     uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     while True:
         identity = identity_of(path.stat())
-        db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, factory=Reader)
         if _is_at(path, identity):
             return db, identity
         db.close()

@@ -14,7 +14,7 @@ from orchestr8_sqlite.tiers.shortcut import match_quick
 
 DANGLING = """
 SELECT 1 FROM sqlite_schema s JOIN pragma_foreign_key_check(s.name)
- WHERE s.type = 'table' AND s.name NOT IN ('posting', 'keyword_suffix')
+ WHERE s.type = 'table' AND s.name NOT IN ('posting', 'keyword_suffix', 'keyword_part')
 """
 MISCOUNTED_KEYWORDS = """
 SELECT count(*) FROM keyword k

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from orchestr8_sqlite.keywords import stem
 from orchestr8_sqlite.packing import (
     BLOCK,
-    LISTED_SCENARIOS,
     PLACED,
     pack_members,
     pack_numbers,
@@ -19,16 +18,15 @@ from orchestr8_sqlite.packing import (
     unpack_members,
     unpack_numbers,
 )
+from orchestr8_sqlite.scenario_sets import add_parts, change_scenario_sets, drop_parts
 from orchestr8_sqlite.vocabulary import (
     CLASSIC_FIELDS,
-    pack_scenario_block,
-    pack_scenarios,
     suffixes,
     write_ends,
 )
 
 Touched = tuple[str, int]
-"""A keyword and a block of scenarios in which it came or went; -1 where it did so in other fields."""
+"""A keyword and a scenario in which it came or went; -1 where it did so in other fields."""
 
 Scenario = tuple[int, Sequence[str]]
 """The row of a scenario and its keywords."""
@@ -43,8 +41,8 @@ SELECT k.text, k.id, b.fragments, b.fields
 """
 COUNT_SCENARIOS = "UPDATE keyword SET scenario_count = scenario_count + ? WHERE text = ?"
 COUNT_FRAGMENTS = "UPDATE keyword SET fragment_count = fragment_count + ? WHERE text = ?"
-COUNTS = """
-SELECT k.text, k.id, k.scenario_count, EXISTS (SELECT 1 FROM field_block WHERE keyword_id = k.id)
+KNOWN_AND_HELD = """
+SELECT k.text, k.id, EXISTS (SELECT 1 FROM field_block WHERE keyword_id = k.id)
   FROM json_each(:keywords) CROSS JOIN keyword k ON k.text = value
 """
 LONGEST_PREFIX = """
@@ -58,9 +56,6 @@ GIVE_PREFIX = """
 UPDATE keyword SET prefix_id = (SELECT prefix_id FROM keyword WHERE id = :id)
  WHERE text > :text AND text < :text || char(1114111) AND prefix_id = :id
 """
-ROWS = "SELECT scenario_id FROM posting WHERE keyword_id = ? AND scenario_id >= ? AND scenario_id < ? ORDER BY 1"
-ANY_BLOCK = "SELECT 1 FROM posting_block WHERE keyword_id = ? LIMIT 1"
-BEYOND = 1 << 62
 
 
 def remove_scenarios(connection: sqlite3.Connection, scenarios: Iterable[Scenario]) -> set[Touched]:
@@ -70,7 +65,7 @@ def remove_scenarios(connection: sqlite3.Connection, scenarios: Iterable[Scenari
     connection.executemany(DELETE_POSTING, held)
     _count_scenarios(connection, held, -1)
     _change_owners(connection, dict.fromkeys(keywords, 0))
-    return {(keyword, row // BLOCK) for keyword, row in held}
+    return set(held)
 
 
 def add_scenarios(connection: sqlite3.Connection, number: int, scenarios: Iterable[Scenario]) -> set[Touched]:
@@ -80,7 +75,7 @@ def add_scenarios(connection: sqlite3.Connection, number: int, scenarios: Iterab
     connection.executemany(INSERT_POSTING, ((row, keyword) for keyword, row in held))
     _count_scenarios(connection, held, 1)
     _change_owners(connection, dict.fromkeys(keywords, number))
-    return {(keyword, row // BLOCK) for keyword, row in held}
+    return set(held)
 
 
 def replace_fields(
@@ -109,12 +104,12 @@ def replace_fields(
 
 def settle_keywords(connection: sqlite3.Connection, touched: Iterable[Touched]) -> None:
     """Pack anew what was *touched*, and drop the keywords that nobody holds any more."""
-    blocks = {keyword: {block for _, block in pairs} - {-1} for keyword, pairs in _by_keyword(touched)}
-    for text, id_, count, is_held in connection.execute(COUNTS, {"keywords": _json(blocks)}).fetchall():
+    rows = {keyword: {row for _, row in pairs} - {-1} for keyword, pairs in _by_keyword(touched)}
+    keywords = connection.execute(KNOWN_AND_HELD, {"keywords": _json(rows)}).fetchall()
+    change_scenario_sets(connection, {id_: rows[text] for text, id_, _ in keywords if rows[text]})
+    for text, id_, is_held in keywords:
         if not is_held:
             _drop_keyword(connection, id_, text)
-        elif blocks[text]:
-            _pack(connection, id_, count, blocks[text])
 
 
 def _by_keyword(touched: Iterable[Touched]) -> Iterable[tuple[str, Iterable[Touched]]]:
@@ -173,31 +168,14 @@ def _add_keyword(connection: sqlite3.Connection, text: str) -> None:
     row = connection.execute("INSERT INTO keyword VALUES (NULL, ?, ?, 0, 0, ?)", (text, stem(text), prefix)).lastrowid
     connection.execute(TAKE_PREFIX, {"id": row, "text": text, "longest": prefix})
     connection.executemany("INSERT INTO keyword_suffix VALUES (?, ?)", ((end, row) for end in set(suffixes(text))))
+    assert row is not None, "an inserted row has a number"
+    add_parts(connection, row, text)
 
 
 def _drop_keyword(connection: sqlite3.Connection, id_: int, text: str) -> None:
     connection.execute(GIVE_PREFIX, {"id": id_, "text": text})
+    drop_parts(connection, id_, text)
     connection.executemany(
         "DELETE FROM keyword_suffix WHERE suffix = ? AND keyword_id = ?", ((end, id_) for end in set(suffixes(text)))
     )
-    connection.execute("DELETE FROM posting_list WHERE keyword_id = ?", (id_,))
-    connection.execute("DELETE FROM posting_block WHERE keyword_id = ?", (id_,))
     connection.execute("DELETE FROM keyword WHERE id = ?", (id_,))
-
-
-def _pack(connection: sqlite3.Connection, id_: int, count: int, blocks: Iterable[int]) -> None:
-    """Pack the scenarios of a keyword anew; of one that fills blocks, only those of *blocks*."""
-    connection.execute("DELETE FROM posting_list WHERE keyword_id = ?", (id_,))
-    if count > LISTED_SCENARIOS and connection.execute(ANY_BLOCK, (id_,)).fetchone():
-        for block in blocks:
-            connection.execute("DELETE FROM posting_block WHERE keyword_id = ? AND block = ?", (id_, block))
-            rows = _rows(connection, id_, block * BLOCK, (block + 1) * BLOCK)
-            if rows:
-                pack_scenario_block(connection, id_, block, rows)
-    else:
-        connection.execute("DELETE FROM posting_block WHERE keyword_id = ?", (id_,))
-        pack_scenarios(connection, id_, _rows(connection, id_, 0, BEYOND))
-
-
-def _rows(connection: sqlite3.Connection, id_: int, low: int, high: int) -> list[int]:
-    return [row for (row,) in connection.execute(ROWS, (id_, low, high))]

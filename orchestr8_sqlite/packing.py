@@ -3,24 +3,24 @@
 The numbers of fragments or scenarios are cut into blocks of BLOCK; within a block two bytes tell them apart. A blob
 holds nothing but such numbers one after the other, the low byte first. Where a set holds many numbers of a block,
 a bit for each number of the block takes less; lists of whole numbers have four bytes each.
+
+Sets of scenarios are bit sets, the lowest bit of the first byte for the first scenario of a block of SET_BLOCK. Two
+blobs tell one: which bytes of it are not 0 (`places`, as members) and what these are (`bits`); or, where they are many,
+no places and all bytes up to the last.
 """
 
 import sys
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 BLOCK = 1 << 16
 """Numbers in a block: number // BLOCK is the block, number % BLOCK the member."""
 
-FEW_SCENARIOS = 16
-"""Scenarios of a keyword up to which it is not packed: reading their rows is no slower."""
+SET_BLOCK = 1 << 19
+"""Scenarios in a block of a set: two bytes tell its bytes apart."""
 
-LISTED_SCENARIOS = 2048
-"""Scenarios of a keyword up to which they are one list, which is read by a single look-up; above, it is cut into
-blocks, of which a change rewrites only those that it touches."""
-
-LISTED_MEMBERS = 1024
-"""Scenarios of a block from which on a bit for each takes the place of the list: reading that is far faster."""
+MANY_BYTES = 16
+"""Where one byte in so many is not 0, all are kept: that takes up to five times the room, and is read far faster."""
 
 PLACED = 2048
 """Numbers in a block of `scenario_owner` and `fragment_place`: 8 KiB, so that a single look-up reads little."""
@@ -65,6 +65,48 @@ def pack_bits(members: Iterable[int]) -> bytes:
 def unpack_bits(blob: bytes) -> list[int]:
     """Return the numbers that `pack_bits` was given, ascending."""
     return [8 * place + offset for place, byte in enumerate(blob) if byte for offset in OFFSETS[byte]]
+
+
+def pack_set(numbers: Sequence[int]) -> tuple[bytes, bytes]:
+    """Return the places and the bits of the set of *numbers* (0 to SET_BLOCK - 1 each), at least one, in any order."""
+    size = (max(numbers) >> 3) + 1
+    if len(numbers) * MANY_BYTES >= size:
+        every = bytearray(size)
+        set_bits(every, numbers)
+        if (size - every.count(0)) * MANY_BYTES >= size:
+            return b"", bytes(every)
+    held: dict[int, int] = {}
+    for number in numbers:
+        place = number >> 3
+        held[place] = held.get(place, 0) | BITS[number & 7]
+    return _pack_bytes(held)
+
+
+def change_set(places: bytes, bits: bytes, gone: Iterable[int], come: Iterable[int]) -> tuple[bytes, bytes]:
+    """Return a packed set without the numbers in *gone*, then with those in *come*."""
+    held = dict(zip(unpack_members(places), bits, strict=True)) if places else dict(enumerate(bits))
+    for number in gone:
+        held[number >> 3] = held.get(number >> 3, 0) & ~BITS[number & 7]
+    for number in come:
+        held[number >> 3] = held.get(number >> 3, 0) | BITS[number & 7]
+    return _pack_bytes({place: byte for place, byte in held.items() if byte})
+
+
+def _pack_bytes(held: Mapping[int, int]) -> tuple[bytes, bytes]:
+    """Return the places and the bits of the set whose bytes other than 0 are *held*."""
+    places = sorted(held)
+    if not places or len(places) * MANY_BYTES < places[-1] + 1:
+        return pack_members(places), bytes([held[place] for place in places])
+    every = bytearray(places[-1] + 1)
+    for place, byte in held.items():
+        every[place] = byte
+    return b"", bytes(every)
+
+
+def unpack_set(places: bytes, bits: bytes) -> list[int]:
+    """Return the numbers that `pack_set` was given, ascending."""
+    held = zip(unpack_members(places), bits, strict=True) if places else enumerate(bits)
+    return [8 * place + offset for place, byte in held if byte for offset in OFFSETS[byte]]
 
 
 def set_bits(bits: bytearray, members: Iterable[int], start: int = 0) -> None:

@@ -1,4 +1,4 @@
--- The index database of orchestr8-sqlite, schema version 3.0.
+-- The index database of orchestr8-sqlite, schema version 4.0.
 --
 -- Made for people too: `sqlite3 index.db .schema` shows these comments, and the views at the end
 -- answer the common questions. Works on SQLite >= 3.37 with FTS5. The file is written once and
@@ -10,9 +10,10 @@
 --   2.1  skill; skill_file holds the files of nested skills too
 --   2.2  coverage of quick_lookup
 --   3.0  packed evidence, terms by their stem; fragments numbered as they are read; pointer, author_id
+--   4.0  sets of scenarios, and who holds longer keywords; keyword_part, scenario_order
 
 PRAGMA application_id = 1865970545;  -- "o8sq" in ASCII
-PRAGMA user_version = 30000;          -- major * 10000 + minor * 100 + patch
+PRAGMA user_version = 40000;          -- major * 10000 + minor * 100 + patch
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,  -- schema_version, built_by, generation, totals, build settings
@@ -109,18 +110,26 @@ CREATE TABLE posting (
     PRIMARY KEY (keyword_id, scenario_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE posting_list (  -- of keywords in more than 16 and up to 2048 scenarios: what posting holds, packed
-    keyword_id INTEGER PRIMARY KEY REFERENCES keyword (id),  -- a keyword
-    scenarios  BLOB NOT NULL  -- the scenarios that hold it, ascending, four bytes each, the low one first
-) STRICT;
-
-CREATE TABLE posting_block (  -- of keywords in more scenarios: the same, cut into blocks
+CREATE TABLE posting_block (  -- packed: what posting holds
     keyword_id INTEGER NOT NULL REFERENCES keyword (id),  -- a keyword
-    block      INTEGER NOT NULL,  -- scenarios 65536 * block and up
-    members    INTEGER NOT NULL,  -- how many of these hold it
-    scenarios  BLOB NOT NULL,  -- which: below 1024 two bytes each, the low one first, from there on a bit for each
-                               -- scenario of the block, the lowest bit first
+    block      INTEGER NOT NULL,  -- scenarios 524288 * block and up
+    places     BLOB NOT NULL,  -- which bytes of the bits are not 0, two bytes each, the low one first; empty: all are kept
+    bits       BLOB NOT NULL,  -- these bytes; a bit for each scenario, the lowest bit first: whether it holds the keyword
     PRIMARY KEY (keyword_id, block)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE containing_block (  -- who holds other keywords that contain one, packed alike
+    keyword_id INTEGER NOT NULL REFERENCES keyword (id),  -- the contained keyword
+    block      INTEGER NOT NULL,  -- scenarios 524288 * block and up
+    places     BLOB NOT NULL,  -- as above
+    bits       BLOB NOT NULL,  -- as above: whether the scenario holds any other keyword that contains it
+    PRIMARY KEY (keyword_id, block)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE keyword_part (
+    keyword_id INTEGER NOT NULL REFERENCES keyword (id),  -- a keyword
+    part_id    INTEGER NOT NULL REFERENCES keyword (id),  -- another one that it contains
+    PRIMARY KEY (keyword_id, part_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE scenario_owner (
@@ -137,6 +146,12 @@ CREATE TABLE fragment_place (
     block  INTEGER PRIMARY KEY,  -- fragments 2048 * block and up
     places BLOB NOT NULL  -- of each, its place in the order of the URIs; four bytes each, the low one first
 ) STRICT;
+
+CREATE TABLE scenario_order (  -- where to look for the first scenarios in the order of the URIs
+    place INTEGER NOT NULL,  -- the least place of a fragment that has scenarios of a block
+    block INTEGER NOT NULL,  -- that block of scenario_owner
+    PRIMARY KEY (place, block)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE field_block (  -- packed: see the view field_posting
     keyword_id INTEGER NOT NULL REFERENCES keyword (id),  -- a keyword

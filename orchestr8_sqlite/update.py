@@ -105,7 +105,7 @@ class Updater:
         if evidence is None:
             self._weigh_all()
         settle_keywords(self._db, keywords)
-        if any(one.before is None or one.after is None for one in replaced):
+        if any(one.before is None or one.after is None or not one.has_same_scenarios for one in replaced):
             write_places(self._db)
         self._db.executemany(SET_TIME, ((time, root, path) for (root, path), time in times.items()))
         settle_library(self._db, self._roots, touched)

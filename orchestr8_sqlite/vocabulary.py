@@ -15,15 +15,14 @@ from orchestr8_sqlite.inversion import FIELD_BITS, Keywords
 from orchestr8_sqlite.keywords import stem
 from orchestr8_sqlite.packing import (
     BLOCK,
-    FEW_SCENARIOS,
-    LISTED_MEMBERS,
-    LISTED_SCENARIOS,
     PLACED,
     pack_bits,
     pack_members,
     pack_numbers,
+    unpack_numbers,
 )
 from orchestr8_sqlite.runs import Runs, in_pieces
+from orchestr8_sqlite.scenario_sets import write_scenario_sets
 from orchestr8_sqlite.tiers.weights import CAPABILITY, SCENARIO, TAG
 
 ALL_FIELDS = (1 << FIELD_BITS) - 1
@@ -40,6 +39,7 @@ MOST_SUFFIXES = 1 << 19
 FieldBlock = tuple[int, int, bytearray, bytearray]
 """A row of `field_block`."""
 
+OWNERS = "SELECT block, owners FROM scenario_owner"
 URI_ORDER = "SELECT id FROM fragment ORDER BY uri"
 
 
@@ -105,6 +105,7 @@ class KeywordWriter:
         """Write all that is left; the rows of the fragments must be there."""
         self._write_postings()
         insert_rows(self._connection, "INSERT INTO keyword_suffix VALUES (?, ?)", suffix_rows(self._ids))
+        write_scenario_sets(self._connection)
         write_blocks(self._connection, "INSERT INTO scenario_owner VALUES (?, ?)", self._owners)
         for block, ends in itertools.groupby(self._ends, key=lambda row: row // BLOCK):
             write_ends(self._connection, block, (row % BLOCK for row in ends))
@@ -128,8 +129,6 @@ class KeywordWriter:
             pairs = (zip(itertools.repeat(id_), scenarios) for _, (id_, _, scenarios, _) in keywords)
             postings = itertools.chain.from_iterable(pairs)
             insert_rows(self._connection, "INSERT INTO posting VALUES (?, ?)", postings)
-            for _, (id_, _, scenarios, _) in keywords:
-                pack_scenarios(self._connection, id_, scenarios)
 
 
 def _field_blocks(keyword_id: int, postings: Sequence[int]) -> Iterator[FieldBlock]:
@@ -188,35 +187,23 @@ def _parts(letters: Mapping[str, int]) -> Iterator[set[str]]:
     yield part
 
 
-def pack_scenarios(connection: sqlite3.Connection, keyword_id: int, rows: Sequence[int]) -> None:
-    """Write what is packed of the scenarios *rows*, ascending, that hold a keyword; nothing of it is there yet."""
-    if FEW_SCENARIOS < len(rows) <= LISTED_SCENARIOS:
-        connection.execute("INSERT INTO posting_list VALUES (?, ?)", (keyword_id, pack_numbers(rows)))
-    elif len(rows) > LISTED_SCENARIOS:
-        for block, numbers in itertools.groupby(rows, key=lambda row: row // BLOCK):
-            pack_scenario_block(connection, keyword_id, block, list(numbers))
-
-
-def pack_scenario_block(connection: sqlite3.Connection, keyword_id: int, block: int, rows: Sequence[int]) -> None:
-    """Write which scenarios of one block hold a keyword."""
-    members = [row - block * BLOCK for row in rows]
-    packed = pack_members(members) if len(members) < LISTED_MEMBERS else pack_bits(members)
-    connection.execute("INSERT INTO posting_block VALUES (?, ?, ?, ?)", (keyword_id, block, len(members), packed))
-
-
 def write_ends(connection: sqlite3.Connection, block: int, members: Iterable[int]) -> None:
     """Write which scenarios of a block are the last of their fragments."""
     connection.execute("INSERT OR REPLACE INTO scenario_end VALUES (?, ?)", (block, pack_bits(members)))
 
 
 def write_places(connection: sqlite3.Connection) -> None:
-    """Write the place of every fragment in the order of the URIs."""
+    """Write the place of every fragment in the order of the URIs, and the order of the blocks of scenarios by it."""
     ordered = [id_ for (id_,) in connection.execute(URI_ORDER)]
     places = array("I", bytes(4 * (max(ordered, default=0) + 1)))
     for place, id_ in enumerate(ordered):
         places[id_] = place
     connection.execute("DELETE FROM fragment_place")
     write_blocks(connection, "INSERT INTO fragment_place VALUES (?, ?)", places)
+    connection.execute("DELETE FROM scenario_order")
+    owned = ((block, set(unpack_numbers(owners)) - {0}) for block, owners in connection.execute(OWNERS))
+    order = [(min(map(places.__getitem__, fragments)), block) for block, fragments in owned if fragments]
+    connection.executemany("INSERT INTO scenario_order VALUES (?, ?)", order)
 
 
 def write_blocks(connection: sqlite3.Connection, sql: str, numbers: "array[int]") -> None:

@@ -26,7 +26,10 @@ MEASURED = {
     "most_used_default",
     "most_used_classic",
 }
-PACKED = {"posting_list", "posting_block", "scenario_owner", "scenario_end", "fragment_place", "field_block"}
+PACKED = {
+    *("posting_block", "containing_block", "field_block"),
+    *("scenario_owner", "scenario_end", "scenario_order", "fragment_place"),
+}
 """Tables that say by the numbers of rows what other tables and views say too."""
 
 TABLES = """
@@ -62,7 +65,7 @@ def dump(path: Path) -> dict[str, list[tuple[object, ...]]]:
 def _rows(db: sqlite3.Connection, table: str, names: Mapping[str, Mapping[int, str]]) -> list[tuple[object, ...]]:
     columns = [row[1] for row in db.execute(f"PRAGMA table_info ({table})")]
     points = {f"{name}_id": known for name, known in names.items()}
-    points |= {"target_id": names["fragment"], "prefix_id": names["keyword"]}
+    points |= {"target_id": names["fragment"], "prefix_id": names["keyword"], "part_id": names["keyword"]}
     if table == "scenario":
         del points["scenario_id"]  # the digest, not a number
     kept = [

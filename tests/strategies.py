@@ -24,8 +24,8 @@ NAMES = ("a", "b c", "b!c", "deep/one", "deep/Two", "ü", "z")
 """Names whose order as ids is not their order as URIs: a space sorts before `!`, its escape %20 behind."""
 
 STORED = (
-    "fragment fragment_body tag capability scenario keyword keyword_suffix posting field_block posting_list "
-    "posting_block term evidence body_evidence topic synonym_word synonym_form skill_file"
+    "fragment fragment_body tag capability scenario keyword keyword_suffix posting field_block posting_block "
+    "containing_block keyword_part term evidence body_evidence topic synonym_word synonym_form skill_file"
 ).split()
 """Tables that grow with the library or the word lists."""
 

@@ -3,23 +3,34 @@
 import random
 import sqlite3
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np  # noqa: F401 - loaded, so that it is used
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import filters, full_scans, libraries, open_in_memory, queries
-from support import blocks_of, make_fragment
+from support import blocks_of, build, make_fragment, write_files
 
-from orchestr8_sqlite import runs, vocabulary
-from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite import keyword_changes, packing, runs, scenario_sets, vocabulary
+from orchestr8_sqlite.catalog import Catalog, kept_of
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.evidence import hold_keywords
 from orchestr8_sqlite.keyword_changes import add_scenarios, remove_scenarios, replace_fields, settle_keywords
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import COUNTED, MatchRequest, Ranker
-from orchestr8_sqlite.packing import BLOCK, pack_bits, pack_members, unpack_bits, unpack_members, unpack_numbers
-from orchestr8_sqlite.tiers import fuzzy, numbers, packed, postings
+from orchestr8_sqlite.packing import (
+    BLOCK,
+    SET_BLOCK,
+    change_set,
+    pack_bits,
+    pack_members,
+    pack_set,
+    unpack_bits,
+    unpack_members,
+    unpack_set,
+)
+from orchestr8_sqlite.tiers import fuzzy, numbers, order, packed, postings
 from orchestr8_sqlite.tiers.postings import match_by_rows, match_keywords
 from orchestr8_sqlite.vocabulary import longest_prefixes, suffix_rows, write_places
 
@@ -29,43 +40,71 @@ FIELDS = """
 SELECT k.text, f.uri, p.fields
   FROM field_posting p JOIN keyword k ON k.id = p.keyword_id JOIN fragment f ON f.id = p.fragment_id
 """
+SOME = st.sets(st.integers(0, SET_BLOCK - 1), min_size=1, max_size=40)
+NUMBERS = st.sets(st.integers(0, 600), max_size=40)
 MEMBERS = st.sets(st.integers(0, BLOCK - 1), max_size=40)
 
 
 @pytest.fixture
-def _small_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let lists and blocks begin at a few scenarios, as they do at thousands."""
-    for name, value in (("FEW_SCENARIOS", 1), ("LISTED_SCENARIOS", 3), ("LISTED_MEMBERS", 5)):
-        for module in (vocabulary, packed):
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr("orchestr8_sqlite.keyword_changes.LISTED_SCENARIOS", 3)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let there be several blocks of a few scenarios, and sets of both kinds among them."""
+    for module in (packing, scenario_sets, packed):
+        monkeypatch.setattr(module, "SET_BLOCK", 32, raising=False)
+    monkeypatch.setattr(packing, "MANY_BYTES", 2)
+    for module in (packing, vocabulary, keyword_changes, numbers, order):
+        monkeypatch.setattr(module, "PLACED", 8, raising=False)
+    monkeypatch.setattr(order, "BYTES", 1)
+    monkeypatch.setattr(order, "NOTHING", b"\0")
 
 
-def packed_postings(db: sqlite3.Connection, fewest: int, listed: int, members: int) -> list[tuple[int, int]]:
-    """Return (keyword, scenario) of all that is packed; those that are not, because few hold them, from the rows."""
-    found: list[tuple[int, int]] = []
-    for id_, count in db.execute("SELECT id, scenario_count FROM keyword").fetchall():
-        lists = db.execute("SELECT scenarios FROM posting_list WHERE keyword_id = ?", (id_,)).fetchall()
-        blocks = db.execute(
-            "SELECT block, members, scenarios FROM posting_block WHERE keyword_id = ?", (id_,)
-        ).fetchall()
-        assert (bool(lists), bool(blocks)) == (fewest < count <= listed, count > listed)
-        if count <= fewest:
-            found += db.execute("SELECT keyword_id, scenario_id FROM posting WHERE keyword_id = ?", (id_,))
-        for (blob,) in lists:
-            found += [(id_, number) for number in unpack_numbers(blob)]
-        for block, held, blob in blocks:
-            unpacked = unpack_members(blob) if held < members else unpack_bits(blob)
-            assert len(unpacked) == held
-            found += [(id_, block * BLOCK + member) for member in unpacked]
-    return sorted(found)
+def packed_set(numbers: set[int]) -> tuple[bytes, bytes]:
+    return pack_set(sorted(numbers)) if numbers else (b"", b"")
+
+
+def packed_sets(db: sqlite3.Connection, table: str) -> list[tuple[int, int]]:
+    """Return (keyword, scenario) of all that a table of packed sets says."""
+    rows = db.execute(f"SELECT keyword_id, block, places, bits FROM {table}").fetchall()
+    for _, _, places, bits in rows:
+        held = unpack_set(places, bits)
+        assert held, "no set is empty"
+        assert (places, bits) == pack_set(held), "a set is packed in one way alone"
+    return sorted(
+        (keyword, block * packing.SET_BLOCK + number)
+        for keyword, block, places, bits in rows
+        for number in unpack_set(places, bits)
+    )
+
+
+def check_sets(db: sqlite3.Connection) -> None:
+    """Compare what is packed, and what is said of parts, with the postings and the texts of the keywords."""
+    texts = dict(db.execute("SELECT id, text FROM keyword").fetchall())
+    postings = db.execute(POSTINGS).fetchall()
+    parts = [(one, part) for one in texts for part in texts if part != one and texts[part] in texts[one]]
+    longer = {(part, scenario) for one, part in parts for keyword, scenario in postings if keyword == one}
+    assert sorted(db.execute("SELECT * FROM keyword_part")) == sorted(parts)
+    assert packed_sets(db, "posting_block") == postings
+    assert packed_sets(db, "containing_block") == sorted(longer)
 
 
 @given(members=MEMBERS)
 def test_members_come_out_as_they_went_in(members: set[int]) -> None:
     assert list(unpack_members(pack_members(sorted(members)))) == sorted(members)
     assert unpack_bits(pack_bits(members)) == sorted(members)
+
+
+@given(numbers=SOME | st.sets(st.integers(0, 300), min_size=1, max_size=300))
+def test_sets_come_out_as_they_went_in(numbers: set[int]) -> None:
+    places, bits = pack_set([*numbers, min(numbers)])
+    assert unpack_set(places, bits) == sorted(numbers)
+    assert len(places) in (0, 2 * len(bits))
+
+
+@given(before=NUMBERS, gone=NUMBERS, come=NUMBERS)
+def test_changed_set_is_packed_as_if_it_had_never_been_another(
+    before: set[int], gone: set[int], come: set[int]
+) -> None:
+    after = before - gone | come
+    assert change_set(*packed_set(before), gone, come) == packed_set(after)
 
 
 @given(members=MEMBERS)
@@ -100,7 +139,10 @@ def test_suffixes_are_sorted_however_few_are_sorted_together(words: list[str], m
 @settings(max_examples=30, deadline=None)
 @given(library=libraries(), block=st.sampled_from([2, 5, 1 << 16]))
 def test_keyword_tables_are_the_same_however_little_of_them_is_in_memory(library: list[Fragment], block: int) -> None:
-    tables = ("keyword", "keyword_suffix", "posting", "posting_list", "posting_block", "field_block", "scenario_owner")
+    tables = (
+        *("keyword", "keyword_suffix", "keyword_part", "posting", "posting_block", "containing_block"),
+        *("field_block", "scenario_owner", "scenario_order"),
+    )
     with blocks_of(block), open_in_memory(library) as catalog, pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs, "MOST_KEYS", 3)
         patch.setattr(vocabulary, "TOGETHER", 4)
@@ -110,28 +152,32 @@ def test_keyword_tables_are_the_same_however_little_of_them_is_in_memory(library
                 assert other.db.execute(sql).fetchall() == catalog.db.execute(sql).fetchall()
 
 
-@pytest.mark.usefixtures("_small_lists")
+@pytest.mark.usefixtures("_small_blocks")
 @settings(max_examples=40, deadline=None)
-@given(library=libraries(most=30), asked=st.lists(st.tuples(queries(), filters()), min_size=3, max_size=6))
+@given(
+    library=libraries(most=30),
+    asked=st.lists(st.tuples(queries(), filters()), min_size=3, max_size=6),
+    block=st.sampled_from([8, 1 << 16]),
+)
 def test_packed_postings_rank_as_the_statement_does(
-    library: list[Fragment], asked: list[tuple[str, dict[str, object]]]
+    library: list[Fragment], asked: list[tuple[str, dict[str, object]]], block: int
 ) -> None:
-    with open_in_memory(library) as catalog:
-        assert packed_postings(catalog.db, 1, 3, 5) == catalog.db.execute(POSTINGS).fetchall()
+    with blocks_of(block), open_in_memory(library) as catalog:
+        check_sets(catalog.db)
         for query, options in asked:
             request = MatchRequest(query, ranker=Ranker.CLASSIC, **options)  # type: ignore[arg-type]
             keywords = extract_keywords(query)
             expected = match_by_rows(catalog.db, request, keywords)
-            for most_parts, together, arrays_pay in ((1000, 2048, 2048), (0, 0, 1), (1000, 3, 2)):
+            for most_parts, probe, arrays_pay in ((1000, 8, 256), (0, 0, 1), (1000, -100, 256)):
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(packed, "MOST_PARTS", most_parts)
-                    patch.setattr(packed, "TOGETHER", together)
+                    patch.setattr(packed, "PROBE", probe)
                     patch.setattr(packed, "ARRAYS_PAY", arrays_pay)
                     found = match_keywords(catalog.db, request, keywords)
                 assert (found.candidates, found.total) == (expected.candidates, expected.total)
 
 
-@pytest.mark.usefixtures("_small_lists")
+@pytest.mark.usefixtures("_small_blocks")
 @settings(max_examples=25, deadline=None)
 @given(library=libraries(most=20), seed=st.integers(0, 1000))
 def test_fragments_that_come_and_go_leave_what_a_build_without_them_writes(library: list[Fragment], seed: int) -> None:
@@ -171,7 +217,7 @@ def test_fragments_that_come_and_go_leave_what_a_build_without_them_writes(libra
             touched |= add_scenarios(db, number, ((row, keywords) for (row, _), keywords in pairs))
         settle_keywords(db, touched)
         write_places(db)
-        assert packed_postings(db, 1, 3, 5) == db.execute(POSTINGS).fetchall()
+        check_sets(db)
         with open_in_memory([*kept, *back]) as fresh:
             assert db.execute(PREFIXES).fetchall() == fresh.db.execute(PREFIXES).fetchall()
             assert sorted(db.execute(FIELDS)) == sorted(fresh.db.execute(FIELDS))
@@ -183,6 +229,29 @@ def test_fragments_that_come_and_go_leave_what_a_build_without_them_writes(libra
 def ranked(catalog: Catalog, request: MatchRequest) -> list[tuple[str, float, str | None]]:
     found = match_keywords(catalog.db, request, extract_keywords(request.query))
     return [(candidate.uri, candidate.score, candidate.scenario) for candidate in found.candidates]
+
+
+@pytest.mark.usefixtures("_small_blocks")
+@pytest.mark.parametrize("kept", [0, 128])
+def test_what_a_connection_keeps_of_a_file_answers_as_the_file_does(
+    tmp_path: Path, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numbers, "MOST_KEPT", kept)
+    scenarios = [f"[Adding retry to call {number}, Tuning cache {number % 3}]" for number in range(40)]
+    files = {f"skills/s{at}.md": f"---\nuseWhen: {listed}\n---\n\n# S\n" for at, listed in enumerate(scenarios)}
+    with Catalog.open(build(write_files(tmp_path / "library", files), tmp_path / "index.db")) as catalog:
+        for query in ("retry cache", "cache call", "retries", "tuning", "retry cache"):
+            request = MatchRequest(query, ranker=Ranker.CLASSIC)
+            expected = match_by_rows(catalog.db, request, extract_keywords(query))
+            found = match_keywords(catalog.db, request, extract_keywords(query))
+            assert (found.candidates, found.total) == (expected.candidates, expected.total)
+        assert kept_of(catalog.db, "owners")
+
+
+def test_of_a_database_that_may_change_nothing_is_kept() -> None:
+    with open_in_memory([make_fragment("a", "Adding retry")]) as catalog:
+        kept_of(catalog.db, "owners")[0] = "stale"
+        assert kept_of(catalog.db, "owners") == {}
 
 
 def test_matches_are_counted_up_to_a_thousand() -> None:
@@ -199,8 +268,8 @@ def test_matches_are_counted_up_to_a_thousand() -> None:
 
 
 STATEMENTS = [
-    *(postings.CLASSIC_MATCHES, postings.BEST, packed.KIN, packed.EXACT, packed.ROWS, packed.LISTS, packed.BLOCKS),
-    *(packed.CONTAINING, packed.CONTAINED),
+    *(postings.CLASSIC_MATCHES, postings.BEST, packed.HOLDERS, packed.KIN_HOLDERS),
+    *(packed.KIN, packed.CONTAINING, packed.CONTAINED),
     *(fuzzy.EVIDENCE, fuzzy.FITTING, fuzzy.BEST_SCENARIOS, *numbers.NUMBERS.values()),
 ]
 

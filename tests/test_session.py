@@ -20,6 +20,7 @@ from orchestr8_sqlite import (
     jobs,
     keyword_changes,
     resolution,
+    scenario_sets,
     update,
     vocabulary,
     watch,
@@ -412,6 +413,6 @@ def test_index_is_settled_once_no_file_has_changed_for_a_while(
 
 def test_every_table_is_cleared_of_what_has_changed(folder: Path, tmp_path: Path) -> None:
     tables = set(dump(build(folder, tmp_path / "index.db"))) - {"fragment_text", "byte", "field_posting", "meta"}
-    modules = (update, evidence_rows, keyword_changes, resolution, finishing)
+    modules = (update, evidence_rows, keyword_changes, scenario_sets, resolution, finishing)
     statements = "".join(inspect.getsource(module) for module in modules)
     assert tables <= set(re.findall(r"DELETE FROM (\w+)", statements))

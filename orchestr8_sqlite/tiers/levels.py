@@ -2,20 +2,17 @@
 
 import math
 import sqlite3
-from collections.abc import Iterable, Sequence
-from functools import reduce
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, islice
 from operator import or_
 
 from orchestr8_sqlite.model import COUNTED, MatchRequest
 from orchestr8_sqlite.tiers.found import Filter
-from orchestr8_sqlite.tiers.numbers import Numbers
+from orchestr8_sqlite.tiers.order import Order
 from orchestr8_sqlite.tiers.packed import Scenarios, carry, members
 
 WHOLE_POINTS = 20
 PART_POINTS = 10
-FEW = 4
-"""Where lists are so many times as long as the scenarios left, it pays to look for these in them."""
-
 SOME = 512
 """Scenarios that are looked at together while it is not yet known how many are needed."""
 
@@ -27,7 +24,7 @@ class Levels:
         self._request = request
         self._words = len(keywords)
         self._scenarios = Scenarios(db, keywords)
-        self._owners, self._places = Numbers(db, "owners"), Numbers(db, "places")
+        self._order = Order(db)
         self._filter = Filter(db, request)
         rare = self._filter.scenarios()
         exact = self._scenarios.exact()
@@ -58,7 +55,9 @@ class Levels:
                 break
             for _, reached in self._by_parts(whole, self._request.min_score):
                 fitting |= reached
-        return self._fragments([fitting], COUNTED)
+        if not self._request.is_filtered:
+            return self._scenarios.fragments(fitting, COUNTED)
+        return sum(1 for _ in islice(self._admitted(fitting), COUNTED))
 
     def _by_parts(self, whole: int, floor: float) -> Iterable[tuple[int, int]]:
         """Return (keywords held in part, scenarios) of those with *whole* keywords whose score is *floor* or more."""
@@ -66,7 +65,7 @@ class Levels:
         left = self._levels[whole - 1] ^ (self._levels[whole] if whole < len(self._levels) else 0)
         kin = list(self._scenarios.kin) if left and whole < self._words else []
         levels: list[int] = []
-        few: frozenset[int] | None = None
+        few: Sequence[int] | None = None
         for done, word in enumerate(kin):
             missing = least - (len(kin) - done)  # parts that a scenario must have by now
             if missing > 0:
@@ -74,7 +73,7 @@ class Levels:
             if not left:
                 return []
             if missing > 0 or not done:
-                few = frozenset(members(left)) if left.bit_count() * FEW <= self._scenarios.unread(kin[done:]) else None
+                few = members(left) if self._scenarios.pays_to_probe(left, kin[done:]) else None
             part = self._scenarios.partial(word, left, few)
             carry(levels, part ^ (part & self._exact[word]))
         bounds = [left, *(level & left for level in levels), 0]
@@ -86,47 +85,35 @@ class Levels:
 
     def _reached(self, scored: dict[int, int]) -> int:
         """Return the score that as many fragments as the request asks for have or surpass, 0 where there are fewer."""
-        most = self._request.max_results
-        for score in sorted(scored, reverse=True):
-            if self._fragments([scored[other] for other in scored if other >= score], most) == most:
-                return score
-        return 0
+        unions = list(accumulate((scored[score] for score in sorted(scored, reverse=True)), or_))
+        if not unions or not self._reach(unions[-1]):
+            return 0
+        enough = next((place for place, union in enumerate(unions[:-1]) if self._reach(union)), -1)
+        return sorted(scored, reverse=True)[enough]
 
-    def _fragments(self, sets: Iterable[int], most: int) -> int:
-        """Return how many fragments that the filters admit have a scenario in any of *sets*, up to *most*."""
-        scenarios = reduce(or_, sets)
+    def _reach(self, scenarios: int) -> bool:
+        """Tell whether as many fragments as the request asks for have any of the *scenarios*."""
+        most = self._request.max_results
         if not self._request.is_filtered:
-            return min(self._scenarios.fragments(scenarios), most)
-        rows = members(scenarios)
-        found: set[int] = set()
-        for start in range(0, len(rows), SOME):
-            found |= self._filter.admitted(set(self._owners.of(rows[start : start + SOME])) - found)
-            if len(found) >= most:
-                return most
-        return len(found)
+            return self._scenarios.reach(scenarios, most)
+        return sum(1 for _ in islice(self._admitted(scenarios), most)) == most
 
     def _first(self, scored: dict[int, int]) -> list[tuple[int, float]]:
         """Return (scenario, score) of the best fragments among *scored*, the first of its best scenarios for each."""
         best: dict[int, tuple[int, float]] = {}
         for score in sorted(scored, reverse=True):
-            rows = members(scored[score])
-            first = dict(zip(reversed(self._owners.of(rows)), reversed(rows), strict=True))
-            for fragment in self._in_order(first.keys() - best.keys(), self._request.max_results - len(best)):
-                best[fragment] = first[fragment], float(score)
-            if len(best) >= self._request.max_results:
-                break
+            for fragment, scenario in self._admitted(scored[score]):
+                if len(best) == self._request.max_results:
+                    return list(best.values())
+                best.setdefault(fragment, (scenario, float(score)))
         return list(best.values())
 
-    def _in_order(self, fragments: Iterable[int], most: int) -> list[int]:
-        """Return the first of *fragments*, by URI, that the filters admit, *most* at the most."""
-        numbers = sorted(fragments)
-        places = dict(zip(numbers, self._places.of(numbers), strict=True))
-        ordered = sorted(numbers, key=places.__getitem__)
-        found: list[int] = []
-        for start in range(0, len(ordered), SOME):
-            some = ordered[start : start + SOME]
-            admitted = self._filter.admitted(set(some))
-            found += [fragment for fragment in some if fragment in admitted]
-            if len(found) >= most:
-                break
-        return found[:most]
+    def _admitted(self, scenarios: int) -> Iterator[tuple[int, int]]:
+        """Yield (fragment, the first of its *scenarios*) of those that the filters admit, by URI."""
+        walk = self._order.walk(scenarios)
+        if not self._request.is_filtered:
+            yield from walk
+            return
+        while some := list(islice(walk, SOME)):
+            admitted = self._filter.admitted({fragment for fragment, _ in some})
+            yield from (one for one in some if one[0] in admitted)

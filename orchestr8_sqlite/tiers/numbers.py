@@ -5,12 +5,16 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
+from orchestr8_sqlite.catalog import kept_of
 from orchestr8_sqlite.packing import PLACED, unpack_numbers
 
 NUMBERS = {
     "owners": "SELECT o.block, o.owners FROM json_each(:blocks) CROSS JOIN scenario_owner o ON o.block = value",
     "places": "SELECT p.block, p.places FROM json_each(:blocks) CROSS JOIN fragment_place p ON p.block = value",
 }
+
+MOST_KEPT = 128
+"""Blocks of each kind that a connection keeps, 8 KiB each."""
 
 
 class Numbers:
@@ -19,7 +23,9 @@ class Numbers:
     def __init__(self, db: sqlite3.Connection, kind: str) -> None:
         self._db = db
         self._sql = NUMBERS[kind]
-        self._blocks: dict[int, array[int]] = {}
+        self._blocks: dict[int, array[int]] = kept_of(db, kind)
+        if len(self._blocks) > MOST_KEPT:
+            self._blocks.clear()
 
     def of(self, wanted: Sequence[int]) -> list[int]:
         """Return what is kept of each of *wanted*, which ascend."""

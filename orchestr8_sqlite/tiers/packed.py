@@ -4,28 +4,22 @@ import json
 import sqlite3
 import sys
 from array import array
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import compress
 
-from orchestr8_sqlite.packing import (
-    BITS,
-    BLOCK,
-    FEW_SCENARIOS,
-    LISTED_MEMBERS,
-    LISTED_SCENARIOS,
-    set_bits,
-    unpack_members,
-    unpack_numbers,
-    unpack_words,
-)
+from orchestr8_sqlite.catalog import kept_of
+from orchestr8_sqlite.packing import BITS, BLOCK, SET_BLOCK, pack_bits, unpack_members, unpack_words
 
-ENDS = "SELECT block, ends FROM scenario_end ORDER BY block"
-EXACT = """
-SELECT query.key, k.id, k.scenario_count
-  FROM json_each(:keywords) query CROSS JOIN keyword k ON k.text = query.value
+ENDS = "SELECT block, ends FROM scenario_end WHERE block <= :last"
+HOLDERS = """
+SELECT query.key, k.id, b.block, b.places, b.bits
+  FROM json_each(:keywords) query
+ CROSS JOIN keyword k ON k.text = query.value
+  LEFT JOIN posting_block b ON b.keyword_id = k.id
 """
 KIN_OF_QUERY = """
 tail (word, text) AS MATERIALIZED (
@@ -49,39 +43,52 @@ kin (word, keyword_id) AS (  -- other keywords that contain one of the query, or
 """
 """Common table expressions over `query (word, keyword)`."""
 
+KIN_HOLDERS = """
+SELECT query.key, b.block, b.places, b.bits
+  FROM json_each(:ids) query CROSS JOIN containing_block b ON b.keyword_id = query.value
+ UNION ALL
+SELECT query.key, b.block, b.places, b.bits
+  FROM json_each(:ids) query
+ CROSS JOIN keyword_part part ON part.keyword_id = query.value
+ CROSS JOIN posting_block b ON b.keyword_id = part.part_id
+"""
+"""Of keywords that the index knows."""
+
 KIN = f"""
 WITH RECURSIVE
 query (word, keyword) AS MATERIALIZED (SELECT key, value FROM json_each(:keywords)),
 {KIN_OF_QUERY}
-SELECT kin.word, k.id, k.scenario_count FROM kin CROSS JOIN keyword k ON k.id = kin.keyword_id WHERE k.scenario_count
+SELECT kin.word, b.block, b.places, b.bits FROM kin CROSS JOIN posting_block b ON b.keyword_id = kin.keyword_id
 """
 CONTAINING = """
-SELECT query.key, k.id, k.scenario_count
+SELECT query.key, b.block, b.places, b.bits
   FROM json_each(:keywords) query
  CROSS JOIN keyword_suffix x ON x.suffix >= query.value AND x.suffix < query.value || char(1114111)
- CROSS JOIN keyword k ON k.id = x.keyword_id
- WHERE k.scenario_count AND k.text <> query.value
+ CROSS JOIN posting_block b ON b.keyword_id = x.keyword_id
 """
 CONTAINED = """
-SELECT part.key, k.id, k.scenario_count FROM json_each(:parts) part CROSS JOIN keyword k ON k.text = part.value
- WHERE k.scenario_count
-"""
-ROWS = "SELECT p.keyword_id, p.scenario_id FROM json_each(:ids) CROSS JOIN posting p ON p.keyword_id = value"
-LISTS = "SELECT l.keyword_id, l.scenarios FROM json_each(:ids) CROSS JOIN posting_list l ON l.keyword_id = value"
-BLOCKS = """
-SELECT b.block, b.members, b.scenarios FROM json_each(:ids) CROSS JOIN posting_block b ON b.keyword_id = value
+SELECT part.key, b.block, b.places, b.bits
+  FROM json_each(:parts) part CROSS JOIN keyword k ON k.text = part.value
+ CROSS JOIN posting_block b ON b.keyword_id = k.id
 """
 MOST_PARTS = 1_000
 """Parts of the keywords of a request that are looked up one by one; from more, `KIN` finds what they contain."""
 
-TOGETHER = 2_048
-"""Numbers of scenarios that are read at once for all keywords, although not all may be needed."""
+ARRAYS_PAY = 1024
+"""Bytes from which on NumPy, where it is loaded, puts them into their places faster."""
 
-ARRAYS_PAY = 2_048
-"""Numbers from which on NumPy, where it is loaded, makes a set of them faster."""
+PROBE, LIST = 4, 3
+"""Looking for a number in a row, and telling one from a set, take so many times as long as putting a byte in its place.
+"""
 
-Word = tuple[int, int]
-"""Number of a keyword of the index, and how many scenarios hold it."""
+AT_ONCE = 64
+"""Bytes of a bit set that become part of a number in the time that one takes to be put in its place."""
+
+EVERY = 1 << 62
+"""More than any block has for its number."""
+
+Row = tuple[int, bytes, bytes]
+"""A block of a set as it is packed: its number, places and bits."""
 
 
 class Scenarios:
@@ -90,130 +97,168 @@ class Scenarios:
     def __init__(self, db: sqlite3.Connection, keywords: Sequence[str]) -> None:
         self._db = db
         self._texts = keywords
-        self._keywords = {"keywords": json.dumps(keywords)}
-        self._words = range(len(keywords))
+        self._known: dict[int, int] = {}
         self._partial: dict[int, int] = {}
-        ends = bytearray()
-        for block, packed in db.execute(ENDS):
-            ends.extend(bytes((block * BLOCK >> 3) - len(ends)))
-            ends.extend(packed)
-        self._size = len(ends)
-        self._ends = int.from_bytes(ends, "little")
-        self._others = ((1 << 8 * self._size) - 1) ^ self._ends
+        self._known_ends: dict[int, tuple[int, int]] = kept_of(db, "ends")
 
     def exact(self) -> list[int]:
         """Return, for each keyword, who holds it."""
-        words = {word: [(id_, count)] for word, id_, count in self._db.execute(EXACT, self._keywords)}
-        holders = self._holders_of_each(words)
-        return [holders.get(word, 0) for word in self._words]
+        rows: dict[int, list[Row]] = defaultdict(list)
+        for word, id_, *row in self._db.execute(HOLDERS, {"keywords": json.dumps(self._texts)}):
+            self._known[word] = id_
+            if row[0] is not None:
+                rows[word].append((row[0], row[1], row[2]))
+        return [_union(rows[word]) if word in rows else 0 for word in range(len(self._texts))]
 
     @cached_property
-    def kin(self) -> dict[int, list[Word]]:
-        """Return, for each keyword that has any, the others that contain it or are contained in it.
+    def kin(self) -> dict[int, list[Row]]:
+        """Return, for each keyword that has any, the sets of the others that contain it or are contained in it.
 
-        Those that few scenarios hold in this way come first.
+        What takes least to read comes first. `exact` was asked before.
         """
-        kin: dict[int, list[Word]] = defaultdict(list)
-        for word, id_, count in self._find_kin():
-            kin[word].append((id_, count))
-        sums = {word: sum(count for _, count in several) for word, several in kin.items()}
-        if sum(sums.values()) <= TOGETHER:
-            self._partial = self._holders_of_each(kin)
-        return {word: kin[word] for word in sorted(kin, key=sums.__getitem__)}
+        kin: dict[int, list[Row]] = defaultdict(list)
+        if self._known:
+            words = list(self._known)
+            for place, *row in self._db.execute(KIN_HOLDERS, {"ids": str(list(self._known.values()))}):
+                kin[words[place]].append((row[0], row[1], row[2]))
+        unknown = {word: text for word, text in enumerate(self._texts) if word not in self._known}
+        for word, *row in self._kin_of(unknown) if unknown else ():
+            kin[word].append((row[0], row[1], row[2]))
+        return {word: kin[word] for word in sorted(kin, key=lambda word: _bytes_of(kin[word]))}
 
-    def _find_kin(self) -> Iterable[tuple[int, int, int]]:
-        """Return (number of a keyword, another keyword akin to it, how many scenarios hold that)."""
-        if sum(len(text) ** 2 for text in self._texts) > 2 * MOST_PARTS:
-            return self._db.execute(KIN, self._keywords)
-        found = set(self._db.execute(CONTAINING, self._keywords))
-        words: dict[str, list[int]] = defaultdict(list)
-        for word, text in enumerate(self._texts):
+    def _kin_of(self, unknown: Mapping[int, str]) -> Iterable[tuple[int, int, bytes, bytes]]:
+        """Yield (number of a keyword that the index does not know, block, places, bits) for every other akin to it."""
+        words, texts = list(unknown), json.dumps(list(unknown.values()))
+        if sum(len(text) ** 2 for text in unknown.values()) > 2 * MOST_PARTS:
+            for place, *row in self._db.execute(KIN, {"keywords": texts}):
+                yield words[place], row[0], row[1], row[2]
+            return
+        for place, *row in self._db.execute(CONTAINING, {"keywords": texts}):
+            yield words[place], row[0], row[1], row[2]
+        holding: dict[str, list[int]] = defaultdict(list)
+        for word, text in unknown.items():
             for part in _parts(text):
-                words[part].append(word)
-        holding = list(words.values())
-        for place, id_, count in self._db.execute(CONTAINED, {"parts": json.dumps(list(words))}):
-            found.update((word, id_, count) for word in holding[place])
-        return found
+                holding[part].append(word)
+        several = list(holding.values())
+        for place, *row in self._db.execute(CONTAINED, {"parts": json.dumps(list(holding))}):
+            for word in several[place]:
+                yield word, row[0], row[1], row[2]
 
-    def partial(self, word: int, within: int, few: frozenset[int] | None) -> int:
+    def partial(self, word: int, within: int, few: Sequence[int] | None) -> int:
         """Return which of the scenarios *within* hold a keyword akin to the one numbered *word*.
 
         Args:
-            few: The numbers of *within*, where these are few; the lists are then compared with them alone.
+            few: The numbers of *within*, ascending, where these are few; the sets are then asked for them alone.
         """
-        if word in self._partial:
-            return self._partial[word] & within
-        if few is not None:
-            return self._holders(self.kin[word], few) & within
-        self._partial[word] = self._holders(self.kin[word])
+        if word not in self._partial:
+            if few is not None:
+                return _holding(self.kin[word], few)
+            self._partial[word] = _union(self.kin[word])
         return self._partial[word] & within
 
-    def unread(self, words: Sequence[int]) -> int:
-        """Return how many numbers there are in what `partial` reads for *words* and has not read yet."""
-        return sum(count for word in words if word not in self._partial for _, count in self.kin[word])
+    def pays_to_probe(self, scenarios: int, words: Iterable[int]) -> bool:
+        """Tell whether to look for each of *scenarios* in all that *words* need takes less than to read it."""
+        unread = [row for word in words if word not in self._partial for row in self.kin[word]]
+        spared = _bytes_of(unread) - scenarios.bit_length() // (4 * AT_ONCE)
+        return spared > 0 and scenarios.bit_count() * (len(unread) * PROBE + LIST) < spared
 
-    def fragments(self, scenarios: int) -> int:
-        """Return how many fragments have any of the *scenarios*.
+    def fragments(self, scenarios: int, most: int) -> int:
+        """Return how many fragments have any of the *scenarios*, up to *most*.
 
         Those of one fragment stand together: added to ones everywhere but at its last one, any of the others carries
-        into that.
+        into that. The first block alone tells enough of most sets.
         """
-        return (((scenarios & self._others) + self._others | scenarios) & self._ends).bit_count()
+        if scenarios.bit_length() <= BLOCK:
+            return min(most, self._fragments(scenarios, 0))
+        if self._fragments(scenarios & ((1 << BLOCK) - 1), 0) >= most:
+            return most
+        return min(most, self._fragments(scenarios, EVERY))
 
-    def _holders_of_each(self, words: Mapping[int, Sequence[Word]]) -> dict[int, int]:
-        """Return, for each of *words*, who holds any of the keywords that it stands for."""
-        asked: dict[int, list[int]] = defaultdict(list)
-        counts: dict[int, int] = {}
-        for word, several in words.items():
-            for id_, count in several:
-                asked[id_].append(word)
-                counts[id_] = count
-        numbers = {word: array("I") for word in words}
-        rare = [id_ for id_, count in counts.items() if count <= FEW_SCENARIOS]
-        for id_, row in self._db.execute(ROWS, {"ids": str(rare)}) if rare else ():
-            for word in asked[id_]:
-                numbers[word].append(row)
-        listed = [id_ for id_, count in counts.items() if FEW_SCENARIOS < count <= LISTED_SCENARIOS]
-        for id_, packed in self._db.execute(LISTS, {"ids": str(listed)}) if listed else ():
-            for word in asked[id_]:
-                numbers[word].extend(unpack_numbers(packed))
-        return {word: self._set_of(numbers[word]) | self._in_blocks(several) for word, several in words.items()}
+    def reach(self, scenarios: int, most: int) -> bool:
+        """Tell whether so many fragments have any of the *scenarios*."""
+        return scenarios.bit_count() >= most and self.fragments(scenarios, most) == most
 
-    def _set_of(self, numbers: "array[int]") -> int:
-        """Return *numbers* as a set."""
-        if len(numbers) >= ARRAYS_PAY and "numpy" in sys.modules:
-            np = import_module("numpy")
-            flags = np.zeros(8 * self._size, dtype=np.uint8)
-            flags[np.frombuffer(numbers, dtype=np.uint32)] = 1
-            return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
-        bits = bytearray(self._size)
-        set_bits(bits, numbers)
-        return int.from_bytes(bits, "little")
+    def _fragments(self, scenarios: int, last: int) -> int:
+        ends, others = self._ends(last)
+        return (((scenarios & others) + others | scenarios) & ends).bit_count()
 
-    def _in_blocks(self, words: Sequence[Word]) -> int:
-        many = [one for one in words if one[1] > LISTED_SCENARIOS]
-        return self._holders(many) if many else 0
+    def _ends(self, last: int) -> tuple[int, int]:
+        """Return which scenarios of the blocks up to *last* are the last ones of their fragments, and which not."""
+        if last not in self._known_ends:
+            packed = bytearray()
+            for block, some in self._db.execute(ENDS, {"last": last}):
+                packed.extend(bytes((block * BLOCK >> 3) - len(packed)))
+                packed.extend(some)
+            ends = int.from_bytes(packed, "little")
+            self._known_ends[last] = ends, ((1 << ends.bit_length()) - 1) ^ ends
+        return self._known_ends[last]
 
-    def _holders(self, words: Sequence[Word], few: frozenset[int] | None = None) -> int:
-        """Return who holds any of *words*; where *few* is given, those of them at least."""
-        bits = bytearray(self._size)
-        numbers = array("I")
-        many = [id_ for id_, count in words if count > LISTED_SCENARIOS]
-        if many:
-            rows = self._db.execute(BLOCKS, {"ids": str(many)})
-            if few is None:
-                _add_blocks(bits, rows)
-            else:
-                _add_some(bits, rows, few)
-        listed = [id_ for id_, count in words if FEW_SCENARIOS < count <= LISTED_SCENARIOS]
-        if listed:
-            for _, packed in self._db.execute(LISTS, {"ids": str(listed)}):
-                held = unpack_numbers(packed)
-                numbers.extend(held if few is None else few.intersection(held))
-        rare = [id_ for id_, count in words if count <= FEW_SCENARIOS]
-        if rare:
-            numbers.extend([row for _, row in self._db.execute(ROWS, {"ids": str(rare)})])
-        return int.from_bytes(bits, "little") | self._set_of(numbers) if numbers else int.from_bytes(bits, "little")
+
+def _bytes_of(rows: Sequence[Row]) -> int:
+    """Return how many bytes must be put in their places to read *rows*."""
+    return sum(len(bits) if places else len(bits) // AT_ONCE for _, places, bits in rows)
+
+
+def _union(rows: Sequence[Row]) -> int:
+    """Return the union of packed sets."""
+    if len(rows) == 1 and not rows[0][0] and not rows[0][1]:
+        return int.from_bytes(rows[0][2], "little")
+    blocks: dict[int, bytearray] = {}
+    for block, places, bits in sorted(rows, key=_is_listed):
+        if not places:
+            blocks[block] = _with_bits(blocks[block], bits) if block in blocks else bytearray(bits)
+            continue
+        members = unpack_members(places)
+        known = blocks.setdefault(block, bytearray())
+        is_new = not known
+        if len(known) <= members[-1]:
+            known.extend(bytes(members[-1] + 1 - len(known)))
+        _put(known, members, bits, is_new=is_new)
+    every = blocks.pop(0, bytearray())
+    for block in sorted(blocks):
+        every.extend(bytes((block * SET_BLOCK >> 3) - len(every)))
+        every.extend(blocks[block])
+    return int.from_bytes(every, "little")
+
+
+def _is_listed(row: Row) -> bool:
+    return bool(row[1])
+
+
+def _with_bits(known: bytearray, bits: bytes) -> bytearray:
+    union = int.from_bytes(known, "little") | int.from_bytes(bits, "little")
+    return bytearray(union.to_bytes(max(len(known), len(bits)), "little"))
+
+
+def _put(every: bytearray, places: "array[int]", bits: bytes, *, is_new: bool) -> None:
+    """Set the bits of single bytes; where *is_new*, none of any byte is set yet."""
+    if len(bits) >= ARRAYS_PAY and "numpy" in sys.modules:
+        np = import_module("numpy")
+        np.frombuffer(every, dtype=np.uint8)[np.frombuffer(places, dtype=np.uint16)] |= np.frombuffer(bits, np.uint8)
+    elif is_new:
+        for place, byte in zip(places, bits, strict=True):
+            every[place] = byte
+    else:
+        for place, byte in zip(places, bits, strict=True):
+            every[place] |= byte
+
+
+def _holding(rows: Sequence[Row], few: Sequence[int]) -> int:
+    """Return which of *few* any of packed sets holds."""
+    found: set[int] = set()
+    for block, places, bits in rows:
+        first = block * SET_BLOCK
+        some = few[bisect_left(few, first) : bisect_left(few, first + SET_BLOCK)]
+        if not places:
+            size = 8 * len(bits)
+            found.update([n for n in some if n - first < size and bits[n - first >> 3] & BITS[n & 7]])
+            continue
+        members = unpack_members(places)
+        for number in some:
+            at = bisect_left(members, number - first >> 3)
+            if at < len(members) and members[at] == number - first >> 3 and bits[at] & BITS[number & 7]:
+                found.add(number)
+    return int.from_bytes(pack_bits(found), "little")
 
 
 def _parts(text: str) -> set[str]:
@@ -223,42 +268,14 @@ def _parts(text: str) -> set[str]:
     return (parts | {letter for letter in text if not letter.isascii()}) - {text}
 
 
-def _add_blocks(bits: bytearray, rows: Iterable[tuple[int, int, bytes]]) -> None:
-    """Set the bits of blocks of keywords, (block, count, scenarios) each; none is set yet."""
-    seen: set[int] = set()
-    for block, count, packed in rows:
-        start = block * BLOCK >> 3
-        end = start + len(packed)
-        if count < LISTED_MEMBERS:
-            set_bits(bits, unpack_members(packed), start)
-        elif block not in seen:
-            bits[start:end] = packed
-        else:
-            union = int.from_bytes(bits[start:end], "little") | int.from_bytes(packed, "little")
-            bits[start:end] = union.to_bytes(len(packed), "little")
-        seen.add(block)
-
-
-def _add_some(bits: bytearray, rows: Iterable[tuple[int, int, bytes]], few: frozenset[int]) -> None:
-    """Set the bits of those in *few* that stand in blocks of keywords, (block, count, scenarios) each."""
-    wanted: dict[int, set[int]] = defaultdict(set)
-    for number in few:
-        wanted[number // BLOCK].add(number % BLOCK)
-    for block, count, packed in rows:
-        if block not in wanted:
-            continue
-        if count < LISTED_MEMBERS:
-            found = wanted[block].intersection(unpack_members(packed))
-        else:
-            size = len(packed)
-            found = {m for m in wanted[block] if m >> 3 < size and packed[m >> 3] & BITS[m & 7]}
-        set_bits(bits, found, block * BLOCK >> 3)
-        wanted[block] -= found
-
-
 def members(scenarios: int) -> list[int]:
     """Return the numbers in a set, ascending."""
-    words = unpack_words(scenarios.to_bytes((scenarios.bit_length() + 63) // 64 * 8, "little"))
+    return members_of(scenarios.to_bytes((scenarios.bit_length() + 7) // 8, "little"))
+
+
+def members_of(packed: bytes) -> list[int]:
+    """Return the numbers of the bits that are set, ascending."""
+    words = unpack_words(packed + bytes(-len(packed) % 8))
     found: list[int] = []
     for place in compress(range(len(words)), words):
         word, first = words[place], 64 * place - 1

@@ -41,7 +41,7 @@ SELECT id, uri, category, name, title, token_estimate, score, scenario,
 """The rules in one statement; what answers a request is read from the packed postings, and is the same."""
 
 BEST = """
-SELECT s.id, f.id, f.uri, f.category, f.name, f.title, f.token_estimate, s.text
+SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, s.text
   FROM json_each(:scenarios) wanted
  CROSS JOIN scenario s ON s.id = wanted.value
  CROSS JOIN fragment f ON f.id = s.fragment_id
@@ -58,8 +58,8 @@ def match_keywords(db: sqlite3.Connection, request: MatchRequest, keywords: Sequ
     """
     levels = Levels(db, request, keywords)
     best = levels.best()
-    rows = {row[0]: row[1:] for row in db.execute(BEST, {"scenarios": str([scenario for scenario, _ in best])})}
-    candidates = tuple(Candidate(*(*rows[one][:-1], score, rows[one][-1])) for one, score in best)
+    rows = db.execute(BEST, {"scenarios": str([scenario for scenario, _ in best])})
+    candidates = tuple(Candidate(*(*row[:-1], score, row[-1])) for row, (_, score) in zip(rows, best, strict=True))
     statement = _statement(request, keywords)
     return Found(candidates, levels.count() if candidates else 0, statement)
 
