@@ -17,7 +17,7 @@ from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.model import PromptArgument
 
 APPLICATION_ID = 1_865_970_545
-SCHEMA_MAJOR = 3
+SCHEMA_MAJOR = 4
 MINIMUM_SQLITE = (3, 37, 0)
 
 PAGE_CACHE = "PRAGMA cache_size = -20000"
