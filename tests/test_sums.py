@@ -157,3 +157,8 @@ def test_small_index_needs_no_arrays_and_a_large_one_says_what_is_missing(monkey
     monkeypatch.setattr(sums, "import_module", missing)
     assert load_arrays(LARGE - 1)
     assert not load_arrays(LARGE)
+
+
+def test_fragment_that_has_earned_nothing_is_not_among_those_chosen() -> None:
+    for one in every([[({2: 3}, True)]]):
+        assert one.among([1, 2]).best(9) == {2: 1.5}
