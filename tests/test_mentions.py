@@ -39,3 +39,7 @@ def test_keywords_are_counted_as_by_reading_every_word(text: str, other: str, mo
 
 def test_part_of_a_word_is_no_keyword_of_it() -> None:
     assert count_held("retrying\nentry", ["retry", "try", "entry"]) == 1
+
+
+def test_apostrophe_is_no_letter_of_a_keyword() -> None:
+    assert count_held("Playing rock'n'roll\nby the book", ["rocknroll", "bye"]) == 1
