@@ -6,12 +6,12 @@ never changed. Whoever keeps a `Catalog` open asks `is_current` to notice a repl
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.model import PromptArgument
@@ -58,6 +58,9 @@ PROMPT_ARGUMENTS = "SELECT name, description, required FROM prompt_argument WHER
 ANY_SKILL = "SELECT 1 FROM skill_file LIMIT 1"
 MOST_TAGS = 2000
 TAGS_BY_USE = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMIT :limit"
+
+
+K = TypeVar("K")
 
 
 class Reader(sqlite3.Connection):
@@ -107,6 +110,7 @@ class Catalog:
         self.path = path
         self.identity = identity
         self.meta: Mapping[str, str] = dict(db.execute("SELECT key, value FROM meta"))
+        self._kept: dict[object, Any] = {}
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -152,6 +156,13 @@ class Catalog:
     def has_skills(self) -> bool:
         """Tell whether there is any Agent Skill, a fragment with a SKILL.md."""
         return bool(self.rows(ANY_SKILL))
+
+    def kept(self, make: Callable[[sqlite3.Connection], K]) -> K:
+        """Return what *make* makes of the connection, made once and kept until the index is closed."""
+        if make not in self._kept:
+            self._kept[make] = make(self.db)
+        found: K = self._kept[make]
+        return found
 
     def is_current(self) -> bool:
         """Tell whether the file at the path is still the one that is open."""

@@ -1,11 +1,12 @@
 """The contents of the best matches, cut at section boundaries to a token budget."""
 
 from collections.abc import Callable, Sequence
+from math import floor
 from typing import NamedTuple
 
 from orchestr8_sqlite.model import Candidate, LookupResult
 from orchestr8_sqlite.sections import cut_at_sections, cut_note, fair_shares
-from orchestr8_sqlite.tokens import sent_tokens
+from orchestr8_sqlite.tokens import estimate_tokens, sent_tokens
 
 ReadBody = Callable[[int], str]
 """Returns the body of a fragment by its row number."""
@@ -52,7 +53,9 @@ def excerpt(result: LookupResult, read_body: ReadBody, budget: float) -> list[Ex
     """Return three matches always (cut where needed), further ones while they fit whole into *budget* tokens."""
     shown = _always_shown(result, read_body, budget)
     further = result.candidates[ALWAYS_SHOWN:]
-    used = sum(sent_tokens(one.text) + one.frame for one in shown) if further else 0
+    if not further or not _is_room(shown, further, budget):
+        return shown
+    used = sum(sent_tokens(one.text) + one.frame for one in shown)
     for candidate in further:
         if used > budget * FULL_SHARE:
             break
@@ -69,11 +72,21 @@ def excerpt(result: LookupResult, read_body: ReadBody, budget: float) -> list[Ex
 def _always_shown(result: LookupResult, read_body: ReadBody, budget: float) -> list[Excerpt]:
     """Return the first matches, cut where they have more than their share of *budget* tokens."""
     forced = [_whole(candidate, read_body) for candidate in result.candidates[:ALWAYS_SHOWN]]
-    sizes = [sent_tokens(one.text) + one.frame for one in forced]
+    sizes: list[float] = [one.candidate.token_estimate + one.frame for one in forced]  # what is sent has no fewer
+    shares = fair_shares(sizes, budget)
+    if sizes and (min(sizes) <= max(shares) or len(set(map(floor, shares))) > 1):  # else all have an equal share
+        sizes = [sent_tokens(one.text) + one.frame for one in forced]
+        shares = fair_shares(sizes, budget)
     return [
         one if size <= share else one.cut(result.keywords, share - one.frame)
-        for one, size, share in zip(forced, sizes, fair_shares(sizes, budget), strict=True)
+        for one, size, share in zip(forced, sizes, shares, strict=True)
     ]
+
+
+def _is_room(shown: Sequence[Excerpt], further: Sequence[Candidate], budget: float) -> bool:
+    """Tell whether any of *further* may fit beside *shown*, by what their texts have at the least."""
+    used = sum(estimate_tokens(one.text) + one.frame for one in shown)
+    return used <= budget * FULL_SHARE and used + min(one.token_estimate for one in further) + FRAME <= budget
 
 
 def joined(excerpts: Sequence[Excerpt]) -> str:

@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import Candidate, LookupResult, MatchRequest, Ranker, Tier
-from orchestr8_sqlite.tiers.expansion import Reading, library_size, read_parts, read_request, read_words
+from orchestr8_sqlite.tiers.expansion import Reading, read_parts, read_request, read_words
 from orchestr8_sqlite.tiers.explanation import Held, coverage, covered_share, explain, held_forms
 from orchestr8_sqlite.tiers.found import Found
 from orchestr8_sqlite.tiers.holders import Holders
+from orchestr8_sqlite.tiers.kept import Kept
 from orchestr8_sqlite.tiers.shortcut import match_quick
 from orchestr8_sqlite.tiers.sums import PlainSums
 from orchestr8_sqlite.tiers.weighted import Ranked, list_best, order_best, rank
@@ -42,6 +43,7 @@ def find(
     *,
     quick: bool = True,
     lists: bool = True,
+    scenarios: bool = True,
     holders: Holders | None = None,
 ) -> LookupResult:
     """Return the answer to *request*: candidates best first, and how they were found.
@@ -51,6 +53,7 @@ def find(
     Args:
         quick: Whether precomputed answers may be used; the build that makes them says no.
         lists: Whether candidates come with their tags and capabilities.
+        scenarios: Whether those that are ranked now come with the scenario that matched best.
         holders: Where the default ranker reads its lists, if not from the index as it is.
 
     Raises:
@@ -58,7 +61,8 @@ def find(
     """
     with catalog.reading():
         try:
-            result = _find(catalog, request, holders or Holders(catalog.db), quick=quick)
+            holders = holders or Holders(catalog.db, catalog.kept(Kept))
+            result = _find(catalog, request, holders, quick=quick, scenarios=scenarios)
         except sqlite3.DatabaseError as problem:
             if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
                 raise  # nobody waits for the answer any more
@@ -70,7 +74,7 @@ def find(
         return _with_lists(catalog, result) if lists else result
 
 
-def _find(catalog: Catalog, request: MatchRequest, holders: Holders, *, quick: bool) -> LookupResult:
+def _find(catalog: Catalog, request: MatchRequest, holders: Holders, *, quick: bool, scenarios: bool) -> LookupResult:
     keywords = tuple(extract_keywords(request.query))
     plain = not request.is_filtered and not request.explain
     if quick and plain and request.min_score == QUICK_MIN_SCORE:
@@ -78,11 +82,11 @@ def _find(catalog: Catalog, request: MatchRequest, holders: Holders, *, quick: b
         if found.candidates and found.coverage >= catalog.least_coverage:
             return _result(catalog, request, keywords, Tier.QUICK, found)._replace(coverage=found.coverage)
     if request.ranker is Ranker.CLASSIC:
-        words = read_words(catalog.db, keywords, library_size(catalog.db))
+        words = read_words(holders.kept, keywords)
         unknown = tuple(word.text for word in words if not word.fragment_count)
         return _result(catalog, request, keywords, *_classic(catalog, request, keywords), unknown)
     tier, reading, ranked = _ranked(catalog, request, keywords, holders)
-    found = list_best(ranked, request, reading, holders)
+    found = list_best(ranked, request, reading, holders, scenarios=scenarios)
     result = _result(catalog, request, keywords, tier, found, reading.unknown)
     if request.explain:
         result = result._replace(parts=explain(reading, holders, ranked.ranking, result.candidates))
@@ -100,7 +104,7 @@ def cover(catalog: Catalog, request: MatchRequest, holders: Holders) -> float:
 def _ranked(
     catalog: Catalog, request: MatchRequest, keywords: Sequence[str], holders: Holders
 ) -> tuple[Tier, Reading, Ranked]:
-    reading = read_request(catalog.db, keywords)
+    reading = read_request(catalog.db, keywords, holders.kept)
     ranked = rank(request, reading, holders)
     if ranked.total >= ENOUGH:
         return Tier.INDEX, reading, ranked

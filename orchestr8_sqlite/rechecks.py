@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Collection
 
 from orchestr8_sqlite.errors import BuildError
@@ -35,10 +36,12 @@ SELECT count(*) FROM json_each(:numbers) one
 MISCOUNTED_KEYWORDS = """
 SELECT count(*) FROM json_each(:keywords) one CROSS JOIN keyword k ON k.text = one.value
  WHERE k.scenario_count <> (SELECT count(*) FROM posting WHERE keyword_id = k.id)
-    OR k.scenario_count <> coalesce((SELECT length(scenarios) / 4 FROM posting_list WHERE keyword_id = k.id),
-                                    (SELECT sum(members) FROM posting_block WHERE keyword_id = k.id),
-                                    k.scenario_count)
     OR NOT EXISTS (SELECT 1 FROM field_block WHERE keyword_id = k.id)
+"""
+SETS = """
+SELECT k.id, k.scenario_count, b.bits
+  FROM json_each(:keywords) one CROSS JOIN keyword k ON k.text = one.value
+  LEFT JOIN posting_block b ON b.keyword_id = k.id
 """
 MISCOUNTED_TERMS = """
 SELECT count(*) FROM json_each(:stems) one LEFT JOIN term t ON t.stem = one.value
@@ -61,6 +64,11 @@ def check_words(db: sqlite3.Connection, keywords: Collection[str], stems: Collec
     """Raise BuildError where *keywords* or the terms of *stems* do not have as many postings as they say."""
     miscounted = db.execute(MISCOUNTED_KEYWORDS, {"keywords": json.dumps(list(keywords))}).fetchone()[0]
     _require(miscounted == 0, f"{miscounted} keywords have another number of postings than they say")
+    in_sets = Counter[tuple[int, int]]()
+    for id_, count, bits in db.execute(SETS, {"keywords": json.dumps(list(keywords))}):
+        in_sets[id_, count] += int.from_bytes(bits or b"", "big").bit_count()
+    miscounted = sum(count != found for (_, count), found in in_sets.items())
+    _require(miscounted == 0, f"{miscounted} keywords have another number of scenarios in their sets")
     miscounted = db.execute(MISCOUNTED_TERMS, {"stems": json.dumps(list(stems))}).fetchone()[0]
     _require(miscounted == 0, f"{miscounted} terms have another number of fragments than they say")
 

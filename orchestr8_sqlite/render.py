@@ -132,7 +132,7 @@ def _catalog_entry(candidate: Candidate, result: LookupResult) -> Entry:
     wanted = set(result.keywords)
     entry: Entry = {"uri": candidate.uri, "score": candidate.score, "tokens": candidate.token_estimate}
     if candidate.tags:
-        tags = sorted(candidate.tags, key=lambda tag: not wanted & {tag, *tag.split("-")})[:CATALOG_TAGS]
+        tags = sorted(candidate.tags, key=lambda tag: wanted.isdisjoint((tag, *tag.split("-"))))[:CATALOG_TAGS]
         entry["tags"] = [one_line(tag, WORD_LENGTH) for tag in tags]
     if candidate.capabilities:
         entry["gives"] = one_line(_best(candidate.capabilities, wanted))
@@ -165,7 +165,11 @@ def _part(part: Part) -> str:
 
 
 def _best(texts: Sequence[str], wanted: set[str]) -> str:
-    return max(texts, key=lambda text: sum(word in text.casefold() for word in wanted))
+    def held(text: str) -> int:
+        folded = text.casefold()
+        return sum([word in folded for word in wanted])
+
+    return max(texts, key=held)
 
 
 def _points(score: float) -> str:

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from orchestr8_sqlite.keywords import iterate_keywords
+from orchestr8_sqlite.mentions import count_held
 from orchestr8_sqlite.tokens import estimate_tokens, fits
 from orchestr8_sqlite.wording import counted
 
@@ -67,7 +67,7 @@ def cut_at_sections(
     wanted = set(keywords)
     order = list(range(len(sections)))
     if wanted:
-        order.sort(key=lambda i: -len(wanted.intersection(iterate_keywords(sections[i].text))))
+        order.sort(key=lambda i: -count_held(sections[i].text, wanted))
     sizes = [measure(section.text) + 1 for section in sections]
     room = max_tokens - measure(note(len(sections), sum(sizes))) - 1
     bare = [index for index, section in enumerate(sections) if index and section.is_bare]

@@ -108,16 +108,21 @@ class Service:
         return self.catalog.generation
 
     @_request
-    def search(self, request: MatchRequest) -> Answer:
-        """Return the answer to *request* in its mode, from memory where the same was asked before."""
+    def search(self, request: MatchRequest, *, whole: bool = False) -> Answer:
+        """Return the answer to *request* in its mode, from memory where the same was asked before.
+
+        Args:
+            whole: Whether the `result` tells of each match what the text of the mode leaves out too.
+        """
+        described = whole or request.mode is Mode.CATALOG
 
         def answer(catalog: Catalog) -> Answer:
-            result = find(catalog, request)
+            result = find(catalog, request, lists=described, scenarios=described)
             rendering = render(result, catalog.body)
             links = () if request.mode is Mode.FULL else tuple(Link(c.uri, c.name) for c in rendering.shown)
             return Answer(rendering.text, count_tokens(rendering.text), result, rendering.content, links)
 
-        return self._kept(request, answer)
+        return self._kept((request, described), answer)
 
     @_request
     def read(self, uri: str) -> Answer:

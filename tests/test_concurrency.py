@@ -163,10 +163,12 @@ def test_answer_that_was_under_way_when_the_index_was_replaced_is_not_given_agai
     began, replaced = threading.Event(), threading.Event()
     slowly: list[str] = []
 
-    def find_slowly(catalog: Catalog, request: MatchRequest) -> LookupResult:
+    def find_slowly(
+        catalog: Catalog, request: MatchRequest, *, lists: bool = True, scenarios: bool = True
+    ) -> LookupResult:
         began.set()
         assert replaced.wait(PATIENCE)
-        return find(catalog, request)
+        return find(catalog, request, lists=lists, scenarios=scenarios)
 
     monkeypatch.setattr(service_module, "find", find_slowly)
     slow = threading.Thread(target=lambda: slowly.append(service.search(RETRY).text))
@@ -250,9 +252,11 @@ def test_first_request_behind_a_replacement_closes_what_idle_threads_had_open(
     before = open_files(index_path.parent)
     at_once = threading.Barrier(8)
 
-    def find_at_once(catalog: Catalog, request: MatchRequest) -> LookupResult:
+    def find_at_once(
+        catalog: Catalog, request: MatchRequest, *, lists: bool = True, scenarios: bool = True
+    ) -> LookupResult:
         at_once.wait(PATIENCE)
-        return find(catalog, request)
+        return find(catalog, request, lists=lists, scenarios=scenarios)
 
     monkeypatch.setattr(service_module, "find", find_at_once)
     requests = [MatchRequest(f"retrying a call {number}") for number in range(8)]

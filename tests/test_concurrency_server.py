@@ -51,10 +51,12 @@ class Gate:
         self.begun = threading.Semaphore(0)
         self._opened = threading.Event()
 
-    def find(self, catalog: Catalog, request: MatchRequest) -> LookupResult:
+    def find(
+        self, catalog: Catalog, request: MatchRequest, *, lists: bool = True, scenarios: bool = True
+    ) -> LookupResult:
         self.begun.release()
         assert self._opened.wait(PATIENCE)
-        return lookup.find(catalog, request)
+        return lookup.find(catalog, request, lists=lists, scenarios=scenarios)
 
     def open(self) -> None:
         self._opened.set()
@@ -120,11 +122,13 @@ def began(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     begun = threading.Event()
     find = lookup._find
 
-    def find_endlessly(catalog: Catalog, request: MatchRequest, holders: Holders, *, quick: bool) -> LookupResult:
+    def find_endlessly(
+        catalog: Catalog, request: MatchRequest, holders: Holders, *, quick: bool, scenarios: bool
+    ) -> LookupResult:
         if request.query == "endless":
             begun.set()
             catalog.db.execute(ENDLESS).fetchone()
-        return find(catalog, request, holders, quick=quick)
+        return find(catalog, request, holders, quick=quick, scenarios=scenarios)
 
     monkeypatch.setattr(lookup, "_find", find_endlessly)
     return begun

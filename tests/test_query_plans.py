@@ -11,7 +11,7 @@ from support import make_fragment
 
 MODULES = """catalog listings completion bundles skills service lookup prompts documents excerpts server.changes
     server.paging server.resources tiers.expansion tiers.explanation tiers.found tiers.fuzzy tiers.holders
-    tiers.numbers tiers.order tiers.packed tiers.postings tiers.shortcut tiers.weighted""".split()
+    tiers.kept tiers.numbers tiers.order tiers.packed tiers.postings tiers.shortcut tiers.weighted""".split()
 
 BEGINNINGS = {"catalog.FRAGMENT_COLUMNS", "catalog.PROMPT_COLUMNS"}
 """What others begin with, no statements by themselves."""

@@ -65,9 +65,9 @@ def lookups(monkeypatch: pytest.MonkeyPatch) -> list[MatchRequest]:
     asked: list[MatchRequest] = []
     find = lookup.find
 
-    def counted(catalog: Catalog, request: MatchRequest) -> LookupResult:
+    def counted(catalog: Catalog, request: MatchRequest, *, lists: bool = True, scenarios: bool = True) -> LookupResult:
         asked.append(request)
-        return find(catalog, request)
+        return find(catalog, request, lists=lists, scenarios=scenarios)
 
     monkeypatch.setattr(service_module, "find", counted)
     return asked
@@ -264,6 +264,16 @@ def test_no_answer_is_replayed_for_another_request(index: Path, options: dict[st
     together = asked_in([plain, other])
     assert together[other] == asked_in([other])[other]
     assert together[other].text != together[plain].text
+
+
+def test_whole_result_tells_of_each_match_what_the_text_leaves_out(service: Service) -> None:
+    request = MatchRequest("wait retry", mode=Mode.INDEX, min_score=0)
+    whole, plain = service.search(request, whole=True), service.search(request)
+    assert whole.text == plain.text
+    assert whole.result is not None
+    retry = next(candidate for candidate in whole.result.candidates if candidate.id == "skills/retry")
+    assert retry.scenario is not None
+    assert retry.tags
 
 
 def test_memory_is_bounded(index: Path, lookups: list[MatchRequest]) -> None:

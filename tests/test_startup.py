@@ -54,17 +54,17 @@ BUILDING = PARSING | {"importlib.resources", "logging", "numpy", "tempfile"}
 EDITING = frozenset({"dataclasses"})
 
 BUDGETS = {
-    "search retry --db {index}": Budget(32, 22, SEARCHING),
-    "search retry --json --db {index}": Budget(32, 22, SEARCHING),
-    "search retry --mode full --db {index}": Budget(33, 22, SEARCHING | {"dataclasses"}),
-    "load orchestr8://skills/retry --db {index}": Budget(38, 25, SEARCHING | {"dataclasses", "mimetypes"}),
+    "search retry --db {index}": Budget(34, 22, SEARCHING),
+    "search retry --json --db {index}": Budget(34, 22, SEARCHING),
+    "search retry --mode full --db {index}": Budget(35, 22, SEARCHING | {"dataclasses"}),
+    "load orchestr8://skills/retry --db {index}": Budget(40, 25, SEARCHING | {"dataclasses", "mimetypes"}),
     "sql SELECT/**/1 --db {index}": Budget(10, 9),
     "stats --db {index}": Budget(10, 9),
     "path --db {index}": Budget(10, 9),
     "export --db {index} -o {folder}/export": Budget(11, 9),
     "lint {library}": Budget(32, 50, PARSING),
     "build {library} -o {folder}/built.db": Budget(73, None, BUILDING),
-    "eval --self --db {index}": Budget(35, None, SEARCHING | {"dataclasses", "ir_measures", "numpy", "tempfile"}),
+    "eval --self --db {index}": Budget(37, None, SEARCHING | {"dataclasses", "ir_measures", "numpy", "tempfile"}),
     "install --list": Budget(14, 10, EDITING),
     "install cursor --db {index}": Budget(14, 10, EDITING),
     "install codex --db {index}": Budget(14, 25, EDITING | {"tomlkit"}),
@@ -74,7 +74,7 @@ BUDGETS = {
 }
 BUDGET_OF_DOCTOR = Budget(26, 43, EDITING | {"tempfile", "tomllib", "yaml"})
 BUDGET_BEFORE_THE_FIRST_ANSWER = Budget(15, 66, frozenset({"logging"}))
-BUDGET_OF_THE_SERVER = Budget(60, 45, SEARCHING | {"concurrent.futures", "dataclasses", "mimetypes"})
+BUDGET_OF_THE_SERVER = Budget(61, 45, SEARCHING | {"concurrent.futures", "dataclasses", "mimetypes"})
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
-"""Sums of what fragments earn: plain and with NumPy, against a look at every fragment."""
+"""Sums of what fragments earn: in a dictionary, a list and with NumPy, against a look at every fragment."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 
 from orchestr8_sqlite.model import COUNTED
 from orchestr8_sqlite.tiers import sums
-from orchestr8_sqlite.tiers.sums import LARGE, ArraySums, PlainSums, Points, Sums, highest, load_arrays, new_sums
+from orchestr8_sqlite.tiers.arrays import ArraySums
+from orchestr8_sqlite.tiers.sums import (
+    LARGE,
+    SCARCE,
+    ListSums,
+    PlainSums,
+    Points,
+    Sums,
+    highest,
+    load_arrays,
+    new_sums,
+)
 
 HIGHEST = 40
 TABLE = [0.0, 0.25, 0.5, 1.5, 0.0, 7.0]
@@ -32,15 +43,33 @@ def points_of(form: Form, looked_up: bool, first: int) -> Points:
     return Points(first, [number - first for number in members], bytes(given_) if looked_up else given_, table)
 
 
-def both(words: Iterable[list[tuple[Form, bool]]]) -> tuple[Sums, Sums]:
-    """Return the sums of *words* both ways; the fragments from 7 on are told by their distance from it."""
-    pair: tuple[Sums, Sums] = PlainSums(), ArraySums(np.zeros(HIGHEST + 1))
+def empty() -> tuple[Sums, Sums, Sums]:
+    return PlainSums(), ListSums([0.0] * (HIGHEST + 1)), ArraySums(np.zeros(HIGHEST + 1))
+
+
+def add(words: Iterable[list[tuple[Form, bool]]], ways: Sequence[Sums]) -> Sequence[Sums]:
+    """Return *ways* with *words* added; the fragments from 7 on are told by their distance from it."""
     for word in words:
-        for one in pair:
-            parts = [({n: v for n, v in form.items() if n < 7}, how, 0) for form, how in word]
-            parts += [({n: v for n, v in form.items() if n >= 7}, how, 7) for form, how in word]
-            one.add_word(points_of(*part) for part in parts)
-    return pair
+        parts = [({n: v for n, v in form.items() if n < 7}, how, 0) for form, how in word]
+        parts += [({n: v for n, v in form.items() if n >= 7}, how, 7) for form, how in word]
+        points = [points_of(*part) for part in parts]
+        for one in ways:
+            if len(word) == 1:
+                one.add_apart(points)
+            elif word:
+                one.add_word(points)
+    return ways
+
+
+def every(words: Iterable[list[tuple[Form, bool]]]) -> Sequence[Sums]:
+    """Return the sums of *words* each way."""
+    return add(words, empty())
+
+
+def raised(words: list[list[tuple[Form, bool]]], names: list[list[tuple[Form, bool]]]) -> list[Sums]:
+    """Return the sums of *words* each way, raised by the shares *names*."""
+    shares = add(names, [one.new_shares() for one in empty()])
+    return [one.raised(share, 0.4) for one, share in zip(every(words), shares, strict=True)]
 
 
 def expected(words: Iterable[list[tuple[Form, bool]]]) -> dict[int, float]:
@@ -54,25 +83,30 @@ def expected(words: Iterable[list[tuple[Form, bool]]]) -> dict[int, float]:
 
 @given(forms())
 def test_each_word_adds_the_most_that_any_of_its_forms_gives(words: list[list[tuple[Form, bool]]]) -> None:
-    for found in both(words):
+    for found in every(words):
         assert {number: found.of(number) for number in range(HIGHEST + 1) if found.of(number)} == expected(words)
 
 
 @given(forms(), forms(), st.integers(1, 12), st.floats(0.1, 9))
-def test_both_ways_choose_count_cut_and_raise_alike(
+def test_every_way_chooses_counts_cuts_and_raises_alike(
     words: list[list[tuple[Form, bool]]], names: list[list[tuple[Form, bool]]], depth: int, least: float
 ) -> None:
-    plain, arrays = (one.raised(shares, 0.4) for one, shares in zip(both(words), both(names), strict=True))
-    sums_of = {number: plain.of(number) for number in range(HIGHEST + 1) if plain.of(number)}
+    ways = raised(words, names)
+    sums_of = {number: ways[0].of(number) for number in range(HIGHEST + 1) if ways[0].of(number)}
     lowest = sorted(sums_of.values(), reverse=True)[:depth][-1:] or [0.0]
     best = {number: value for number, value in sums_of.items() if value >= lowest[0]}
-    assert {n: v for n, v in plain.best(depth).items() if v} == arrays.best(depth) == best
-    assert plain.count(least) == arrays.count(least) == sum(value >= least for value in sums_of.values())
     below = {number: value for number, value in sums_of.items() if value < least}
-    assert {n: v for n, v in plain.below(least).best(99).items() if v} == arrays.below(least).best(99) == below
-    chosen = {number: value for number, value in sums_of.items() if number % 3 == 0}
-    among = [one.among(range(0, HIGHEST, 3)).best(99) for one in (plain, arrays)]
-    assert [{n: v for n, v in found.items() if v} for found in among] == [chosen, chosen]
+    chosen = {number: value for number, value in sums_of.items() if number in range(0, HIGHEST, 3)}
+    for one in ways:
+        assert positive(one.best(depth)) == best
+        assert one.count(least) == sum(value >= least for value in sums_of.values())
+        assert positive(one.best(depth)) == best  # once they are counted too
+        assert positive(one.below(least).best(99)) == below
+        assert positive(one.among(range(0, HIGHEST, 3)).best(99)) == chosen
+
+
+def positive(values: dict[int, float]) -> dict[int, float]:
+    return {number: value for number, value in values.items() if value}
 
 
 @given(
@@ -92,24 +126,28 @@ def test_place_among_many_values_is_that_in_their_order(
 
 
 def test_share_of_a_name_counts_whole_at_most() -> None:
-    for sums_, shares in zip(both([[({3: 3}, True)]]), both([[({3: 5}, True)]]), strict=True):
-        assert sums_.raised(shares, 0.4).of(3) == 1.5 * 1.4
+    for sums_ in raised([[({3: 3}, True)]], [[({3: 5}, True)]]):
+        assert sums_.of(3) == 1.5 * 1.4
 
 
 def test_counting_ends_where_nobody_counts_further() -> None:
     numbers = list(range(COUNTED + 5))
     word = [Points(0, numbers, [1] * len(numbers), 1.0)]
-    plain, arrays = PlainSums(), ArraySums(np.zeros(len(numbers)))
-    plain.add_word(word)
-    arrays.add_word(word)
-    assert (plain.count(0.5), arrays.count(0.5)) == (COUNTED, COUNTED)
+    for one in (PlainSums(), ListSums([0.0] * len(numbers)), ArraySums(np.zeros(len(numbers)))):
+        one.add_word(word)
+        assert one.count(0.5) == COUNTED
 
 
 def test_arrays_are_for_large_indexes_where_they_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(new_sums(LARGE, lambda: LARGE), ArraySums)
-    assert isinstance(new_sums(LARGE - 1, lambda: LARGE), PlainSums)
+    assert isinstance(new_sums(LARGE, LARGE, lambda: LARGE), ArraySums)
+    assert isinstance(new_sums(LARGE - 1, LARGE, lambda: LARGE), ListSums)
     monkeypatch.delitem(sys.modules, "numpy")
-    assert isinstance(new_sums(LARGE, lambda: LARGE), PlainSums)
+    assert isinstance(new_sums(LARGE, LARGE, lambda: LARGE), ListSums)
+
+
+def test_request_that_names_few_fragments_needs_no_place_for_all() -> None:
+    assert isinstance(new_sums(800, 800 // SCARCE, lambda: 800), ListSums)
+    assert isinstance(new_sums(800, 800 // SCARCE - 1, lambda: 800), PlainSums)
 
 
 def test_small_index_needs_no_arrays_and_a_large_one_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,3 +157,8 @@ def test_small_index_needs_no_arrays_and_a_large_one_says_what_is_missing(monkey
     monkeypatch.setattr(sums, "import_module", missing)
     assert load_arrays(LARGE - 1)
     assert not load_arrays(LARGE)
+
+
+def test_fragment_that_has_earned_nothing_is_not_among_those_chosen() -> None:
+    for one in every([[({2: 3}, True)]]):
+        assert one.among([1, 2]).best(9) == {2: 1.5}

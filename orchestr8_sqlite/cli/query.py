@@ -52,7 +52,7 @@ def search(
         }
     )
     with closing(Service(read_settings(db))) as service:
-        answer = service.search(request)
+        answer = service.search(request, whole=as_json)
     assert answer.result is not None
     if sql:
         typer.echo(_paste(answer.result))

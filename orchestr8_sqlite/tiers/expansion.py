@@ -11,10 +11,11 @@ import itertools
 import json
 import sqlite3
 import string
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from orchestr8_sqlite.keywords import extract_keywords, stem
+from orchestr8_sqlite.tiers.kept import Kept, Slots
 from orchestr8_sqlite.tiers.weights import BODY_SPREAD, DECAY, EVERYDAY, FACTORS, RARITY_BOUND, rarity_of
 from orchestr8_sqlite.wordlists import everyday_words
 
@@ -32,20 +33,20 @@ MIN_PART_LENGTH = 3
 MAX_PARTS = 20
 ALPHABET = string.ascii_lowercase + string.digits
 
-TERMS = "SELECT t.stem, t.fragment_count FROM json_each(:stems) CROSS JOIN term t ON t.stem = value"
-SIZE = "SELECT value FROM meta WHERE key = 'fragments'"
 KNOWN_WORDS = """
-SELECT k.text, k.fragment_count, t.stem, t.fragment_count FROM keyword k JOIN term t ON t.stem = k.stem
- WHERE k.text IN (SELECT value FROM json_each(:words))
+SELECT k.text, k.fragment_count, t.stem, t.fragment_count
+  FROM json_each(:words) CROSS JOIN keyword k ON k.text = value CROSS JOIN term t ON t.stem = k.stem
+"""
+NEIGHBOURS = """
+SELECT (SELECT max(text) FROM keyword WHERE text <= :word), (SELECT min(text) FROM keyword WHERE text >= :word),
+       (SELECT key FROM json_each(:endings)
+         WHERE EXISTS (SELECT 1 FROM keyword_suffix WHERE suffix = value) ORDER BY key LIMIT 1)
 """
 CONTAINING_WORDS = """
 SELECT k.text, t.stem, t.fragment_count
   FROM keyword_suffix x JOIN keyword k ON k.id = x.keyword_id JOIN term t ON t.stem = k.stem
  WHERE x.suffix >= :word AND x.suffix < :word || char(1114111) AND k.text <> :word
  GROUP BY k.id ORDER BY k.fragment_count DESC, k.text LIMIT :limit
-"""
-MET_SYNONYMS = """
-SELECT w.synonym_id, w.slot, w.slots, w.stem FROM json_each(:stems) CROSS JOIN synonym_word w ON w.stem = value
 """
 SYNONYM_FORMS = """
 SELECT f.synonym_id, f.ordinal, f.how, t.stem, t.fragment_count
@@ -119,21 +120,22 @@ class Reading(NamedTuple):
         return tuple(word.text for word in self.words if word.text not in known)
 
 
-def read_request(db: sqlite3.Connection, keywords: Sequence[str]) -> Reading:
+def read_request(db: sqlite3.Connection, keywords: Sequence[str], kept: Kept | None = None) -> Reading:
     """Return the words of a request, in its order and each inflected form once, with what stands in for them.
 
     Typos are repaired only where at least half of the words are then understood, a repaired one counting
     half: a lucky neighbour must not make sense of a nonsense request. A word with a synonym is no typo.
     """
-    size = library_size(db)
-    words = read_words(db, keywords, size)
+    kept = kept or Kept(db)
+    size = kept.size
+    words = read_words(kept, keywords)
     own = [
         Form(word, word.text, OWN, word.stem, word.fragment_count, word.rarity, 1.0)
         for word in words
         if word.fragment_count
     ]
     joined = list(_joined(db, words, size))
-    synonyms = list(_synonyms(db, words, size))
+    synonyms = list(_synonyms(db, words, kept))
     named = frozenset(text for _, texts in synonyms for text in texts) | {form.word.text for form in joined}
     unknown = [word for word in words if not word.fragment_count and not word.everyday and word.text not in named]
     repairs = list(_repaired(db, unknown, size))
@@ -157,25 +159,21 @@ def read_parts(db: sqlite3.Connection, reading: Reading) -> Reading:
     return reading._replace(forms=(*reading.forms, *_best(parts, known)))
 
 
-def library_size(db: sqlite3.Connection) -> int:
-    """Return how many fragments the index holds."""
-    return int(db.execute(SIZE).fetchone()[0])
-
-
-def read_words(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> list[Word]:
+def read_words(kept: Kept, keywords: Sequence[str]) -> list[Word]:
     """Return the words of a request; a joined word that the index does not know is left to its parts.
 
     A number that the index does not know (`300k`, `3.7`) tells of the case, not of the subject: it counts as everyday.
     """
-    stems = dict.fromkeys(stem(keyword) for keyword in keywords)
-    texts = {stem(keyword): keyword for keyword in reversed(keywords)}
-    counts: dict[str, int] = dict(db.execute(TERMS, {"stems": _json(list(stems))}).fetchall())
+    texts: dict[str, str] = {}
+    for keyword in keywords:
+        texts.setdefault(stem(keyword), keyword)
+    counts = {one: term.fragment_count for one, term in kept.terms(texts).items()}
     everyday = everyday_words()
-    known = [one for one in stems if one in counts or len(extract_keywords(texts[one])) == 1]
+    known = [one for one in texts if one in counts or len(extract_keywords(texts[one])) == 1]
     plain = {one for one in known if texts[one] in everyday or (one not in counts and texts[one][0].isdigit())}
     topical = len(plain) < len(known)
     return [
-        Word(texts[one], one, count := counts.get(one, 0), rarity_of(size, count), topical and one in plain)
+        Word(texts[one], one, count := counts.get(one, 0), rarity_of(kept.size, count), topical and one in plain)
         for one in known
     ]
 
@@ -192,8 +190,8 @@ def repair_typos(db: sqlite3.Connection, words: Iterable[str]) -> Iterator[tuple
     for word in words:
         if len(word) < MIN_TYPO_LENGTH:
             continue
-        known = db.execute(KNOWN_WORDS, {"words": _json(sorted(set(_edits(word))))}).fetchall()
-        if known:
+        edits = list(_edits(word, *_bounds(db, word)))
+        if edits and (known := db.execute(KNOWN_WORDS, {"words": _json(edits)}).fetchall()):
             text, _, one, count = min(known, key=lambda row: (row[0][0] != word[0], -row[1], row[0]))
             yield word, text, one, count
 
@@ -210,39 +208,43 @@ def _joined(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterato
         for one, other in itertools.pairwise(words)
         if one.text.isalpha() and other.text.isalpha()
     }
-    for text, _, one, count in db.execute(KNOWN_WORDS, {"words": _json(list(pairs))}) if pairs else ():
+    for text, _, one, count in sorted(db.execute(KNOWN_WORDS, {"words": _json(list(pairs))})) if pairs else ():
         for word in pairs[text]:
             yield Form(word, text, "joined", one, count, rarity_of(size, count), FACTORS["joined"])
 
 
-def _synonyms(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterator[tuple[Form, list[str]]]:
+def _synonyms(db: sqlite3.Connection, words: Sequence[Word], kept: Kept) -> Iterator[tuple[Form, list[str]]]:
     """Yield (form, words that meet it) of every synonym whose slots are all met; the form is for the rarest word."""
     by_stem = {word.stem: word for word in words}
-    met = _met_synonyms(db, list(by_stem))
+    met = _met_synonyms(kept.synonym_slots(by_stem))
     rows = db.execute(SYNONYM_FORMS, {"ids": str(list(met))}).fetchall() if met else []
     meeting = {id_: [word for text, word in by_stem.items() if text in met[id_]] for id_, *_ in rows}
     rarest = {id_: max(several, key=lambda word: word.rarity) for id_, several in meeting.items()}
     for id_, ordinal, how, one, count in sorted(rows):
         factor = FACTORS[how] * (DECAY**ordinal if how == "related" else 1.0)
-        form = Form(rarest[id_], one, how, one, count, rarity_of(size, count), factor)
+        form = Form(rarest[id_], one, how, one, count, rarity_of(kept.size, count), factor)
         yield form, [word.text for word in meeting[id_]]
 
 
-def _met_synonyms(db: sqlite3.Connection, stems: Sequence[str]) -> dict[int, set[str]]:
-    """Return the synonyms every slot of which can be met by a word of its own, each with the stems that meet it."""
-    rows = db.execute(MET_SYNONYMS, {"stems": _json(stems)}).fetchall()
-    left: dict[int, int] = {}
-    for id_, slot, slots, _ in rows:  # a bit for each slot that is not met; nearly all have one
-        left[id_] = left.get(id_, (1 << slots) - 1) & ~(1 << slot)
-    found: dict[int, dict[int, list[str]]] = {id_: {} for id_, missing in left.items() if not missing}
-    for id_, slot, _, one in rows:
-        if id_ in found:
-            found[id_].setdefault(slot, []).append(one)
-    return {
-        id_: {one for stems in slots.values() for one in stems}
-        for id_, slots in found.items()
-        if any(len(set(choice)) == len(choice) for choice in itertools.product(*slots.values()))
-    }
+def _met_synonyms(slots: Mapping[str, Mapping[int, Slots]]) -> dict[int, list[str]]:
+    """Return the synonyms every slot of which can be met by a word of its own, each with the stems that meet it.
+
+    Args:
+        slots: For each stem of the request the synonyms it meets slots of.
+    """
+    possible = {id_ for own in slots.values() for id_, (_, needed) in own.items() if needed == 1}
+    for one, other in itertools.combinations(slots.values(), 2):
+        possible |= one.keys() & other.keys()
+    meeting = {id_: {stem: own[id_] for stem, own in slots.items() if id_ in own} for id_ in possible}
+    return {id_: list(met) for id_, met in meeting.items() if _fill(list(met.values()))}
+
+
+def _fill(words: Sequence[Slots]) -> bool:
+    """Tell whether every slot can be met by another one of *words*."""
+    if words[0].needed == 1:
+        return True
+    meeting = [[at for at, word in enumerate(words) if word.met >> slot & 1] for slot in range(words[0].needed)]
+    return any(len(set(choice)) == len(choice) for choice in itertools.product(*meeting))
 
 
 def _best(forms: Iterable[Form], known: Collection[str]) -> list[Form]:
@@ -255,21 +257,39 @@ def _best(forms: Iterable[Form], known: Collection[str]) -> list[Form]:
     return list(best.values())
 
 
-def _edits(word: str) -> Iterator[str]:
-    """Yield what is one edit away, for short words the likelier edits only."""
+def _bounds(db: sqlite3.Connection, word: str) -> tuple[int, int]:
+    """Return how many letters at most a keyword begins with as *word* does, and where what it ends with may start."""
+    endings = [word[start:] for start in range(len(word) - 1)]
+    before, behind, start = db.execute(NEIGHBOURS, {"word": word, "endings": _json(endings)}).fetchone()
+    begun = max(_shared(word, other or "") for other in (before, behind))
+    return begun, len(endings) if start is None else start
+
+
+def _shared(word: str, other: str) -> int:
+    """Return how many letters both begin with."""
+    pairs = enumerate(zip(word, other, strict=False))
+    return next((at for at, (one, two) in pairs if one != two), min(len(word), len(other)))
+
+
+def _edits(word: str, begun: int, ended: int) -> Iterator[str]:
+    """Yield what is one edit away, for short words the likelier edits only.
+
+    What comes before an edit begins a keyword, and what comes behind it ends one: the first *begun* letters at most,
+    and from the letter *ended* on at most. That leaves a few places to look at.
+    """
     short = len(word) < MIN_SUBSTITUTION_LENGTH
-    for at in range(len(word) + 1):
+    for at in range(max(0, ended - 2), begun + 1):
         before, after = word[:at], word[at:]
         if len(after) > 1:
             yield before + after[1] + after[0] + after[2:]
         if short and not before:
             continue
-        for letter in ALPHABET:
-            yield before + letter + after
-            if after and not short:
-                yield before + letter + after[1:]
-        if after:
+        if after and at + 1 >= ended:
             yield before + after[1:]
+            if not short:
+                yield from [before + letter + after[1:] for letter in ALPHABET]
+        if at >= ended:
+            yield from [before + letter + after for letter in ALPHABET]
 
 
 def _json(values: Sequence[str]) -> str:

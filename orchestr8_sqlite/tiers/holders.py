@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from orchestr8_sqlite.packing import BLOCK, unpack_members
 from orchestr8_sqlite.tiers.expansion import Form, Reading
-from orchestr8_sqlite.tiers.found import LAST_FRAGMENT
-from orchestr8_sqlite.tiers.numbers import Numbers
+from orchestr8_sqlite.tiers.kept import Kept
 from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS, TOPIC
 
 SHORT = """
@@ -19,7 +18,6 @@ SELECT e.stem, e.block, e.members, e.weights, e.fields, e.named, e.shares
 BODIES = """
 SELECT b.stem, b.block, b.members, b.counts FROM json_each(:stems) CROSS JOIN body_evidence b ON b.stem = value
 """
-TOPICS = "SELECT t.fragment_id, t.stems FROM json_each(:ids) CROSS JOIN topic t ON t.fragment_id = value"
 
 
 class ShortBlock(NamedTuple):
@@ -51,15 +49,15 @@ class Evidence(NamedTuple):
 class Holders:
     """The lists of one request, each read once."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, kept: Kept | None = None) -> None:
         self.db = db
+        self.kept = kept or Kept(db)
         self._short: dict[str, list[ShortBlock]] = {}
         self._bodies: dict[str, list[BodyBlock]] = {}
-        self.places = Numbers(db, "places")
 
     def last_fragment(self) -> int:
         """Return the highest number of a fragment, 0 where there is none."""
-        return self.db.execute(LAST_FRAGMENT).fetchone()[0] or 0
+        return self.kept.last_fragment
 
     def read(self, reading: Reading) -> None:
         """Read the lists of all forms of *reading* that were not read before."""
@@ -97,10 +95,9 @@ class Holders:
             for number, at in _places(body.members, body.first, numbers):
                 yield number, Evidence(0, BODY_WEIGHTS[body.counts[at]])
 
-    def topics(self, numbers: Iterable[int]) -> dict[int, Sequence[str]]:
+    def topics(self, numbers: Sequence[int]) -> dict[int, Sequence[str]]:
         """Return the stems of names, titles and tags of the fragments *numbers*."""
-        rows = self.db.execute(TOPICS, {"ids": str(list(numbers))})
-        return {number: stems.split() for number, stems in rows}
+        return self.kept.topics(numbers)
 
 
 class AlteredHolders(Holders):
@@ -139,7 +136,7 @@ class AlteredHolders(Holders):
                 count = min(self._counts[stem], len(BODY_WEIGHTS) - 1)
                 self._bodies[stem].append(BodyBlock(self._number, (0,), (count,)))
 
-    def topics(self, numbers: Iterable[int]) -> dict[int, Sequence[str]]:
+    def topics(self, numbers: Sequence[int]) -> dict[int, Sequence[str]]:
         """Return the stems of names, titles and tags of the fragments *numbers*."""
         topics = super().topics(numbers)
         if self._number in topics:

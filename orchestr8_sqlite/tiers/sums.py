@@ -1,29 +1,37 @@
 """What every fragment earns of a request, added up: in plain Python, or with NumPy where that is loaded.
 
-Both add the same numbers in the same order, so they give the same sums to the last bit. NumPy pays from some tens of
+All add the same numbers in the same order, so they give the same sums to the last bit. NumPy pays from some tens of
 thousands of fragments on, but not for a single request: its import takes as long as that. A server of a large index
 loads it with `load_arrays`.
 """
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, cast
+from itertools import islice, pairwise
+from typing import NamedTuple, TypeVar
 
 from orchestr8_sqlite.model import COUNTED
-
-if TYPE_CHECKING:
-    import numpy as np
 
 LARGE = 20_000
 """Fragments from which on arrays pay."""
 
+SCARCE = 8
+"""A request that names less than one fragment in so many is added up in a dictionary."""
+
 MANY = 4
 SAMPLE = 512
 """Where there are so many times as many values as are wanted, so many of them tell which are worth sorting."""
+
+
+DECIMALS = 12
+"""Of sums that are looked at; the rest is the order of adding."""
+
+CLOSE = 2e-12
+"""Sums that differ by more differ in their DECIMALS."""
+
+K = TypeVar("K", int, str)
 
 
 class Points(NamedTuple):
@@ -42,8 +50,17 @@ class Sums(ABC):
     """The sum of what each fragment earns: of each word the most that any of its forms gives."""
 
     @abstractmethod
-    def add_word(self, points: Iterable[Points]) -> None:
+    def add_word(self, points: Sequence[Points]) -> None:
         """Add for each fragment the most that *points* give it."""
+
+    def add_apart(self, points: Sequence[Points]) -> None:
+        """Add what *points* give, of which no two give anything to the same fragment."""
+        for one in points:
+            self.add_word((one,))
+
+    @abstractmethod
+    def new_shares(self) -> "Sums":
+        """Return sums of nothing yet that these can be `raised` by."""
 
     @abstractmethod
     def raised(self, shares: "Sums", bonus: float) -> "Sums":
@@ -76,7 +93,7 @@ class PlainSums(Sums):
     def __init__(self, sums: dict[int, float] | None = None) -> None:
         self._sums = {} if sums is None else sums
 
-    def add_word(self, points: Iterable[Points]) -> None:
+    def add_word(self, points: Sequence[Points]) -> None:
         """Add for each fragment the most that *points* give it."""
         best: dict[int, float] = {}
         for one in points:
@@ -92,6 +109,10 @@ class PlainSums(Sums):
             self._sums.update({number: get(number, 0.0) + value for number, value in best.items()})
         else:
             self._sums = best
+
+    def new_shares(self) -> Sums:
+        """Return sums of nothing yet that these can be `raised` by."""
+        return PlainSums()
 
     def raised(self, shares: Sums, bonus: float) -> Sums:
         """Return each sum raised by *bonus* times its share (1 at most) of itself."""
@@ -126,6 +147,79 @@ class PlainSums(Sums):
         return PlainSums({number: sum_ for number, sum_ in self._sums.items() if sum_ < value})
 
 
+LEAST = 5e-324
+"""The least number above 0."""
+
+
+class ListSums(Sums):
+    """In a list with a place for every fragment, 0 where it has earned nothing: for most of a small index."""
+
+    def __init__(self, sums: list[float]) -> None:
+        self._sums = sums
+        self._reached: list[float] = []
+
+    def add_word(self, points: Sequence[Points]) -> None:
+        """Add for each fragment the most that *points* give it."""
+        sums, best = self._sums, [0.0] * len(self._sums)
+        _add(best, points[0])
+        for one in points[1:]:
+            for number, value in _given(one):
+                if value > best[number]:  # noqa: PLR1730 - a call of `max` takes four times as long
+                    best[number] = value
+        for one in points:
+            for number in _numbers(one):
+                sums[number] += best[number]
+                best[number] = 0.0
+
+    def add_apart(self, points: Sequence[Points]) -> None:
+        """Add what *points* give, of which no two give anything to the same fragment."""
+        for one in points:
+            _add(self._sums, one)
+
+    def new_shares(self) -> Sums:
+        """Return sums of nothing yet that these can be `raised` by: few fragments have a share."""
+        return PlainSums()
+
+    def raised(self, shares: Sums, bonus: float) -> Sums:
+        """Return each sum raised by *bonus* times its share (1 at most) of itself."""
+        assert isinstance(shares, PlainSums)
+        raised, most = self._sums.copy(), 1 + bonus
+        for number, share in shares._sums.items():  # noqa: SLF001 - of a class beside this one
+            raised[number] *= most if share >= 1.0 else 1 + bonus * share
+        return ListSums(raised)
+
+    def of(self, number: int) -> float:
+        """Return the sum of a fragment, 0 where it has earned nothing."""
+        return self._sums[number]
+
+    def best(self, depth: int) -> dict[int, float]:
+        """Return the *depth* highest sums, and those that equal the last of them, by fragment."""
+        values = self._reached if len(self._reached) >= depth else [value for value in self._sums if value]
+        if len(values) > depth:
+            least = highest(values, depth)
+            values = [value for value in values if value >= least]
+        best: dict[int, float] = {}
+        number, place = -1, self._sums.index
+        for value in values:  # these are in the order of their places
+            number = place(value, number + 1)
+            best[number] = value
+        return best
+
+    def among(self, numbers: Iterable[int]) -> Sums:
+        """Return the sums of the fragments *numbers* alone."""
+        return PlainSums({number: sum_ for number in numbers if (sum_ := self._sums[number])})
+
+    def count(self, least: float) -> int:
+        """Return how many sums reach *least*, COUNTED for that many or more."""
+        least = max(least, LEAST)
+        self._reached = [value for value in self._sums if value >= least]
+        return min(COUNTED, len(self._reached))
+
+    def below(self, value: float) -> Sums:
+        """Return the sums that are lower than *value*."""
+        return ListSums([sum_ if sum_ < value else 0.0 for sum_ in self._sums])
+
+
 def highest(values: Sequence[float], place: int) -> float:
     """Return the value in *place* (1 for the first) of *values* from the highest down.
 
@@ -140,85 +234,56 @@ def highest(values: Sequence[float], place: int) -> float:
     return sorted(values, reverse=True)[place - 1]
 
 
+def in_order(values: Mapping[K, float], places: Callable[[list[K]], list[K]]) -> list[K]:
+    """Return the keys of *values*, the highest first, equal ones by the *places* of keys that ascend."""
+    order = sorted(values, key=values.__getitem__, reverse=True)
+    sums = list(map(values.__getitem__, order))
+    close = {place for place, (one, other) in enumerate(pairwise(sums)) if one - other <= CLOSE}
+    if not close:
+        return order
+    where = sorted(close | {place + 1 for place in close})
+    tied = sorted([order[at] for at in where])
+    ranks = {key: (-round(values[key], DECIMALS), place) for key, place in zip(tied, places(tied), strict=True)}
+    for at, key in zip(where, sorted(tied, key=ranks.__getitem__), strict=True):
+        order[at] = key
+    return order
+
+
 def _given(points: Points) -> Iterator[tuple[int, float]]:
     """Return (fragment, what it earns) of each."""
-    first, members, given, table = points
-    numbers = members if first == 0 else map(first.__add__, members)
-    return zip(numbers, map(table.__mul__ if isinstance(table, float) else table.__getitem__, given), strict=True)
+    _, _, given, table = points
+    worth = map(table.__mul__ if isinstance(table, float) else table.__getitem__, given)
+    return zip(_numbers(points), worth, strict=True)
 
 
-class ArraySums(Sums):
-    """In a NumPy array with a place for every fragment."""
-
-    def __init__(self, sums: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> None:
-        self._np = import_module("numpy")
-        self._sums = sums
-
-    @cached_property
-    def _best(self) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-        """Return where `add_word` works; to make it anew for each word would take longer than to use it."""
-        return cast("np.ndarray[tuple[int], np.dtype[np.float64]]", self._np.zeros_like(self._sums))
-
-    def add_word(self, points: Iterable[Points]) -> None:
-        """Add for each fragment the most that *points* give it."""
-        np = self._np
-        best = self._best
-        best.fill(0.0)
-        empty = True
-        for first, members, given, table in points:
-            numbers = np.asarray(members, dtype=np.int64) + first
-            counts = np.frombuffer(given, dtype=np.uint8) if isinstance(given, bytes) else np.asarray(given)
-            values = table * counts if isinstance(table, float) else np.asarray(table)[counts]
-            best[numbers] = values if empty else np.maximum(best[numbers], values)
-            empty = False
-        if not empty:
-            self._sums += best
-
-    def raised(self, shares: Sums, bonus: float) -> Sums:
-        """Return each sum raised by *bonus* times its share (1 at most) of itself."""
-        assert isinstance(shares, ArraySums)
-        raised = self._np.minimum(1.0, shares._sums)  # noqa: SLF001 - another of this class
-        raised *= bonus
-        raised += 1.0
-        raised *= self._sums
-        return ArraySums(raised)
-
-    def of(self, number: int) -> float:
-        """Return the sum of a fragment, 0 where it has earned nothing."""
-        return float(self._sums[number])
-
-    def best(self, depth: int) -> dict[int, float]:
-        """Return the *depth* highest sums, and those that equal the last of them, by fragment."""
-        np = self._np
-        numbers = np.flatnonzero(self._sums > 0)
-        values = self._sums[numbers]
-        if len(numbers) > depth:
-            chosen = values >= np.partition(values, len(values) - depth)[len(values) - depth]
-            numbers, values = numbers[chosen], values[chosen]
-        return dict(zip(numbers.tolist(), values.tolist(), strict=True))
-
-    def among(self, numbers: Iterable[int]) -> Sums:
-        """Return the sums of the fragments *numbers* alone."""
-        kept = self._np.zeros_like(self._sums)
-        places = self._np.fromiter(numbers, dtype=self._np.int64)
-        kept[places] = self._sums[places]
-        return ArraySums(kept)
-
-    def count(self, least: float) -> int:
-        """Return how many sums reach *least*, COUNTED for that many or more."""
-        reached = (self._sums >= least) & (self._sums > 0)
-        return min(COUNTED, int(self._np.count_nonzero(reached)))
-
-    def below(self, value: float) -> Sums:
-        """Return the sums that are lower than *value*."""
-        return ArraySums(self._np.where(self._sums < value, self._sums, 0.0))
+def _numbers(points: Points) -> Iterable[int]:
+    return points.members if points.first == 0 else map(points.first.__add__, points.members)
 
 
-def new_sums(size: int, last_fragment: Callable[[], int]) -> Sums:
-    """Return sums of nothing yet for an index of *size* fragments; *last_fragment* tells the highest number of one."""
+def _add(sums: list[float], points: Points) -> None:
+    """Add to each of *sums* what *points* give it."""
+    given, table = points.given, points.table
+    if isinstance(table, float):
+        for number, count in zip(_numbers(points), given, strict=True):
+            sums[number] += table * count
+    else:
+        for number, count in zip(_numbers(points), given, strict=True):
+            sums[number] += table[count]
+
+
+def new_sums(size: int, named: int, last_fragment: Callable[[], int]) -> Sums:
+    """Return sums of nothing yet for a request that names fragments of an index of *size* *named* times.
+
+    Args:
+        last_fragment: Tells the highest number of a fragment.
+    """
     if size >= LARGE and "numpy" in sys.modules:
-        return ArraySums(import_module("numpy").zeros(last_fragment() + 1))
-    return PlainSums()
+        from orchestr8_sqlite.tiers.arrays import ArraySums
+
+        return ArraySums.of_nothing(last_fragment() + 1)
+    if named * SCARCE < size:
+        return PlainSums()
+    return ListSums([0.0] * (last_fragment() + 1))
 
 
 def load_arrays(size: int) -> bool:

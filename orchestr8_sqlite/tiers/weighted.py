@@ -15,13 +15,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from orchestr8_sqlite.mentions import count_held
 from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest, Statement
 from orchestr8_sqlite.tiers import weights
 from orchestr8_sqlite.tiers.expansion import SEARCHED_WHOLE, Form, Reading, Word
 from orchestr8_sqlite.tiers.found import Filter, Found
 from orchestr8_sqlite.tiers.holders import Holders
 from orchestr8_sqlite.tiers.reference import reference_statement
-from orchestr8_sqlite.tiers.sums import PlainSums, Points, Sums, new_sums
+from orchestr8_sqlite.tiers.sums import PlainSums, Points, Sums, highest, in_order, new_sums
 from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS, topic_rarity_of
 
 LISTED = """
@@ -29,14 +30,10 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate
   FROM json_each(:ids) CROSS JOIN fragment f ON f.id = value
 """
 TAGGED = "SELECT fragment_id FROM tag WHERE tag = :tag"
-TOPIC_COUNTS = "SELECT t.stem, t.topic_count FROM json_each(:stems) CROSS JOIN term t ON t.stem = value"
 SCENARIOS = """
-SELECT s.fragment_id, s.ordinal, s.text,
-       (SELECT count(*)
-          FROM json_each(held.value) one CROSS JOIN keyword k ON k.stem = one.value
-         CROSS JOIN posting p ON p.keyword_id = k.id AND p.scenario_id = s.id)
-  FROM json_each(:held) held CROSS JOIN scenario s ON s.fragment_id = CAST(held.key AS INTEGER)
+SELECT s.fragment_id, s.ordinal, s.text FROM json_each(:ids) CROSS JOIN scenario s ON s.fragment_id = value
 """
+KEYWORDS = "SELECT k.stem, k.text FROM json_each(:stems) CROSS JOIN keyword k ON k.stem = value"
 
 FIRST_CHECKED = 512
 """Best matches that are looked through for those that pass the filters, then twice as many and so on."""
@@ -61,7 +58,7 @@ class Ranking(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """The scores (0 to 100) of the fragments that the request may list, how many match, and what that rests on."""
+    """The best scores (0 to 100), those that equal the last one too; how many match, and what that rests on."""
 
     scores: Values
     total: int
@@ -82,21 +79,22 @@ def rank(request: MatchRequest, reading: Reading, holders: Holders) -> Ranked:
     holders.read(reading)
     earned, named = weigh_all(reading, holders)
     values = earned.raised(named, weights.NAME_BONUS)
+    count = values.count(least)
     top = order_best(holders, values, weights.FEEDBACK_DEPTH)
     learnt, topics = learn(reading, holders, top)
     if request.is_filtered:
         best, counted = filter_values(holders, values, request, least)
     else:
-        best, counted = top, values.count(least)
+        best, counted = top, count
     raising = _Raising(best, learnt, topics, holders)
     raising.raise_all(list(islice(best, max(request.max_results, weights.FEEDBACK_SEEDS))))
-    scores = sorted(raising.scores(half, least).values(), reverse=True)
+    scores = sorted(raising.scores(half, least, request.max_results).values(), reverse=True)
     lowest = scores[request.max_results - 1] - 2 * ROUNDING if len(scores) >= request.max_results else 0.0
     raising.raise_all(raising.others(least, half * lowest / (100 - lowest)))
     counted += sum(total >= least > best[number] for number, total in raising.totals.items())
     ranking = Ranking(earned, named, best, learnt, raising.topics)
-    statement = reference_statement(request, reading, half, least)
-    return Ranked(raising.scores(half, least), min(counted, COUNTED), ranking, statement)
+    scored = raising.scores(half, least, request.max_results)
+    return Ranked(scored, min(counted, COUNTED), ranking, reference_statement(request, reading, half, least))
 
 
 class _Raising:
@@ -118,10 +116,10 @@ class _Raising:
             self.totals |= {number: self._best[number] for number in numbers}
             return
         self.topics |= self._holders.topics([number for number in numbers if number not in self.topics])
+        learnt = self._learnt
         for number in numbers:
-            held = self._learnt.keys() & self.topics[number]
-            gained = sum(sorted(map(self._learnt.__getitem__, held)))
-            self.totals[number] = self._best[number] + gained
+            held = [learnt[stem] for stem in self.topics[number] if stem in learnt]
+            self.totals[number] = self._best[number] + sum(sorted(held)) if held else self._best[number]
 
     def others(self, least: float, lowest: float) -> list[int]:
         """Return those not worked out yet that may reach *lowest*, or *least* only by what is learnt.
@@ -135,21 +133,25 @@ class _Raising:
             if (value >= lowest or least_before <= value < least) and number not in self.totals
         ]
 
-    def scores(self, half: float, least: float) -> Values:
-        """Return the scores of those worked out that reach *least*."""
-        return {n: round(100 * total / (total + half), 2) for n, total in self.totals.items() if total >= least}
+    def scores(self, half: float, least: float, wanted: int) -> Values:
+        """Return the *wanted* best scores of those worked out that reach *least*, and those equal to the last."""
+        scores = {n: 100 * total / (total + half) for n, total in self.totals.items() if total >= least}
+        lowest = highest(list(scores.values()), wanted) - 3 * ROUNDING if len(scores) > wanted else 0.0
+        return {number: round(score, 2) for number, score in scores.items() if score >= lowest}
 
 
-def list_best(ranked: Ranked, request: MatchRequest, reading: Reading, holders: Holders) -> Found:
-    """Return as many of the best as the request wants, each with its scenario that holds most of the request."""
+def list_best(
+    ranked: Ranked, request: MatchRequest, reading: Reading, holders: Holders, *, scenarios: bool = True
+) -> Found:
+    """Return as many of the best as the request wants, with *scenarios* each with its one that holds most of it."""
     db, scores = holders.db, ranked.scores
     numbers = list(order_best(holders, PlainSums(scores), request.max_results))
     described = {row[0]: row for row in db.execute(LISTED, {"ids": str(numbers)})}
-    scenarios = _best_scenarios(numbers, reading, holders)
+    best = _best_scenarios(numbers, reading, holders) if scenarios else {}
     listed = []
     for number in numbers:
         _, uri, category, name, title, tokens = described[number]
-        listed.append(Candidate(number, uri, category, name, title, tokens, scores[number], scenarios.get(number)))
+        listed.append(Candidate(number, uri, category, name, title, tokens, scores[number], best.get(number)))
     return Found(tuple(listed), ranked.total, ranked.statement)
 
 
@@ -165,11 +167,22 @@ def weigh_all(reading: Reading, holders: Holders) -> tuple[Sums, Sums]:
     forms: dict[str, list[Form]] = defaultdict(list)
     for form in reading.forms:
         forms[form.word.text].append(form)
-    earned, named = (new_sums(reading.size, holders.last_fragment) for _ in range(2))
-    for own in forms.values():
-        earned.add_word(points for form in own for points in _points(form, reading, holders))
-        named.add_word(points for form in own for points in _name_points(form, holders))
+    given = [[points for form in own for points in _points(form, reading, holders)] for own in forms.values()]
+    met = sum(len(points.members) for word in given for points in word)
+    earned = new_sums(reading.size, met, holders.last_fragment)
+    named = earned.new_shares()
+    for own, points in zip(forms.values(), given, strict=True):
+        _add(earned, own, points)
+        _add(named, own, [points for form in own for points in _name_points(form, holders)])
     return earned, named
+
+
+def _add(sums: Sums, forms: Sequence[Form], points: Sequence[Points]) -> None:
+    """Add what the *forms* of a word give; who holds a form has it in a short text or in the body alone."""
+    if len(forms) == 1 or len(points) < 2:
+        sums.add_apart(points)
+    else:
+        sums.add_word(points)
 
 
 def _points(form: Form, reading: Reading, holders: Holders) -> Iterator[Points]:
@@ -195,14 +208,7 @@ def _name_points(form: Form, holders: Holders) -> Iterator[Points]:
 def order_best(holders: Holders, values: Sums, depth: int) -> Values:
     """Return the *depth* best of *values*, best first; equal ones by URI."""
     chosen = values.best(depth)
-    rounded = {number: round(value, 12) for number, value in chosen.items()}  # the rest is the order of adding
-    order = sorted(rounded, key=rounded.__getitem__, reverse=True)
-    if len(set(rounded.values())) < len(rounded):
-        order.sort()
-        places = dict(zip(order, holders.places.of(order), strict=True))
-        order.sort(key=places.__getitem__)
-        order.sort(key=rounded.__getitem__, reverse=True)
-    return {number: chosen[number] for number in order[:depth]}
+    return {number: chosen[number] for number in in_order(chosen, holders.kept.places.of)[:depth]}
 
 
 def learn(reading: Reading, holders: Holders, top: Values) -> tuple[dict[str, float], dict[int, Sequence[str]]]:
@@ -213,17 +219,18 @@ def learn(reading: Reading, holders: Holders, top: Values) -> tuple[dict[str, fl
     seeds = list(islice(top.items(), weights.FEEDBACK_SEEDS))
     topics = holders.topics([number for number, _ in seeds])
     given = sum(value for _, value in seeds)
-    votes: dict[str, float] = {}
+    votes: dict[str, float] = defaultdict(float)
     for number, value in seeds:
         for stem in topics.get(number, ()):
-            votes[stem] = votes.get(stem, 0.0) + value
+            votes[stem] += value
     asked, least = reading.stems, weights.FEEDBACK_VOTES * given
     elected = {stem: sum_ for stem, sum_ in votes.items() if sum_ > least and stem not in asked}
-    rows = holders.db.execute(TOPIC_COUNTS, {"stems": json.dumps(list(elected))}) if elected else ()
     strengths = {
-        stem: elected[stem] / given * topic_rarity_of(reading.size, count) for stem, count in rows if count > 1
+        stem: elected[stem] / given * topic_rarity_of(reading.size, term.topic_count)
+        for stem, term in holders.kept.terms(elected).items()
+        if term.topic_count > 1
     }
-    chosen = sorted(strengths, key=lambda stem: (-round(strengths[stem], 12), stem))[: weights.FEEDBACK_WORDS]
+    chosen = in_order(strengths, list)[: weights.FEEDBACK_WORDS]
     whole = sum(strengths[stem] for stem in chosen)
     unit = weights.FEEDBACK * seeds[0][1] / whole if whole else 0.0
     return {stem: unit * strengths[stem] for stem in chosen}, topics
@@ -250,17 +257,32 @@ def filter_values(holders: Holders, values: Sums, request: MatchRequest, least: 
 
 def _best_scenarios(numbers: list[int], reading: Reading, holders: Holders) -> dict[int, str]:
     """Return the scenario of each fragment that holds most words of the request, the first of several."""
-    held: dict[int, list[str]] = {number: [] for number in numbers}
+    wanted = _wanted_words(numbers, reading, holders)
+    best: dict[int, tuple[int, int, str]] = {}
+    for number, ordinal, text in holders.db.execute(SCENARIOS, {"ids": str(numbers)}):
+        most, first, _ = best.get(number, (-1, 0, ""))
+        least = most + (ordinal > first)
+        if least > 0 and not wanted[number]:
+            continue
+        if (count := count_held(text, wanted[number], least - 1)) >= least:
+            best[number] = count, ordinal, text
+    return {number: text for number, (_, _, text) in best.items()}
+
+
+def _wanted_words(numbers: list[int], reading: Reading, holders: Holders) -> dict[int, list[str]]:
+    """Return the keywords that the scenarios of each fragment may hold of the request."""
+    held: list[tuple[int, str]] = []
     for form in {form.stem: form for form in reading.forms if form.how in SEARCHED_WHOLE}.values():
         for number, evidence in holders.held(form, reading, numbers):
             if evidence.fields & weights.SCENARIO:
-                held[number].append(form.stem)
-    rows = holders.db.execute(SCENARIOS, {"held": json.dumps(held)}).fetchall()
-    best: dict[int, tuple[int, int, str]] = {}
-    for number, ordinal, text, count in rows:
-        if number not in best or (-count, ordinal) < best[number][:2]:
-            best[number] = -count, ordinal, text
-    return {number: text for number, (_, _, text) in best.items()}
+                held.append((number, form.stem))
+    words: dict[str, list[str]] = defaultdict(list)
+    for stem, text in holders.db.execute(KEYWORDS, {"stems": json.dumps([*{stem for _, stem in held}])}):
+        words[stem].append(text)
+    wanted: dict[int, list[str]] = {number: [] for number in numbers}
+    for number, stem in held:
+        wanted[number] += words[stem]
+    return wanted
 
 
 def ideal(reading: Reading) -> float:
