@@ -218,7 +218,15 @@ WRITTEN = [
     "orchestr8://{0}", "[x]({0}.md)", "`{0}.md` **→ Fragment:** `{0}.md`", "**→ Fragment:** `{1}.md`",
     "```\norchestr8://{0}\n```", "```\n**→ Fragment:** `{1}.md`\n```", "## Related\n\n- `{1}`\n- `{0}`\n",
 ]  # fmt: skip
-NAMES = ["agents/a-b", "agents/deep/a-b", "skills/c-d", "skills/_fragments/e-f", "skills/e-f", "skills/notes/x", "guides/no-file"]
+NAMES = [
+    "agents/a-b",
+    "agents/deep/a-b",
+    "skills/c-d",
+    "skills/_fragments/e-f",
+    "skills/e-f",
+    "skills/notes/x",
+    "guides/no-file",
+]
 FILES = st.dictionaries(
     st.sampled_from(NAMES[:-2]), st.lists(st.tuples(st.sampled_from(WRITTEN), st.sampled_from(NAMES)), max_size=6)
 )
