@@ -167,8 +167,8 @@ def test_precomputed_answer_that_differs_from_the_live_one_fails_the_build(
     ("pragma", "message"),
     [
         ("PRAGMA application_id = 7", "no orchestr8-sqlite index"),
-        ("PRAGMA user_version = 40000", "newer schema version 4, this program reads 3; upgrade"),
-        ("PRAGMA user_version = 20200", "older schema version 2, this program reads 3; build it again"),
+        ("PRAGMA user_version = 50000", "newer schema version 5, this program reads 4; upgrade"),
+        ("PRAGMA user_version = 20200", "older schema version 2, this program reads 4; build it again"),
     ],
 )
 def test_index_of_another_kind_or_major_version_is_refused_in_one_sentence(
