@@ -4,15 +4,15 @@ The file is opened immutable: nothing is ever written beside it, and it is repla
 never changed. Whoever keeps a `Catalog` open asks `is_current` to notice a replaced file.
 """
 
-import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
+from orchestr8_sqlite.connections import Identity, connect, is_at
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.model import PromptArgument
 
@@ -22,9 +22,6 @@ MINIMUM_SQLITE = (3, 37, 0)
 
 PAGE_CACHE = "PRAGMA cache_size = -20000"
 """KiB that a connection may keep of the file: with SQLite's 2,000 a search of 2,294 fragments takes a third longer."""
-
-Identity = tuple[int, int, int]
-"""What tells a file from the one that was in its place before: inode, modification time in ns, size in bytes."""
 
 BUILD = "build it with: orchestr8-sqlite build ROOT -o INDEX"
 REBUILD = "build it again with: orchestr8-sqlite build ROOT -o INDEX"
@@ -58,22 +55,6 @@ PROMPT_ARGUMENTS = "SELECT name, description, required FROM prompt_argument WHER
 ANY_SKILL = "SELECT 1 FROM skill_file LIMIT 1"
 MOST_TAGS = 2000
 TAGS_BY_USE = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMIT :limit"
-
-
-K = TypeVar("K")
-
-
-class Reader(sqlite3.Connection):
-    """A connection to a file that never changes: what was read of it and is worth keeping stays true."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of sqlite3.connect
-        super().__init__(*args, **kwargs)
-        self.kept: dict[str, dict[Any, Any]] = {}
-
-
-def kept_of(db: sqlite3.Connection, what: str) -> dict[Any, Any]:
-    """Return what *db* keeps under the name *what*; of a database that may change, nothing is kept."""
-    return db.kept.setdefault(what, {}) if isinstance(db, Reader) else {}
 
 
 class FragmentRow(NamedTuple):
@@ -110,7 +91,6 @@ class Catalog:
         self.path = path
         self.identity = identity
         self.meta: Mapping[str, str] = dict(db.execute("SELECT key, value FROM meta"))
-        self._kept: dict[object, Any] = {}
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -121,7 +101,7 @@ class Catalog:
         """
         check_sqlite()
         try:
-            db, identity = _connect(path)
+            db, identity = connect(path)
         except FileNotFoundError:
             raise CatalogError(f"There is no index at {path}; {BUILD}.") from None
         except (OSError, sqlite3.Error) as problem:
@@ -157,16 +137,9 @@ class Catalog:
         """Tell whether there is any Agent Skill, a fragment with a SKILL.md."""
         return bool(self.rows(ANY_SKILL))
 
-    def kept(self, make: Callable[[sqlite3.Connection], K]) -> K:
-        """Return what *make* makes of the connection, made once and kept until the index is closed."""
-        if make not in self._kept:
-            self._kept[make] = make(self.db)
-        found: K = self._kept[make]
-        return found
-
     def is_current(self) -> bool:
         """Tell whether the file at the path is still the one that is open."""
-        return _is_at(self.path, self.identity)
+        return is_at(self.path, self.identity)
 
     def forbid_all_but_reading(self) -> None:
         """Let this connection run SELECT statements only: no ATTACH, no writes, no extensions, no settings."""
@@ -284,35 +257,12 @@ def check_sqlite() -> None:
         raise CatalogError(f"SQLite {sqlite3.sqlite_version} is too old: {needed} or newer with FTS5 is needed.")
 
 
-def _connect(path: Path) -> tuple[sqlite3.Connection, Identity]:
-    """Open *path* immutable, for any thread, and return with it which file that is, however often it is replaced."""
-    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    while True:
-        identity = identity_of(path.stat())
-        db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, factory=Reader)
-        if _is_at(path, identity):
-            return db, identity
-        db.close()
-
-
 def _authorize_reading(action: int, name: str | None, *_: object) -> int:
     if action == sqlite3.SQLITE_FUNCTION:
         return sqlite3.SQLITE_OK
     reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)
     data_version = action == sqlite3.SQLITE_PRAGMA and name == "data_version"  # FTS5 asks for it
     return sqlite3.SQLITE_OK if action in reading or data_version else sqlite3.SQLITE_DENY
-
-
-def identity_of(status: os.stat_result) -> Identity:
-    """Return what changes when another file is put in the place of one, from what the system says of it."""
-    return status.st_ino, status.st_mtime_ns, status.st_size
-
-
-def _is_at(path: Path, identity: Identity) -> bool:
-    try:
-        return identity_of(path.stat()) == identity
-    except OSError:
-        return False
 
 
 def _check_header(db: sqlite3.Connection, path: Path) -> None:

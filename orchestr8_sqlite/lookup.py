@@ -18,7 +18,7 @@ from orchestr8_sqlite.tiers.expansion import Reading, read_parts, read_request, 
 from orchestr8_sqlite.tiers.explanation import Held, coverage, covered_share, explain, held_forms
 from orchestr8_sqlite.tiers.found import Found
 from orchestr8_sqlite.tiers.holders import Holders
-from orchestr8_sqlite.tiers.kept import Kept
+from orchestr8_sqlite.tiers.kept import kept_by
 from orchestr8_sqlite.tiers.shortcut import match_quick
 from orchestr8_sqlite.tiers.sums import PlainSums
 from orchestr8_sqlite.tiers.weighted import Ranked, list_best, order_best, rank
@@ -61,7 +61,7 @@ def find(
     """
     with catalog.reading():
         try:
-            holders = holders or Holders(catalog.db, catalog.kept(Kept))
+            holders = holders or Holders(catalog.db, kept_by(catalog.db))
             result = _find(catalog, request, holders, quick=quick, scenarios=scenarios)
         except sqlite3.DatabaseError as problem:
             if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from orchestr8_sqlite.catalog import Catalog, Identity
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.connections import Identity
 
 logger = logging.getLogger(__name__)
 

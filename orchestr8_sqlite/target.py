@@ -7,7 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
-from orchestr8_sqlite.catalog import APPLICATION_ID, Identity, identity_of
+from orchestr8_sqlite.catalog import APPLICATION_ID
+from orchestr8_sqlite.connections import Identity, identity_of
 from orchestr8_sqlite.errors import BuildError
 
 

@@ -1,19 +1,22 @@
 """What is kept of an index between requests: the same as reading it anew, and no more than so much of it."""
 
 import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import open_in_memory, queries
-from support import MakeCatalog, make_fragment
+from support import MakeCatalog, MakeLibrary, build, make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.tiers import kept as module
 from orchestr8_sqlite.tiers.holders import Holders
-from orchestr8_sqlite.tiers.kept import Kept
+from orchestr8_sqlite.tiers.kept import Kept, kept_by
 
 FRAGMENTS = [
     make_fragment(f"f{number}", f"{first} {second}", title=f"{second} {number % 3}", tags=(first,))
@@ -49,6 +52,10 @@ def test_no_more_is_kept_than_the_bound(make_catalog: MakeCatalog, monkeypatch: 
     assert len(kept._terms) <= 2
 
 
-def test_catalog_keeps_one_of_a_kind(make_catalog: MakeCatalog) -> None:
-    catalog: Catalog = make_catalog(make_fragment("a", "Adding retry"))
-    assert catalog.kept(Kept) is catalog.kept(Kept)
+def test_what_is_kept_is_kept_by_the_connection_to_a_file_and_not_where_rows_may_change(
+    make_library: MakeLibrary, tmp_path: Path
+) -> None:
+    with Catalog.open(build(make_library({"agents/a.md": "# A"}), tmp_path / "index.db")) as opened:
+        assert kept_by(opened.db) is kept_by(opened.db)
+    with closing(sqlite3.connect(":memory:")) as changing:
+        assert kept_by(changing) is not kept_by(changing)

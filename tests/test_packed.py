@@ -13,7 +13,8 @@ from strategies import filters, full_scans, libraries, open_in_memory, queries
 from support import blocks_of, build, make_fragment, write_files
 
 from orchestr8_sqlite import keyword_changes, packing, runs, scenario_sets, vocabulary
-from orchestr8_sqlite.catalog import Catalog, kept_of
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.connections import kept_of
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.evidence import hold_keywords
 from orchestr8_sqlite.keyword_changes import add_scenarios, remove_scenarios, replace_fields, settle_keywords

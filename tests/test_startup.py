@@ -19,6 +19,7 @@ from support import Invoke, build, markdown, write_files
 
 from orchestr8_sqlite import catalog
 from orchestr8_sqlite.cli.app import COMMANDS
+from orchestr8_sqlite.connections import Identity, connect
 from orchestr8_sqlite.server import start
 from orchestr8_sqlite.server.identity import read_instructions
 from orchestr8_sqlite.settings import ServerSettings, bundled_index
@@ -54,17 +55,17 @@ BUILDING = PARSING | {"concurrent.futures", "importlib.resources", "logging", "n
 EDITING = frozenset({"dataclasses"})
 
 BUDGETS = {
-    "search retry --db {index}": Budget(34, 22, SEARCHING),
-    "search retry --json --db {index}": Budget(34, 22, SEARCHING),
-    "search retry --mode full --db {index}": Budget(35, 22, SEARCHING | {"dataclasses"}),
-    "load orchestr8://skills/retry --db {index}": Budget(40, 25, SEARCHING | {"dataclasses", "mimetypes"}),
+    "search retry --db {index}": Budget(35, 22, SEARCHING),
+    "search retry --json --db {index}": Budget(35, 22, SEARCHING),
+    "search retry --mode full --db {index}": Budget(36, 22, SEARCHING | {"dataclasses"}),
+    "load orchestr8://skills/retry --db {index}": Budget(41, 25, SEARCHING | {"dataclasses", "mimetypes"}),
     "sql SELECT/**/1 --db {index}": Budget(10, 9),
     "stats --db {index}": Budget(10, 9),
     "path --db {index}": Budget(10, 9),
     "export --db {index} -o {folder}/export": Budget(11, 9),
     "lint {library}": Budget(32, 50, PARSING),
-    "build {library} -o {folder}/built.db": Budget(74, None, BUILDING),
-    "eval --self --db {index}": Budget(37, None, SEARCHING | {"dataclasses", "ir_measures", "numpy", "tempfile"}),
+    "build {library} -o {folder}/built.db": Budget(75, None, BUILDING),
+    "eval --self --db {index}": Budget(38, None, SEARCHING | {"dataclasses", "ir_measures", "numpy", "tempfile"}),
     "install --list": Budget(14, 10, EDITING),
     "install cursor --db {index}": Budget(14, 10, EDITING),
     "install codex --db {index}": Budget(14, 25, EDITING | {"tomlkit"}),
@@ -226,14 +227,13 @@ def test_bundled_index_is_opened_once_and_in_its_place(
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that takes down what every index opened from now on is asked, but for settings."""
     asked: list[str] = []
-    connect = catalog._connect
 
-    def watched(path: Path) -> tuple[sqlite3.Connection, catalog.Identity]:
+    def watched(path: Path) -> tuple[sqlite3.Connection, Identity]:
         connection, identity = connect(path)
         connection.set_trace_callback(lambda sql: None if sql.startswith("PRAGMA") else asked.append(sql))
         return connection, identity
 
-    monkeypatch.setattr(catalog, "_connect", watched)
+    monkeypatch.setattr(catalog, "connect", watched)
     return asked
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
-from orchestr8_sqlite.catalog import Identity, identity_of
+from orchestr8_sqlite.connections import Identity, identity_of
 from orchestr8_sqlite.server.access import BACKLOG, Access
 from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.identity import FRESH_MS, read_instructions

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from functools import cache, cached_property
 from typing import NamedTuple, TypeVar
 
+from orchestr8_sqlite.connections import kept_of
 from orchestr8_sqlite.tiers.numbers import Numbers
 
 TOPICS = "SELECT t.fragment_id, t.stems FROM json_each(:ids) CROSS JOIN topic t ON t.fragment_id = value"
@@ -97,6 +98,15 @@ class Kept:
                 before = kept[stem].get(id_)
                 kept[stem][id_] = _slots(1 << slot | (before.met if before else 0), needed)
         return {stem: kept[stem] for stem in stems}
+
+
+def kept_by(db: sqlite3.Connection) -> Kept:
+    """Return what is kept of the connection *db*, which may be nothing yet."""
+    known = kept_of(db, "requests")
+    if Kept not in known:
+        known[Kept] = Kept(db)
+    found: Kept = known[Kept]
+    return found
 
 
 def _missing(kept: dict[K, V], wanted: Collection[K], most: int) -> list[K]:

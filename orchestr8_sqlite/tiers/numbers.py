@@ -5,7 +5,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from orchestr8_sqlite.catalog import kept_of
+from orchestr8_sqlite.connections import kept_of
 from orchestr8_sqlite.packing import PLACED, unpack_numbers
 
 NUMBERS = {

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from orchestr8_sqlite.catalog import kept_of
+from orchestr8_sqlite.connections import kept_of
 from orchestr8_sqlite.packing import PLACED
 from orchestr8_sqlite.tiers.numbers import Numbers
 from orchestr8_sqlite.tiers.packed import members_of

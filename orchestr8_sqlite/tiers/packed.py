@@ -11,7 +11,7 @@ from functools import cached_property
 from importlib import import_module
 from itertools import compress
 
-from orchestr8_sqlite.catalog import kept_of
+from orchestr8_sqlite.connections import kept_of
 from orchestr8_sqlite.packing import BITS, BLOCK, SET_BLOCK, pack_bits, unpack_members, unpack_words
 
 ENDS = "SELECT block, ends FROM scenario_end WHERE block <= :last"
