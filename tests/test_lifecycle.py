@@ -189,13 +189,13 @@ PRINTS = """
 import ctypes, os, sys
 import orchestr8_sqlite.service as service
 find = service.find
-def find_and_chatter(*arguments):
+def find_and_chatter(*arguments, **options):
     print("stray print", flush=True)
     os.write(1, b"stray write\\n")
     ctypes.CDLL(None).puts(b"stray puts")
     ctypes.CDLL(None).fflush(None)
     assert sys.stdin.read() == ""
-    return find(*arguments)
+    return find(*arguments, **options)
 service.find = find_and_chatter
 from orchestr8_sqlite.cli import main
 main()
