@@ -61,7 +61,6 @@ def find(
     """
     with catalog.reading():
         try:
-            holders = holders or Holders(catalog.db, kept_by(catalog.db))
             result = _find(catalog, request, holders, quick=quick, scenarios=scenarios)
         except sqlite3.DatabaseError as problem:
             if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
@@ -74,13 +73,16 @@ def find(
         return _with_lists(catalog, result) if lists else result
 
 
-def _find(catalog: Catalog, request: MatchRequest, holders: Holders, *, quick: bool, scenarios: bool) -> LookupResult:
+def _find(
+    catalog: Catalog, request: MatchRequest, holders: Holders | None, *, quick: bool, scenarios: bool
+) -> LookupResult:
     keywords = tuple(extract_keywords(request.query))
     plain = not request.is_filtered and not request.explain
     if quick and plain and request.min_score == QUICK_MIN_SCORE:
         found = match_quick(catalog.db, request, keywords)
         if found.candidates and found.coverage >= catalog.least_coverage:
             return _result(catalog, request, keywords, Tier.QUICK, found)._replace(coverage=found.coverage)
+    holders = holders or Holders(catalog.db, kept_by(catalog.db))
     if request.ranker is Ranker.CLASSIC:
         words = read_words(holders.kept, keywords)
         unknown = tuple(word.text for word in words if not word.fragment_count)

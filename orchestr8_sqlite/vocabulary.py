@@ -6,7 +6,7 @@ import sqlite3
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from operator import itemgetter
 
 from orchestr8_sqlite.bulk import insert_rows
@@ -165,13 +165,29 @@ def longest_prefixes(keywords: Iterable[str]) -> Iterator[tuple[str, str]]:
 def suffix_rows(ids: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     """Yield (suffix, number of the keyword) of all keywords, which come in the order of their numbers; sorted.
 
-    They are made letter by letter of the alphabet, as many letters at a time as memory is meant for.
+    They are made by their first letters, as many of these at a time as memory is meant for; those with a letter that
+    alone is too much by their second ones.
     """
     letters = Counter(itertools.chain.from_iterable(text[: len(_starts(text))] for text in ids))
-    for part in _parts(letters):
-        rows = [(text[start:], id_) for text, id_ in ids.items() for start in _starts(text) if text[start] in part]
-        rows.sort(key=itemgetter(0))
-        yield from rows
+    for first in _parts(letters):
+        if sum(map(letters.__getitem__, first)) <= MOST_SUFFIXES:
+            yield from _sorted_suffixes(ids, first)
+            continue
+        following = (text[s + 1 : s + 2] for text in ids for s in _starts(text) if text[s] in first)
+        for second in _parts(Counter(following)):
+            yield from _sorted_suffixes(ids, first, second)
+
+
+def _sorted_suffixes(ids: Mapping[str, int], first: Set[str], second: Set[str] | None = None) -> list[tuple[str, int]]:
+    """Return the rows of the suffixes with one of these first letters, and of these second ones."""
+    rows = [
+        (text[start:], id_)
+        for text, id_ in ids.items()
+        for start in _starts(text)
+        if text[start] in first and (second is None or text[start + 1 : start + 2] in second)
+    ]
+    rows.sort(key=itemgetter(0))
+    return rows
 
 
 def _parts(letters: Mapping[str, int]) -> Iterator[set[str]]:
