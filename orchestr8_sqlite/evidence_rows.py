@@ -159,7 +159,7 @@ class _OpenLists:
             self._short_list(stem, block).remove(member)
         for stem, row in now.items() - was.items():
             self._short_list(stem, block).insert(member, *row)
-        had, has = (dict(held.body.items()) if held else {} for held in (before, after))
+        had, has = (held.body if held else {} for held in (before, after))
         for stem, _ in had.items() - has.items():
             self._body_list(stem, block).remove(member)
         for stem, count in has.items() - had.items():

@@ -89,14 +89,13 @@ def replace_fields(
         before: Keyword → fields that hold it, as bits; nothing of a fragment that was not there.
         after: The same as it is now; nothing where the fragment is gone.
     """
-    was, now = dict(before.items()), dict(after.items())
-    fields = {text: now.get(text, 0) for text, _ in was.items() ^ now.items()}
+    fields = {text: after.get(text, 0) for text, _ in before.items() ^ after.items()}
     known = {text for (text,) in connection.execute(KNOWN, {"keywords": _json(fields)})}
     for text in sorted(fields.keys() - known):
         _add_keyword(connection, text)
     _change_fields(connection, number, fields)
     counts = {
-        text: bool(mask & CLASSIC_FIELDS) - bool(was.get(text, 0) & CLASSIC_FIELDS) for text, mask in fields.items()
+        text: bool(mask & CLASSIC_FIELDS) - bool(before.get(text, 0) & CLASSIC_FIELDS) for text, mask in fields.items()
     }
     connection.executemany(COUNT_FRAGMENTS, ((count, text) for text, count in counts.items() if count))
     return {(text, -1) for text in fields}

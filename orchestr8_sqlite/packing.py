@@ -103,12 +103,6 @@ def _pack_bytes(held: Mapping[int, int]) -> tuple[bytes, bytes]:
     return b"", bytes(every)
 
 
-def unpack_set(places: bytes, bits: bytes) -> list[int]:
-    """Return the numbers that `pack_set` was given, ascending."""
-    held = zip(unpack_members(places), bits, strict=True) if places else enumerate(bits)
-    return [8 * place + offset for place, byte in held if byte for offset in OFFSETS[byte]]
-
-
 def set_bits(bits: bytearray, members: Iterable[int], start: int = 0) -> None:
     """Set the bits of *members*, counted from the byte *start*."""
     for member in members:

@@ -22,6 +22,7 @@ from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import COUNTED, MatchRequest, Ranker
 from orchestr8_sqlite.packing import (
     BLOCK,
+    OFFSETS,
     SET_BLOCK,
     change_set,
     pack_bits,
@@ -29,7 +30,6 @@ from orchestr8_sqlite.packing import (
     pack_set,
     unpack_bits,
     unpack_members,
-    unpack_set,
 )
 from orchestr8_sqlite.tiers import fuzzy, numbers, order, packed, postings
 from orchestr8_sqlite.tiers.postings import match_by_rows, match_keywords
@@ -44,6 +44,12 @@ SELECT k.text, f.uri, p.fields
 SOME = st.sets(st.integers(0, SET_BLOCK - 1), min_size=1, max_size=40)
 NUMBERS = st.sets(st.integers(0, 600), max_size=40)
 MEMBERS = st.sets(st.integers(0, BLOCK - 1), max_size=40)
+
+
+def unpack_set(places: bytes, bits: bytes) -> list[int]:
+    """Return the numbers that `pack_set` was given, ascending."""
+    held = zip(unpack_members(places), bits, strict=True) if places else enumerate(bits)
+    return [8 * place + offset for place, byte in held if byte for offset in OFFSETS[byte]]
 
 
 @pytest.fixture

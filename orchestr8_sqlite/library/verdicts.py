@@ -20,8 +20,8 @@ class Verdict(NamedTuple):
     """A file, what became of it (as table `source` has it), its record where it has one, and what is said of it.
 
     `sources` are the files bundled with it, and what became of these. `prepared` is what was prepared of a fragment,
-    `id_line` the line of its `id`, `queries` its own requests. A file is not `finished` where it looks as if it were
-    just being written.
+    or its place in its batch where all of that was prepared together, `id_line` the line of its `id`, `queries` its own
+    requests. A file is not `finished` where it looks as if it were just being written.
     """
 
     source: SourceFile
