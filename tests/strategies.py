@@ -13,7 +13,7 @@ from support import make_fragment, write_fragments
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.tiers.expansion import repair_typos
+from orchestr8_sqlite.tiers.typos import repair_typos
 
 WORDS = """retry retrying entry api apis rapid time timeout timeouts cache caching log logic login db mongodb ci circuit
     go goal golang error error-handling handling c++ node.js node ci/cd 再試行 試行 Müller setUserId user""".split()

@@ -31,7 +31,7 @@ from orchestr8_sqlite.packing import (
     unpack_bits,
     unpack_members,
 )
-from orchestr8_sqlite.tiers import fuzzy, numbers, order, packed, postings
+from orchestr8_sqlite.tiers import fuzzy, numbers, order, packed, postings, sets
 from orchestr8_sqlite.tiers.postings import match_by_rows, match_keywords
 from orchestr8_sqlite.vocabulary import longest_prefixes, suffix_rows, write_places
 
@@ -55,7 +55,7 @@ def unpack_set(places: bytes, bits: bytes) -> list[int]:
 @pytest.fixture
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let there be several blocks of a few scenarios, and sets of both kinds among them."""
-    for module in (packing, scenario_sets, packed):
+    for module in (packing, scenario_sets, packed, sets):
         monkeypatch.setattr(module, "SET_BLOCK", 32, raising=False)
     monkeypatch.setattr(packing, "MANY_BYTES", 2)
     for module in (packing, vocabulary, keyword_changes, numbers, order):
@@ -177,11 +177,18 @@ def test_packed_postings_rank_as_the_statement_does(
             expected = match_by_rows(catalog.db, request, keywords)
             for most_parts, probe, arrays_pay in ((1000, 8, 256), (0, 0, 1), (1000, -100, 256)):
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(packed, "MOST_PARTS", most_parts)
-                    patch.setattr(packed, "PROBE", probe)
+                    patch.setattr(sets, "MOST_PARTS", most_parts)
+                    patch.setattr(sets, "PROBE", probe)
                     patch.setattr(packed, "ARRAYS_PAY", arrays_pay)
                     found = match_keywords(catalog.db, request, keywords)
                 assert (found.candidates, found.total) == (expected.candidates, expected.total)
+
+
+def test_a_fragment_whose_scenarios_reach_into_the_next_block_is_counted() -> None:
+    library = [make_fragment("a", "retry once", *(f"cache number{letter}" for letter in "abcdefghij"))]
+    with blocks_of(8), open_in_memory(library) as catalog:
+        request = MatchRequest("retry", ranker=Ranker.CLASSIC)
+        assert match_keywords(catalog.db, request, ["retry"]).total == 1
 
 
 @pytest.mark.usefixtures("_small_blocks")
@@ -275,8 +282,8 @@ def test_matches_are_counted_up_to_a_thousand() -> None:
 
 
 STATEMENTS = [
-    *(postings.CLASSIC_MATCHES, postings.BEST, packed.HOLDERS, packed.KIN_HOLDERS),
-    *(packed.KIN, packed.CONTAINING, packed.CONTAINED),
+    *(postings.CLASSIC_MATCHES, sets.HOLDERS, sets.KIN_HOLDERS),
+    *(sets.KIN, sets.CONTAINING, sets.CONTAINED),
     *(fuzzy.EVIDENCE, fuzzy.FITTING, fuzzy.BEST_SCENARIOS, *numbers.NUMBERS.values()),
 ]
 
@@ -288,7 +295,6 @@ def test_no_statement_of_the_classic_ranker_reads_a_whole_table(sql: str) -> Non
         "keywords": '["retry"]',
         "ids": "[1]",
         "blocks": "[0]",
-        "scenarios": "[1]",
         "parts": '["re"]',
     }
     with open_in_memory([make_fragment("a", "Adding retry", tags=("api",))]) as catalog:

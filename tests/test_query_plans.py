@@ -11,7 +11,8 @@ from support import make_fragment
 
 MODULES = """catalog listings completion bundles skills service lookup prompts documents excerpts server.changes
     server.paging server.resources tiers.expansion tiers.explanation tiers.found tiers.fuzzy tiers.holders
-    tiers.kept tiers.numbers tiers.order tiers.packed tiers.postings tiers.shortcut tiers.weighted""".split()
+    tiers.kept tiers.lists tiers.numbers tiers.order tiers.postings tiers.sets tiers.shortcut tiers.typos
+    tiers.weighted""".split()
 
 BEGINNINGS = {"catalog.FRAGMENT_COLUMNS", "catalog.PROMPT_COLUMNS"}
 """What others begin with, no statements by themselves."""

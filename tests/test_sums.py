@@ -1,6 +1,7 @@
 """Sums of what fragments earn: in a dictionary, a list and with NumPy, against a look at every fragment."""
 
 import sys
+from array import array
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -24,23 +25,23 @@ from orchestr8_sqlite.tiers.sums import (
 )
 
 HIGHEST = 40
-TABLE = [0.0, 0.25, 0.5, 1.5, 0.0, 7.0]
+GAINS = 0.25, 0.5
+"""What a form gains, the common one and the other."""
 
 Form = dict[int, int]
-"""Fragment → what a form gives, as a place in TABLE."""
+"""Fragment → the weight of a form in it."""
 
 
 def forms() -> st.SearchStrategy[list[list[tuple[Form, bool]]]]:
-    """Return words, each a list of (form, whether its points are looked up in a table)."""
+    """Return words, each a list of (form, whether it gains the other of GAINS)."""
     form = st.dictionaries(st.integers(0, HIGHEST), st.integers(0, 5), max_size=12)
     return st.lists(st.lists(st.tuples(form, st.booleans()), max_size=3), max_size=4)
 
 
-def points_of(form: Form, looked_up: bool, first: int) -> Points:
+def points_of(form: Form, other: bool, first: int) -> Points:
     members = sorted(number for number in form if number >= first)
-    given_ = [form[number] for number in members]
-    table: list[float] | float = TABLE if looked_up else 0.5
-    return Points(first, [number - first for number in members], bytes(given_) if looked_up else given_, table)
+    weights = [form[number] for number in members]
+    return Points(first, array("H", [number - first for number in members]), weights, GAINS[other])
 
 
 def empty() -> tuple[Sums, Sums, Sums]:
@@ -76,7 +77,7 @@ def expected(words: Iterable[list[tuple[Form, bool]]]) -> dict[int, float]:
     totals = dict.fromkeys(range(HIGHEST + 1), 0.0)
     for word in words:
         for number in totals:
-            worths = [TABLE[form[number]] if how else 0.5 * form[number] for form, how in word if number in form]
+            worths = [GAINS[other] * form[number] for form, other in word if number in form]
             totals[number] += max(worths, default=0.0)
     return {number: total for number, total in totals.items() if total}
 

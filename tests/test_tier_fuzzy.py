@@ -12,8 +12,8 @@ from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import MatchRequest
-from orchestr8_sqlite.tiers.expansion import KNOWN_WORDS
 from orchestr8_sqlite.tiers.fuzzy import BEST_SCENARIOS, EVIDENCE, match_fuzzy
+from orchestr8_sqlite.tiers.typos import KNOWN_WORDS
 from orchestr8_sqlite.uris import fragment_uri
 
 

@@ -85,9 +85,7 @@ def _check_speed(catalog: Catalog) -> Iterator[Check]:
             yield ok("speed", "NumPy adds up what the fragments earn")
         else:
             advice = "pip install 'orchestr8-sqlite[large]'"
-            yield omitted(
-                "speed", f"searches of {catalog.size:,} fragments are several times as fast with NumPy", advice
-            )
+            yield omitted("speed", f"searches of {catalog.size:,} fragments are faster with NumPy", advice)
 
 
 def _check_contents(catalog: Catalog) -> Check:

@@ -10,12 +10,13 @@ part      a word → the keywords that contain it: postgres → postgresql (tier
 import itertools
 import json
 import sqlite3
-import string
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from orchestr8_sqlite.keywords import extract_keywords, stem
-from orchestr8_sqlite.tiers.kept import Kept, Slots
+from orchestr8_sqlite.tiers.kept import Kept, KnownWord, Meets, Slots, SynonymForm
+from orchestr8_sqlite.tiers.typos import KNOWN_WORDS, repair_typos
 from orchestr8_sqlite.tiers.weights import BODY_SPREAD, DECAY, EVERYDAY, FACTORS, RARITY_BOUND, rarity_of
 from orchestr8_sqlite.wordlists import everyday_words
 
@@ -25,23 +26,8 @@ OWN = "exact"
 SEARCHED_WHOLE = (OWN, "typo", "joined")
 """Forms that are searched in bodies too; the others in the short fields alone."""
 
-MIN_TYPO_LENGTH = 4
-MIN_SUBSTITUTION_LENGTH = 6
-"""Letters; in a shorter word another letter makes another word (bread, break), so it is not taken for a slip."""
-
 MIN_PART_LENGTH = 3
 MAX_PARTS = 20
-ALPHABET = string.ascii_lowercase + string.digits
-
-KNOWN_WORDS = """
-SELECT k.text, k.fragment_count, t.stem, t.fragment_count
-  FROM json_each(:words) CROSS JOIN keyword k ON k.text = value CROSS JOIN term t ON t.stem = k.stem
-"""
-NEIGHBOURS = """
-SELECT (SELECT max(text) FROM keyword WHERE text <= :word), (SELECT min(text) FROM keyword WHERE text >= :word),
-       (SELECT key FROM json_each(:endings)
-         WHERE EXISTS (SELECT 1 FROM keyword_suffix WHERE suffix = value) ORDER BY key LIMIT 1)
-"""
 CONTAINING_WORDS = """
 SELECT k.text, t.stem, t.fragment_count
   FROM keyword_suffix x JOIN keyword k ON k.id = x.keyword_id JOIN term t ON t.stem = k.stem
@@ -134,11 +120,11 @@ def read_request(db: sqlite3.Connection, keywords: Sequence[str], kept: Kept | N
         for word in words
         if word.fragment_count
     ]
-    joined = list(_joined(db, words, size))
+    joined = list(_joined(db, words, kept))
     synonyms = list(_synonyms(db, words, kept))
     named = frozenset(text for _, texts in synonyms for text in texts) | {form.word.text for form in joined}
     unknown = [word for word in words if not word.fragment_count and not word.everyday and word.text not in named]
-    repairs = list(_repaired(db, unknown, size))
+    repairs = list(_repaired(db, unknown, kept))
     if len(words) - len(unknown) + len(repairs) / 2 < len(words) / 2:
         repairs = []
     others = [*joined, *(form for form, _ in synonyms), *repairs]
@@ -178,71 +164,80 @@ def read_words(kept: Kept, keywords: Sequence[str]) -> list[Word]:
     ]
 
 
-def repair_typos(db: sqlite3.Connection, words: Iterable[str]) -> Iterator[tuple[str, str, str, int]]:
-    """Yield for each of *words* the most used keyword of the index that is one edit away, where there is one.
-
-    An edit is a letter more, less, other, or two neighbours swapped; one that keeps the first letter is likelier.
-    Words below four letters are left alone; in words below six the first letter stays and none is taken for another.
-
-    Yields:
-        (word, keyword, its stem, how many fragments hold that).
-    """
-    for word in words:
-        if len(word) < MIN_TYPO_LENGTH:
-            continue
-        edits = list(_edits(word, *_bounds(db, word)))
-        if edits and (known := db.execute(KNOWN_WORDS, {"words": _json(edits)}).fetchall()):
-            text, _, one, count = min(known, key=lambda row: (row[0][0] != word[0], -row[1], row[0]))
-            yield word, text, one, count
-
-
-def _repaired(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterator[Form]:
+def _repaired(db: sqlite3.Connection, words: Sequence[Word], kept: Kept) -> Iterator[Form]:
     by_text = {word.text: word for word in words}
-    for word, text, one, count in repair_typos(db, by_text):
-        yield Form(by_text[word], text, "typo", one, count, rarity_of(size, count), FACTORS["typo"])
+    found = kept.repairs.of(by_text, partial(_read_repairs, db)) if by_text else {}
+    for text, word in by_text.items():
+        if repair := found[text]:
+            rarity = rarity_of(kept.size, repair.fragment_count)
+            yield Form(word, repair.text, "typo", repair.stem, repair.fragment_count, rarity, FACTORS["typo"])
 
 
-def _joined(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterator[Form]:
+def _read_repairs(db: sqlite3.Connection, words: Sequence[str]) -> dict[str, KnownWord | None]:
+    found = {word: KnownWord(text, one, count) for word, text, one, count in repair_typos(db, words)}
+    return dict.fromkeys(words) | found
+
+
+def _joined(db: sqlite3.Connection, words: Sequence[Word], kept: Kept) -> Iterator[Form]:
     pairs = {
         one.text + other.text: (one, other)
         for one, other in itertools.pairwise(words)
         if one.text.isalpha() and other.text.isalpha()
     }
-    for text, _, one, count in sorted(db.execute(KNOWN_WORDS, {"words": _json(list(pairs))})) if pairs else ():
+    found = kept.joined.of(pairs, partial(_read_joined, db)) if pairs else {}
+    for text, one, count in sorted(filter(None, found.values())):
         for word in pairs[text]:
-            yield Form(word, text, "joined", one, count, rarity_of(size, count), FACTORS["joined"])
+            yield Form(word, text, "joined", one, count, rarity_of(kept.size, count), FACTORS["joined"])
+
+
+def _read_joined(db: sqlite3.Connection, texts: Sequence[str]) -> dict[str, KnownWord | None]:
+    rows = db.execute(KNOWN_WORDS, {"words": _json(texts)})
+    return dict.fromkeys(texts) | {text: KnownWord(text, one, count) for text, _, one, count in rows}
 
 
 def _synonyms(db: sqlite3.Connection, words: Sequence[Word], kept: Kept) -> Iterator[tuple[Form, list[str]]]:
     """Yield (form, words that meet it) of every synonym whose slots are all met; the form is for the rarest word."""
     by_stem = {word.stem: word for word in words}
     met = _met_synonyms(kept.synonym_slots(by_stem))
-    rows = db.execute(SYNONYM_FORMS, {"ids": str(list(met))}).fetchall() if met else []
-    meeting = {id_: [word for text, word in by_stem.items() if text in met[id_]] for id_, *_ in rows}
-    rarest = {id_: max(several, key=lambda word: word.rarity) for id_, several in meeting.items()}
-    for id_, ordinal, how, one, count in sorted(rows):
-        factor = FACTORS[how] * (DECAY**ordinal if how == "related" else 1.0)
-        form = Form(rarest[id_], one, how, one, count, rarity_of(kept.size, count), factor)
-        yield form, [word.text for word in meeting[id_]]
+    found = kept.synonym_forms.of(met, partial(_read_synonym_forms, db)) if met else {}
+    for id_, forms in sorted(found.items()):
+        if not forms:
+            continue
+        meeting = [word for text, word in by_stem.items() if text in met[id_]]
+        rarest, texts = max(meeting, key=lambda word: word.rarity), [word.text for word in meeting]
+        for ordinal, how, one, count in forms:
+            factor = FACTORS[how] * (DECAY**ordinal if how == "related" else 1.0)
+            yield Form(rarest, one, how, one, count, rarity_of(kept.size, count), factor), texts
 
 
-def _met_synonyms(slots: Mapping[str, Mapping[int, Slots]]) -> dict[int, list[str]]:
+def _read_synonym_forms(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Sequence[SynonymForm]]:
+    found: dict[int, list[SynonymForm]] = {id_: [] for id_ in ids}
+    for id_, *form in sorted(db.execute(SYNONYM_FORMS, {"ids": str(ids)})):
+        found[id_].append(SynonymForm(*form))
+    return dict(found)
+
+
+def _met_synonyms(meets: Mapping[str, Meets]) -> dict[int, list[str]]:
     """Return the synonyms every slot of which can be met by a word of its own, each with the stems that meet it.
 
     Args:
-        slots: For each stem of the request the synonyms it meets slots of.
+        meets: For each stem of the request the synonyms it meets.
     """
-    possible = {id_ for own in slots.values() for id_, (_, needed) in own.items() if needed == 1}
-    for one, other in itertools.combinations(slots.values(), 2):
-        possible |= one.keys() & other.keys()
-    meeting = {id_: {stem: own[id_] for stem, own in slots.items() if id_ in own} for id_ in possible}
-    return {id_: list(met) for id_, met in meeting.items() if _fill(list(met.values()))}
+    found: dict[int, list[str]] = {}
+    for one, (alone, _) in meets.items():
+        for id_ in alone:
+            found.setdefault(id_, []).append(one)
+    partly = {one: own for one, (_, own) in meets.items() if own}
+    together = [one.keys() & other.keys() for one, other in itertools.combinations(partly.values(), 2)]
+    for id_ in set().union(*together):
+        met = {one: own[id_] for one, own in partly.items() if id_ in own}
+        if _fill(list(met.values())):
+            found[id_] = list(met)
+    return found
 
 
 def _fill(words: Sequence[Slots]) -> bool:
     """Tell whether every slot can be met by another one of *words*."""
-    if words[0].needed == 1:
-        return True
     meeting = [[at for at, word in enumerate(words) if word.met >> slot & 1] for slot in range(words[0].needed)]
     return any(len(set(choice)) == len(choice) for choice in itertools.product(*meeting))
 
@@ -255,41 +250,6 @@ def _best(forms: Iterable[Form], known: Collection[str]) -> list[Form]:
         if form.stem not in known and (key not in best or form.factor > best[key].factor):
             best[key] = form
     return list(best.values())
-
-
-def _bounds(db: sqlite3.Connection, word: str) -> tuple[int, int]:
-    """Return how many letters at most a keyword begins with as *word* does, and where what it ends with may start."""
-    endings = [word[start:] for start in range(len(word) - 1)]
-    before, behind, start = db.execute(NEIGHBOURS, {"word": word, "endings": _json(endings)}).fetchone()
-    begun = max(_shared(word, other or "") for other in (before, behind))
-    return begun, len(endings) if start is None else start
-
-
-def _shared(word: str, other: str) -> int:
-    """Return how many letters both begin with."""
-    pairs = enumerate(zip(word, other, strict=False))
-    return next((at for at, (one, two) in pairs if one != two), min(len(word), len(other)))
-
-
-def _edits(word: str, begun: int, ended: int) -> Iterator[str]:
-    """Yield what is one edit away, for short words the likelier edits only.
-
-    What comes before an edit begins a keyword, and what comes behind it ends one: the first *begun* letters at most,
-    and from the letter *ended* on at most. That leaves a few places to look at.
-    """
-    short = len(word) < MIN_SUBSTITUTION_LENGTH
-    for at in range(max(0, ended - 2), begun + 1):
-        before, after = word[:at], word[at:]
-        if len(after) > 1:
-            yield before + after[1] + after[0] + after[2:]
-        if short and not before:
-            continue
-        if after and at + 1 >= ended:
-            yield before + after[1:]
-            if not short:
-                yield from [before + letter + after[1:] for letter in ALPHABET]
-        if at >= ended:
-            yield from [before + letter + after for letter in ALPHABET]
 
 
 def _json(values: Sequence[str]) -> str:

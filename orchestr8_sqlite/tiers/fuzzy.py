@@ -26,6 +26,11 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, wanted.value 
   FROM json_each(:points) wanted CROSS JOIN fragment f ON f.id = CAST(wanted.key AS INTEGER)
  WHERE {FILTERS}
 """
+COUNT_SHORT = """
+SELECT count(*)
+  FROM json_each(:ids) wanted CROSS JOIN fragment f ON f.id = wanted.value
+ WHERE f.token_estimate < :short
+"""
 FUZZY_EVIDENCE = f"""
 SELECT f.uri, query.value AS keyword, k.text AS held, p.fields
   FROM json_each(:keywords) query
@@ -115,10 +120,12 @@ def _count_all(db: sqlite3.Connection, levels: Mapping[int, Sequence[int]], requ
     """Return how many fragments match where no filters decide: many of them without a look at the fragment."""
     least = request.min_score
     total = sum(len(fragments) for points, fragments in levels.items() if points >= least)
-    for points, fragments in levels.items():
-        if total < COUNTED and least - SHORT_POINTS <= points < least:
-            fitting = _fitting(db, request, dict.fromkeys(fragments, points))
-            total += sum(_weigh(candidate).score >= least for candidate in fitting)
+    doubtful = [one for points, some in levels.items() if least - SHORT_POINTS <= points < least for one in some]
+    for start in range(0, len(doubtful), COUNTED):
+        if total >= COUNTED:
+            break
+        asked = {"ids": str(doubtful[start : start + COUNTED]), "short": SHORT_TOKENS}
+        total += db.execute(COUNT_SHORT, asked).fetchone()[0]
     return total
 
 

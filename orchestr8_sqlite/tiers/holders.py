@@ -1,42 +1,14 @@
 """Which fragments hold the terms of a request: the packed lists of the index, unpacked as they are asked for."""
 
-import json
 import sqlite3
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from orchestr8_sqlite.packing import BLOCK, unpack_members
 from orchestr8_sqlite.tiers.expansion import Form, Reading
 from orchestr8_sqlite.tiers.kept import Kept
+from orchestr8_sqlite.tiers.lists import BodyBlock, ShortBlock
 from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS, TOPIC
-
-SHORT = """
-SELECT e.stem, e.block, e.members, e.weights, e.fields, e.named, e.shares
-  FROM json_each(:stems) CROSS JOIN evidence e ON e.stem = value
-"""
-BODIES = """
-SELECT b.stem, b.block, b.members, b.counts FROM json_each(:stems) CROSS JOIN body_evidence b ON b.stem = value
-"""
-
-
-class ShortBlock(NamedTuple):
-    """The fragments of a block that hold a term in a short text; their numbers are `first` more than `members`."""
-
-    first: int
-    members: Sequence[int]
-    weights: Sequence[int]
-    fields: Sequence[int]
-    named: Sequence[int]
-    shares: Sequence[int]
-
-
-class BodyBlock(NamedTuple):
-    """Those that hold it in the body alone."""
-
-    first: int
-    members: Sequence[int]
-    counts: Sequence[int]
 
 
 class Evidence(NamedTuple):
@@ -52,8 +24,8 @@ class Holders:
     def __init__(self, db: sqlite3.Connection, kept: Kept | None = None) -> None:
         self.db = db
         self.kept = kept or Kept(db)
-        self._short: dict[str, list[ShortBlock]] = {}
-        self._bodies: dict[str, list[BodyBlock]] = {}
+        self._short: dict[str, Sequence[ShortBlock]] = {}
+        self._bodies: dict[str, Sequence[BodyBlock]] = {}
 
     def last_fragment(self) -> int:
         """Return the highest number of a fragment, 0 where there is none."""
@@ -62,21 +34,16 @@ class Holders:
     def read(self, reading: Reading) -> None:
         """Read the lists of all forms of *reading* that were not read before."""
         if short := {form.stem for form in reading.forms} - self._short.keys():
-            self._read_short(short)
+            self._short |= self._read_short(short)
         whole = {form.stem for form in reading.forms if reading.searches_bodies(form)}
         if bodies := whole - self._bodies.keys():
-            self._read_bodies(bodies)
+            self._bodies |= self._read_bodies(bodies)
 
-    def _read_short(self, stems: Collection[str]) -> None:
-        self._short |= {stem: [] for stem in stems}
-        for stem, block, members, weights, fields, *name in self.db.execute(SHORT, _stems(stems)):
-            known = unpack_members(members), unpack_members(weights), fields, *map(unpack_members, name)
-            self._short[stem].append(ShortBlock(block * BLOCK, *known))
+    def _read_short(self, stems: Collection[str]) -> Mapping[str, Sequence[ShortBlock]]:
+        return self.kept.short(stems)
 
-    def _read_bodies(self, stems: Collection[str]) -> None:
-        self._bodies |= {stem: [] for stem in stems}
-        for stem, block, members, counts in self.db.execute(BODIES, _stems(stems)):
-            self._bodies[stem].append(BodyBlock(block * BLOCK, unpack_members(members), counts))
+    def _read_bodies(self, stems: Collection[str]) -> Mapping[str, Sequence[BodyBlock]]:
+        return self.kept.bodies(stems)
 
     def short(self, form: Form) -> Sequence[ShortBlock]:
         """Return who holds *form* in a short text."""
@@ -93,7 +60,7 @@ class Holders:
                 yield number, Evidence(short.fields[at], short.weights[at])
         for body in self.bodies(form, reading):
             for number, at in _places(body.members, body.first, numbers):
-                yield number, Evidence(0, BODY_WEIGHTS[body.counts[at]])
+                yield number, Evidence(0, body.weights[at])
 
     def topics(self, numbers: Sequence[int]) -> dict[int, Sequence[str]]:
         """Return the stems of names, titles and tags of the fragments *numbers*."""
@@ -118,23 +85,27 @@ class AlteredHolders(Holders):
         self._name = name
         self._counts = body
 
-    def _read_short(self, stems: Collection[str]) -> None:
-        super()._read_short(stems)
-        for stem in stems:
-            self._short[stem] = [_without_short(block, self._number) for block in self._short[stem]]
-            if stem in self._fields:
-                fields, weight = self._fields[stem]
-                share = self._name.get(stem)
-                named = ((0,), (share,)) if share else ((), ())
-                self._short[stem].append(ShortBlock(self._number, (0,), (weight,), (fields,), *named))
+    def _read_short(self, stems: Collection[str]) -> Mapping[str, Sequence[ShortBlock]]:
+        return {stem: self._altered_short(stem, blocks) for stem, blocks in super()._read_short(stems).items()}
 
-    def _read_bodies(self, stems: Collection[str]) -> None:
-        super()._read_bodies(stems)
-        for stem in stems:
-            self._bodies[stem] = [_without_body(block, self._number) for block in self._bodies[stem]]
-            if stem in self._counts and stem not in self._fields:
-                count = min(self._counts[stem], len(BODY_WEIGHTS) - 1)
-                self._bodies[stem].append(BodyBlock(self._number, (0,), (count,)))
+    def _altered_short(self, stem: str, blocks: Sequence[ShortBlock]) -> Sequence[ShortBlock]:
+        others = [_without_short(block, self._number) for block in blocks]
+        if stem not in self._fields:
+            return others
+        fields, weight = self._fields[stem]
+        share = self._name.get(stem)
+        named = ((0,), (share,)) if share else ((), ())
+        return [*others, ShortBlock(self._number, (0,), (weight,), (fields,), *named)]
+
+    def _read_bodies(self, stems: Collection[str]) -> Mapping[str, Sequence[BodyBlock]]:
+        return {stem: self._altered_bodies(stem, blocks) for stem, blocks in super()._read_bodies(stems).items()}
+
+    def _altered_bodies(self, stem: str, blocks: Sequence[BodyBlock]) -> Sequence[BodyBlock]:
+        others = [_without_body(block, self._number) for block in blocks]
+        if stem not in self._counts or stem in self._fields:
+            return others
+        weight = BODY_WEIGHTS[min(self._counts[stem], len(BODY_WEIGHTS) - 1)]
+        return [*others, BodyBlock(self._number, (0,), (weight,))]
 
     def topics(self, numbers: Sequence[int]) -> dict[int, Sequence[str]]:
         """Return the stems of names, titles and tags of the fragments *numbers*."""
@@ -152,15 +123,11 @@ def _without_short(block: ShortBlock, number: int) -> ShortBlock:
 
 def _without_body(block: BodyBlock, number: int) -> BodyBlock:
     at = _place(block.members, number - block.first)
-    return BodyBlock(block.first, _cut(block.members, at), _cut(block.counts, at))
+    return BodyBlock(block.first, _cut(block.members, at), _cut(block.weights, at))
 
 
 def _cut(values: Sequence[int], at: int | None) -> Sequence[int]:
     return values if at is None else [*values[:at], *values[at + 1 :]]
-
-
-def _stems(stems: Iterable[str]) -> dict[str, str]:
-    return {"stems": json.dumps(sorted(stems))}
 
 
 def _places(members: Sequence[int], first: int, numbers: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -3,12 +3,22 @@
 import json
 import sqlite3
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from orchestr8_sqlite.connections import kept_of
+from orchestr8_sqlite.tiers.lists import (
+    BodyBlock,
+    ShortBlock,
+    bytes_of_bodies,
+    bytes_of_short,
+    read_bodies,
+    read_short,
+)
 from orchestr8_sqlite.tiers.numbers import Numbers
+from orchestr8_sqlite.tiers.recent import MEBIBYTE, Recent
+from orchestr8_sqlite.tiers.weights import topic_rarity_of
 
 TOPICS = "SELECT t.fragment_id, t.stems FROM json_each(:ids) CROSS JOIN topic t ON t.fragment_id = value"
 TERMS = """
@@ -17,20 +27,31 @@ SELECT t.stem, t.fragment_count, t.topic_count FROM json_each(:stems) CROSS JOIN
 SYNONYM_WORDS = """
 SELECT w.stem, w.synonym_id, w.slot, w.slots FROM json_each(:stems) CROSS JOIN synonym_word w ON w.stem = value
 """
+FRAGMENTS = """
+SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate
+  FROM json_each(:ids) CROSS JOIN fragment f ON f.id = value
+"""
+SCENARIOS = "SELECT s.id, s.text FROM json_each(:ids) CROSS JOIN scenario s ON s.id = value"
+KEYWORDS = "SELECT k.stem, k.text FROM json_each(:stems) CROSS JOIN keyword k ON k.stem = value"
 SIZE = "SELECT value FROM meta WHERE key = 'fragments'"
 LAST_FRAGMENT = "SELECT max(id) FROM fragment"
 
-K = TypeVar("K")
-V = TypeVar("V")
+MOST_LISTS = 3 * MEBIBYTE
+"""Bytes of the lists of stems, unpacked, that a connection keeps, and as many of those of bodies."""
 
-MOST_TOPICS = 4096
-"""Fragments whose topics are kept, some 200 bytes each."""
+MOST_TOPICS = 4 * MEBIBYTE
+MOST_SLOTS = 3 * MEBIBYTE
+MOST_TERMS = MEBIBYTE
+MOST_FRAGMENTS = MEBIBYTE
+MOST_WORDS = MEBIBYTE // 2
+"""Bytes of what else is kept: of the topics of fragments, of stems and what they may mean, of what is listed of
+fragments, and of each kind of thing that is known of words."""
 
-MOST_TERMS = 4096
-"""Stems whose counts are kept, some 200 bytes each."""
+PLACE = 8
+"""Bytes of a place in a tuple."""
 
-MOST_WORDS = 512
-"""Stems of requests whose synonyms are kept, some 2,000 bytes each."""
+SHORT_TEXT = 64
+"""Bytes that a text of a few letters takes."""
 
 
 class Term(NamedTuple):
@@ -47,20 +68,68 @@ class Slots(NamedTuple):
     needed: int
 
 
+class Listed(NamedTuple):
+    """What answers say of a fragment."""
+
+    fragment_id: int
+    uri: str
+    category: str
+    name: str
+    title: str
+    token_estimate: int
+
+
+class KnownWord(NamedTuple):
+    """A keyword of the index with its stem, and how many fragments hold that."""
+
+    text: str
+    stem: str
+    fragment_count: int
+
+
+class SynonymForm(NamedTuple):
+    """A term that stands for a synonym, in the order of these."""
+
+    ordinal: int
+    how: str
+    stem: str
+    fragment_count: int
+
+
+class Meets(NamedTuple):
+    """The synonyms that a word meets alone, and those that it meets some slots of."""
+
+    alone: Sequence[int]
+    partly: Mapping[int, Slots]
+
+
 @cache
 def _slots(met: int, needed: int) -> Slots:
     return Slots(met, needed)
 
 
 class Kept:
-    """What is kept of one connection to an index that nobody changes: bounded, but for the places, 4 bytes each."""
+    """What is kept of one connection to an index that nobody changes: bounded, but for the places, 4 bytes each.
+
+    The words of requests that `joined` and `repairs` know the keyword of, or that there is none, and the terms of the
+    synonyms in `synonym_forms` are read by whoever asks for them.
+    """
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.places = Numbers(db, "places")
+        self.joined: Recent[str, KnownWord | None] = Recent(MOST_WORDS, _few_texts)
+        self.repairs: Recent[str, KnownWord | None] = Recent(MOST_WORDS, _few_texts)
+        self.synonym_forms: Recent[int, Sequence[SynonymForm]] = Recent(MOST_WORDS, _several_texts)
         self._db = db
-        self._topics: dict[int, Sequence[str]] = {}
-        self._terms: dict[str, Term | None] = {}
-        self._slots: dict[str, dict[int, Slots]] = {}
+        self._topics: Recent[int, Sequence[str]] = Recent(MOST_TOPICS, _bytes_of_topic)
+        self._terms: Recent[str, Term | None] = Recent(MOST_TERMS, _few_texts)
+        self._rarities: Recent[str, float | None] = Recent(MOST_TERMS, _few_texts)
+        self._slots: Recent[str, Meets] = Recent(MOST_SLOTS, _bytes_of_slots)
+        self._keywords: Recent[str, Sequence[str]] = Recent(MOST_WORDS, _several_texts)
+        self._fragments: Recent[int, Listed] = Recent(MOST_FRAGMENTS, _bytes_of_listed)
+        self._scenarios: Recent[int, str] = Recent(MOST_FRAGMENTS, _bytes_of_text)
+        self._short: Recent[str, Sequence[ShortBlock]] = Recent(MOST_LISTS, bytes_of_short)
+        self._bodies: Recent[str, Sequence[BodyBlock]] = Recent(MOST_LISTS, bytes_of_bodies)
 
     @cached_property
     def size(self) -> int:
@@ -72,32 +141,74 @@ class Kept:
         """Return the highest number of a fragment, 0 where there is none."""
         return self._db.execute(LAST_FRAGMENT).fetchone()[0] or 0
 
+    def short(self, stems: Collection[str]) -> dict[str, Sequence[ShortBlock]]:
+        """Return for each of *stems* who holds it in a short text."""
+        return self._short.of(stems, lambda missing: read_short(self._db, missing))
+
+    def bodies(self, stems: Collection[str]) -> dict[str, Sequence[BodyBlock]]:
+        """Return for each of *stems* who holds it in the body alone."""
+        return self._bodies.of(stems, lambda missing: read_bodies(self._db, missing))
+
     def topics(self, numbers: Sequence[int]) -> dict[int, Sequence[str]]:
         """Return the stems of names, titles and tags of the fragments *numbers*."""
-        kept = self._topics
-        if missing := _missing(kept, numbers, MOST_TOPICS):
-            for number, stems in self._db.execute(TOPICS, {"ids": str(missing)}):
-                kept[number] = tuple(map(sys.intern, stems.split()))
-        return {number: kept[number] for number in numbers if number in kept}
+        return self._topics.of(numbers, self._read_topics)
+
+    def topic_rarities(self, stems: Collection[str]) -> dict[str, float]:
+        """Return how rare those of *stems* are in names, titles and tags that stand in more than one of them."""
+        rarities = self._rarities.of(stems, self._read_rarities)
+        return {stem: rarity for stem, rarity in rarities.items() if rarity is not None}
 
     def terms(self, stems: Collection[str]) -> dict[str, Term]:
         """Return the counts of those of *stems* that the index knows."""
-        kept = self._terms
-        if missing := _missing(kept, stems, MOST_TERMS):
-            rows = self._db.execute(TERMS, {"stems": json.dumps(missing)}).fetchall()
-            kept |= dict.fromkeys(missing) | {stem: Term(*counts) for stem, *counts in rows}
-        return {stem: term for stem in stems if (term := kept[stem])}
+        return {stem: term for stem, term in self._terms.of(stems, self._read_terms).items() if term}
 
-    def synonym_slots(self, stems: Collection[str]) -> dict[str, dict[int, Slots]]:
-        """Return for each of *stems* the synonyms that it meets a slot of, with what it meets."""
-        kept = self._slots
-        if missing := _missing(kept, stems, MOST_WORDS):
-            rows = self._db.execute(SYNONYM_WORDS, {"stems": json.dumps(missing)}).fetchall()  # it may be interrupted
-            kept |= {stem: {} for stem in missing}
-            for stem, id_, slot, needed in rows:
-                before = kept[stem].get(id_)
-                kept[stem][id_] = _slots(1 << slot | (before.met if before else 0), needed)
-        return {stem: kept[stem] for stem in stems}
+    def synonym_slots(self, stems: Collection[str]) -> dict[str, Meets]:
+        """Return for each of *stems* the synonyms that it meets."""
+        return self._slots.of(stems, self._read_slots)
+
+    def keywords(self, stems: Collection[str]) -> dict[str, Sequence[str]]:
+        """Return the keywords of each of *stems*."""
+        return self._keywords.of(stems, self._read_keywords)
+
+    def fragments(self, numbers: Sequence[int]) -> dict[int, Listed]:
+        """Return what answers say of the fragments *numbers*."""
+        return self._fragments.of(numbers, self._read_fragments)
+
+    def scenarios(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return the texts of the scenarios *numbers*."""
+        return self._scenarios.of(numbers, self._read_scenarios)
+
+    def _read_topics(self, numbers: list[int]) -> dict[int, Sequence[str]]:
+        rows = self._db.execute(TOPICS, {"ids": str(numbers)})
+        return {number: tuple(map(sys.intern, stems.split())) for number, stems in rows}
+
+    def _read_terms(self, stems: list[str]) -> dict[str, Term | None]:
+        rows = self._db.execute(TERMS, _json(stems))
+        return dict.fromkeys(stems) | {stem: Term(*counts) for stem, *counts in rows}
+
+    def _read_rarities(self, stems: list[str]) -> dict[str, float | None]:
+        counts = {stem: term.topic_count for stem, term in self.terms(stems).items() if term.topic_count > 1}
+        return dict.fromkeys(stems) | {stem: topic_rarity_of(self.size, count) for stem, count in counts.items()}
+
+    def _read_slots(self, stems: list[str]) -> dict[str, Meets]:
+        slots: dict[str, dict[int, Slots]] = {stem: {} for stem in stems}
+        for stem, id_, slot, needed in self._db.execute(SYNONYM_WORDS, _json(stems)):
+            before = slots[stem].get(id_)
+            slots[stem][id_] = _slots(1 << slot | (before.met if before else 0), needed)
+        return {stem: _meets(own) for stem, own in slots.items()}
+
+    def _read_keywords(self, stems: list[str]) -> dict[str, Sequence[str]]:
+        keywords: dict[str, list[str]] = {stem: [] for stem in stems}
+        for stem, text in self._db.execute(KEYWORDS, _json(stems)):
+            keywords[stem].append(text)
+        return dict(keywords)
+
+    def _read_scenarios(self, numbers: list[int]) -> dict[int, str]:
+        return dict(self._db.execute(SCENARIOS, {"ids": str(numbers)}))
+
+    def _read_fragments(self, numbers: list[int]) -> dict[int, Listed]:
+        rows = self._db.execute(FRAGMENTS, {"ids": str(numbers)})
+        return {row[0]: Listed(*row) for row in rows}
 
 
 def kept_by(db: sqlite3.Connection) -> Kept:
@@ -109,10 +220,34 @@ def kept_by(db: sqlite3.Connection) -> Kept:
     return found
 
 
-def _missing(kept: dict[K, V], wanted: Collection[K], most: int) -> list[K]:
-    """Return which of *wanted* are not *kept*; where that would become more than *most*, all: nothing is kept then."""
-    missing = [one for one in wanted if one not in kept]
-    if missing and len(kept) + len(missing) > most:
-        kept.clear()
-        return list(wanted)
-    return missing
+def _meets(slots: Mapping[int, Slots]) -> Meets:
+    alone = tuple(id_ for id_, (_, needed) in slots.items() if needed == 1)
+    return Meets(alone, {id_: one for id_, one in slots.items() if one.needed > 1})
+
+
+def _few_texts(_: object) -> int:
+    return 2 * SHORT_TEXT
+
+
+def _several_texts(texts: Collection[object]) -> int:
+    return SHORT_TEXT * (1 + len(texts))
+
+
+def _bytes_of_topic(stems: Collection[str]) -> int:
+    return SHORT_TEXT + PLACE * len(stems)  # the texts are those of all topics
+
+
+def _bytes_of_slots(meets: Meets) -> int:
+    return SHORT_TEXT * (4 + len(meets.alone) + 2 * len(meets.partly))
+
+
+def _bytes_of_text(text: str) -> int:
+    return SHORT_TEXT + 2 * len(text)
+
+
+def _bytes_of_listed(listed: Listed) -> int:
+    return 8 * SHORT_TEXT + len(listed.uri) + 2 * len(listed.title)
+
+
+def _json(stems: list[str]) -> dict[str, str]:
+    return {"stems": json.dumps(stems)}

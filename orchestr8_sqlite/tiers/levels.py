@@ -9,7 +9,8 @@ from operator import or_
 from orchestr8_sqlite.model import COUNTED, MatchRequest
 from orchestr8_sqlite.tiers.found import Filter
 from orchestr8_sqlite.tiers.order import Order
-from orchestr8_sqlite.tiers.packed import Scenarios, carry, members
+from orchestr8_sqlite.tiers.packed import carry, members
+from orchestr8_sqlite.tiers.sets import Scenarios
 
 WHOLE_POINTS = 20
 PART_POINTS = 10
@@ -33,8 +34,8 @@ class Levels:
         for one in self._exact:
             carry(self._levels, one)
 
-    def best(self) -> list[tuple[int, float]]:
-        """Return (scenario, score) of the best fragments, as many as the request asks for, ties by URI."""
+    def best(self) -> list[tuple[int, int, float]]:
+        """Return (fragment, scenario, score) of the best fragments, as many as the request asks for, ties by URI."""
         scored: dict[int, int] = {}
         floor = self._request.min_score
         for whole in range(len(self._levels), 0, -1):
@@ -98,14 +99,14 @@ class Levels:
             return self._scenarios.reach(scenarios, most)
         return sum(1 for _ in islice(self._admitted(scenarios), most)) == most
 
-    def _first(self, scored: dict[int, int]) -> list[tuple[int, float]]:
-        """Return (scenario, score) of the best fragments among *scored*, the first of its best scenarios for each."""
-        best: dict[int, tuple[int, float]] = {}
+    def _first(self, scored: dict[int, int]) -> list[tuple[int, int, float]]:
+        """Return (fragment, the first of its best scenarios, score) of the best fragments among *scored*."""
+        best: dict[int, tuple[int, int, float]] = {}
         for score in sorted(scored, reverse=True):
             for fragment, scenario in self._admitted(scored[score]):
                 if len(best) == self._request.max_results:
                     return list(best.values())
-                best.setdefault(fragment, (scenario, float(score)))
+                best.setdefault(fragment, (fragment, scenario, float(score)))
         return list(best.values())
 
     def _admitted(self, scenarios: int) -> Iterator[tuple[int, int]]:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest, Statement
 from orchestr8_sqlite.tiers.found import FILTERS, Found, query_parameters, run
+from orchestr8_sqlite.tiers.kept import kept_by
 from orchestr8_sqlite.tiers.levels import Levels
-from orchestr8_sqlite.tiers.packed import KIN_OF_QUERY
+from orchestr8_sqlite.tiers.sets import KIN_OF_QUERY
 
 CLASSIC_MATCHES = f"""
 WITH RECURSIVE
@@ -40,13 +41,6 @@ SELECT id, uri, category, name, title, token_estimate, score, scenario,
 """
 """The rules in one statement; what answers a request is read from the packed postings, and is the same."""
 
-BEST = """
-SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, s.text
-  FROM json_each(:scenarios) wanted
- CROSS JOIN scenario s ON s.id = wanted.value
- CROSS JOIN fragment f ON f.id = s.fragment_id
-"""
-
 
 def match_keywords(db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> Found:
     """Return the fragments with a scenario that holds any of *keywords*, best scenario and fragment first.
@@ -58,8 +52,10 @@ def match_keywords(db: sqlite3.Connection, request: MatchRequest, keywords: Sequ
     """
     levels = Levels(db, request, keywords)
     best = levels.best()
-    rows = db.execute(BEST, {"scenarios": str([scenario for scenario, _ in best])})
-    candidates = tuple(Candidate(*(*row[:-1], score, row[-1])) for row, (_, score) in zip(rows, best, strict=True))
+    kept = kept_by(db)
+    fragments = kept.fragments([fragment for fragment, _, _ in best])
+    texts = kept.scenarios([scenario for _, scenario, _ in best])
+    candidates = tuple([Candidate(*fragments[fragment], score, texts[one]) for fragment, one, score in best])
     statement = _statement(request, keywords)
     return Found(candidates, levels.count() if candidates else 0, statement)
 

@@ -1,20 +1,21 @@
 """What every fragment earns of a request, added up: in plain Python, or with NumPy where that is loaded.
 
-All add the same numbers in the same order, so they give the same sums to the last bit. NumPy pays from some tens of
-thousands of fragments on, but not for a single request: its import takes as long as that. A server of a large index
-loads it with `load_arrays`.
+All add the same numbers in the same order, so they give the same sums to the last bit. NumPy pays from some thousands
+of fragments on, but not for a single request: its import takes as long as that. A server of a large index loads it
+with `load_arrays`.
 """
 
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import islice, pairwise
+from itertools import islice
+from operator import sub
 from typing import NamedTuple, TypeVar
 
 from orchestr8_sqlite.model import COUNTED
 
-LARGE = 20_000
+LARGE = 4_000
 """Fragments from which on arrays pay."""
 
 SCARCE = 8
@@ -35,15 +36,12 @@ K = TypeVar("K", int, str)
 
 
 class Points(NamedTuple):
-    """What one form of a word gives to some fragments, each once: number `first + members[i]` earns `given[i]`.
-
-    `table` says what each of `given` is worth.
-    """
+    """What one form of a word gives to some fragments, each once: `first + members[i]` earns `gain * weights[i]`."""
 
     first: int
     members: Sequence[int]
-    given: Sequence[int]
-    table: Sequence[float] | float
+    weights: Sequence[int]
+    gain: float
 
 
 class Sums(ABC):
@@ -227,20 +225,26 @@ def highest(values: Sequence[float], place: int) -> float:
     """
     if len(values) > MANY * place:
         some = sorted(values[:: 1 + len(values) // SAMPLE], reverse=True)
-        likely = some[min(2 * place * len(some) // len(values) + 4, len(some) - 1)]
+        likely = some[likely_place(place, len(some), len(values))]
         few = [value for value in values if value >= likely]
         if len(few) >= place:
             values = few
     return sorted(values, reverse=True)[place - 1]
 
 
+def likely_place(place: int, some: int, many: int) -> int:
+    """Return the place (0 for the first) among *some* of *many* that is hardly above *place* (1 for the first)."""
+    return min(2 * place * some // many + 4, some - 1)
+
+
 def in_order(values: Mapping[K, float], places: Callable[[list[K]], list[K]]) -> list[K]:
     """Return the keys of *values*, the highest first, equal ones by the *places* of keys that ascend."""
     order = sorted(values, key=values.__getitem__, reverse=True)
     sums = list(map(values.__getitem__, order))
-    close = {place for place, (one, other) in enumerate(pairwise(sums)) if one - other <= CLOSE}
-    if not close:
+    apart = list(map(sub, sums, islice(sums, 1, None)))
+    if min(apart, default=1.0) > CLOSE:
         return order
+    close = {place for place, one in enumerate(apart) if one <= CLOSE}
     where = sorted(close | {place + 1 for place in close})
     tied = sorted([order[at] for at in where])
     ranks = {key: (-round(values[key], DECIMALS), place) for key, place in zip(tied, places(tied), strict=True)}
@@ -251,9 +255,7 @@ def in_order(values: Mapping[K, float], places: Callable[[list[K]], list[K]]) ->
 
 def _given(points: Points) -> Iterator[tuple[int, float]]:
     """Return (fragment, what it earns) of each."""
-    _, _, given, table = points
-    worth = map(table.__mul__ if isinstance(table, float) else table.__getitem__, given)
-    return zip(_numbers(points), worth, strict=True)
+    return zip(_numbers(points), map(points.gain.__mul__, points.weights), strict=True)
 
 
 def _numbers(points: Points) -> Iterable[int]:
@@ -262,13 +264,9 @@ def _numbers(points: Points) -> Iterable[int]:
 
 def _add(sums: list[float], points: Points) -> None:
     """Add to each of *sums* what *points* give it."""
-    given, table = points.given, points.table
-    if isinstance(table, float):
-        for number, count in zip(_numbers(points), given, strict=True):
-            sums[number] += table * count
-    else:
-        for number, count in zip(_numbers(points), given, strict=True):
-            sums[number] += table[count]
+    gain = points.gain
+    for number, weight in zip(_numbers(points), points.weights, strict=True):
+        sums[number] += gain * weight
 
 
 def new_sums(size: int, named: int, last_fragment: Callable[[], int]) -> Sums:

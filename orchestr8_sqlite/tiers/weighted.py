@@ -8,10 +8,9 @@ score maps the sum to 0..100 by what the rarest words of the request could earn 
 `reference.py` says the same in one SQL statement.
 """
 
-import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -22,18 +21,12 @@ from orchestr8_sqlite.tiers.expansion import SEARCHED_WHOLE, Form, Reading, Word
 from orchestr8_sqlite.tiers.found import Filter, Found
 from orchestr8_sqlite.tiers.holders import Holders
 from orchestr8_sqlite.tiers.reference import reference_statement
-from orchestr8_sqlite.tiers.sums import PlainSums, Points, Sums, highest, in_order, new_sums
-from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS, topic_rarity_of
+from orchestr8_sqlite.tiers.sums import CLOSE, PlainSums, Points, Sums, highest, in_order, new_sums
 
-LISTED = """
-SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate
-  FROM json_each(:ids) CROSS JOIN fragment f ON f.id = value
-"""
 TAGGED = "SELECT fragment_id FROM tag WHERE tag = :tag"
 SCENARIOS = """
 SELECT s.fragment_id, s.ordinal, s.text FROM json_each(:ids) CROSS JOIN scenario s ON s.fragment_id = value
 """
-KEYWORDS = "SELECT k.stem, k.text FROM json_each(:stems) CROSS JOIN keyword k ON k.stem = value"
 
 FIRST_CHECKED = 512
 """Best matches that are looked through for those that pass the filters, then twice as many and so on."""
@@ -80,14 +73,15 @@ def rank(request: MatchRequest, reading: Reading, holders: Holders) -> Ranked:
     earned, named = weigh_all(reading, holders)
     values = earned.raised(named, weights.NAME_BONUS)
     count = values.count(least)
-    top = order_best(holders, values, weights.FEEDBACK_DEPTH)
+    first = max(request.max_results, weights.FEEDBACK_SEEDS)
+    top = order_best(holders, values, weights.FEEDBACK_DEPTH, first)
     learnt, topics = learn(reading, holders, top)
     if request.is_filtered:
         best, counted = filter_values(holders, values, request, least)
     else:
         best, counted = top, count
     raising = _Raising(best, learnt, topics, holders)
-    raising.raise_all(list(islice(best, max(request.max_results, weights.FEEDBACK_SEEDS))))
+    raising.raise_all(list(islice(best, first)))
     scores = sorted(raising.scores(half, least, request.max_results).values(), reverse=True)
     lowest = scores[request.max_results - 1] - 2 * ROUNDING if len(scores) >= request.max_results else 0.0
     raising.raise_all(raising.others(least, half * lowest / (100 - lowest)))
@@ -116,10 +110,11 @@ class _Raising:
             self.totals |= {number: self._best[number] for number in numbers}
             return
         self.topics |= self._holders.topics([number for number in numbers if number not in self.topics])
-        learnt = self._learnt
+        learnt, is_learnt = self._learnt, self._learnt.__contains__
+        best, topics, totals = self._best, self.topics, self.totals
         for number in numbers:
-            held = [learnt[stem] for stem in self.topics[number] if stem in learnt]
-            self.totals[number] = self._best[number] + sum(sorted(held)) if held else self._best[number]
+            held = [*filter(is_learnt, topics[number])]
+            totals[number] = best[number] + sum(sorted([learnt[stem] for stem in held])) if held else best[number]
 
     def others(self, least: float, lowest: float) -> list[int]:
         """Return those not worked out yet that may reach *lowest*, or *least* only by what is learnt.
@@ -144,14 +139,11 @@ def list_best(
     ranked: Ranked, request: MatchRequest, reading: Reading, holders: Holders, *, scenarios: bool = True
 ) -> Found:
     """Return as many of the best as the request wants, with *scenarios* each with its one that holds most of it."""
-    db, scores = holders.db, ranked.scores
+    scores = ranked.scores
     numbers = list(order_best(holders, PlainSums(scores), request.max_results))
-    described = {row[0]: row for row in db.execute(LISTED, {"ids": str(numbers)})}
-    best = _best_scenarios(numbers, reading, holders) if scenarios else {}
-    listed = []
-    for number in numbers:
-        _, uri, category, name, title, tokens = described[number]
-        listed.append(Candidate(number, uri, category, name, title, tokens, scores[number], best.get(number)))
+    described = holders.kept.fragments(numbers)
+    best = best_scenarios(numbers, reading, holders) if scenarios else {}
+    listed = [Candidate(*described[number], scores[number], best.get(number)) for number in numbers]
     return Found(tuple(listed), ranked.total, ranked.statement)
 
 
@@ -164,16 +156,22 @@ ROUNDING = 0.005
 
 def weigh_all(reading: Reading, holders: Holders) -> tuple[Sums, Sums]:
     """Return what every fragment that holds any form earns by its evidence, and the shares of the names covered."""
-    forms: dict[str, list[Form]] = defaultdict(list)
+    words: dict[str, tuple[list[Form], list[Points], list[Points]]] = {}
+    met = 0
     for form in reading.forms:
-        forms[form.word.text].append(form)
-    given = [[points for form in own for points in _points(form, reading, holders)] for own in forms.values()]
-    met = sum(len(points.members) for word in given for points in word)
+        own, points, shares = words.setdefault(form.word.text, ([], [], []))
+        own.append(form)
+        gain = form.gain
+        given = _points(form, gain / 1000, reading, holders)
+        points += given
+        met += sum([len(one.members) for one in given])
+        shares += _name_points(form, gain / form.rarity / 1000, holders)
     earned = new_sums(reading.size, met, holders.last_fragment)
     named = earned.new_shares()
-    for own, points in zip(forms.values(), given, strict=True):
+    for own, points, shares in words.values():
         _add(earned, own, points)
-        _add(named, own, [points for form in own for points in _name_points(form, holders)])
+        if shares:
+            _add(named, own, shares)
     return earned, named
 
 
@@ -185,29 +183,28 @@ def _add(sums: Sums, forms: Sequence[Form], points: Sequence[Points]) -> None:
         sums.add_word(points)
 
 
-def _points(form: Form, reading: Reading, holders: Holders) -> Iterator[Points]:
-    """Yield what a form gives to the fragments that hold it."""
-    gain = form.gain / 1000
-    for body in holders.bodies(form, reading):
-        if len(body.counts) < len(BODY_WEIGHTS):
-            yield Points(body.first, body.members, [BODY_WEIGHTS[count] for count in body.counts], gain)
-        else:
-            yield Points(body.first, body.members, body.counts, [gain * weight for weight in BODY_WEIGHTS])
-    for short in holders.short(form):
-        yield Points(short.first, short.members, short.weights, gain)
+def _points(form: Form, gain: float, reading: Reading, holders: Holders) -> list[Points]:
+    """Return what a form gives to the fragments that hold it."""
+    bodies = [Points(first, members, weights_, gain) for first, members, weights_ in holders.bodies(form, reading)]
+    return bodies + [Points(block.first, block.members, block.weights, gain) for block in holders.short(form)]
 
 
-def _name_points(form: Form, holders: Holders) -> Iterator[Points]:
-    """Yield the shares of their names that a form covers."""
-    share = form.gain / form.rarity / 1000
-    for short in holders.short(form):
-        if short.named:
-            yield Points(short.first, short.named, short.shares, share)
+def _name_points(form: Form, share: float, holders: Holders) -> list[Points]:
+    """Return the shares of their names that a form covers."""
+    return [Points(block.first, block.named, block.shares, share) for block in holders.short(form) if block.named]
 
 
-def order_best(holders: Holders, values: Sums, depth: int) -> Values:
-    """Return the *depth* best of *values*, best first; equal ones by URI."""
+def order_best(holders: Holders, values: Sums, depth: int, first: int | None = None) -> Values:
+    """Return the *depth* best of *values*, best first; equal ones by URI.
+
+    Args:
+        first: So many come in this order, the others in any; all of them where it is not given.
+    """
     chosen = values.best(depth)
+    if first is not None and first < len(chosen) <= depth:
+        lowest = highest(list(chosen.values()), first) - CLOSE
+        ahead = in_order({n: value for n, value in chosen.items() if value >= lowest}, holders.kept.places.of)[:first]
+        return {number: chosen[number] for number in ahead} | chosen
     return {number: chosen[number] for number in in_order(chosen, holders.kept.places.of)[:depth]}
 
 
@@ -224,12 +221,9 @@ def learn(reading: Reading, holders: Holders, top: Values) -> tuple[dict[str, fl
         for stem in topics.get(number, ()):
             votes[stem] += value
     asked, least = reading.stems, weights.FEEDBACK_VOTES * given
-    elected = {stem: sum_ for stem, sum_ in votes.items() if sum_ > least and stem not in asked}
-    strengths = {
-        stem: elected[stem] / given * topic_rarity_of(reading.size, term.topic_count)
-        for stem, term in holders.kept.terms(elected).items()
-        if term.topic_count > 1
-    }
+    elected = [stem for stem, sum_ in votes.items() if sum_ > least and stem not in asked]
+    rarities = holders.kept.topic_rarities(elected)
+    strengths = {stem: votes[stem] / given * rarity for stem, rarity in rarities.items()}
     chosen = in_order(strengths, list)[: weights.FEEDBACK_WORDS]
     whole = sum(strengths[stem] for stem in chosen)
     unit = weights.FEEDBACK * seeds[0][1] / whole if whole else 0.0
@@ -255,7 +249,7 @@ def filter_values(holders: Holders, values: Sums, request: MatchRequest, least: 
     return order_best(holders, found, weights.FEEDBACK_DEPTH), found.count(least)
 
 
-def _best_scenarios(numbers: list[int], reading: Reading, holders: Holders) -> dict[int, str]:
+def best_scenarios(numbers: list[int], reading: Reading, holders: Holders) -> dict[int, str]:
     """Return the scenario of each fragment that holds most words of the request, the first of several."""
     wanted = _wanted_words(numbers, reading, holders)
     best: dict[int, tuple[int, int, str]] = {}
@@ -276,9 +270,7 @@ def _wanted_words(numbers: list[int], reading: Reading, holders: Holders) -> dic
         for number, evidence in holders.held(form, reading, numbers):
             if evidence.fields & weights.SCENARIO:
                 held.append((number, form.stem))
-    words: dict[str, list[str]] = defaultdict(list)
-    for stem, text in holders.db.execute(KEYWORDS, {"stems": json.dumps([*{stem for _, stem in held}])}):
-        words[stem].append(text)
+    words = holders.kept.keywords({stem for _, stem in held})
     wanted: dict[int, list[str]] = {number: [] for number in numbers}
     for number, stem in held:
         wanted[number] += words[stem]
