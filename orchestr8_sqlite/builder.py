@@ -36,7 +36,8 @@ from orchestr8_sqlite.jobs import (
     refuse_problems,
     write_settings,
 )
-from orchestr8_sqlite.library.parsing import Key, read_batches
+from orchestr8_sqlite.keyword_file import keywords_aside
+from orchestr8_sqlite.library.parsing import FEWEST, Key, read_batches
 from orchestr8_sqlite.library.reader import Progress
 from orchestr8_sqlite.library.roots import open_roots
 from orchestr8_sqlite.library.verdicts import judge
@@ -114,10 +115,11 @@ def _build_anew(job: Job, target: Path) -> Built:
         create_schema(db)
         begin_synonyms(db, job.settings, job.folders)
         db.execute("BEGIN")
-        writer = IndexWriter(db)
-        _read_all(job, writer)
-        laps.end("files")
-        writer.close()
+        with keywords_aside(db, path, apart=_count_files(job) >= FEWEST) as keywords:
+            writer = IndexWriter(db, keywords)
+            _read_all(job, writer)
+            laps.end("files")
+            writer.close()
         laps.end("postings")
         settle_library(db, job.roots)
         if job.strict:
@@ -141,7 +143,7 @@ def _changed(db: sqlite3.Connection, target: Path) -> tuple[Key, ...]:
 
 def _read_all(job: Job, writer: IndexWriter) -> None:
     tasks, same = itertools.tee(task for root in job.roots for task in root.tasks(job.category, job.latest))
-    done, total = 0, sum(len(root.files.paths) for root in job.roots)
+    done, total = 0, _count_files(job)
     for batch in read_batches(same, prepare_batch):
         read = list(zip(itertools.islice(tasks, len(batch.outcomes)), batch.outcomes, strict=True))
         writer.write((judge(task, outcome, writer.holder) for task, outcome in read), batch.prepared)
@@ -150,6 +152,10 @@ def _read_all(job: Job, writer: IndexWriter) -> None:
                 done += 1
                 if job.progress:
                     job.progress(done, total)
+
+
+def _count_files(job: Job) -> int:
+    return sum(len(root.files.paths) for root in job.roots)
 
 
 def _describe(target: Path) -> Described:

@@ -16,7 +16,7 @@ from orchestr8_sqlite.tiers.weights import FIELD_WEIGHTS, SATURATION, TOPIC
 
 INSERT_SHORT = "INSERT INTO evidence VALUES (?, ?, ?, ?, ?, ?, ?)"
 INSERT_BODY = "INSERT INTO body_evidence VALUES (?, ?, ?, ?)"
-INSERT_TOPIC = "INSERT INTO topic VALUES (?, ?)"
+INSERT_TOPIC = "INSERT OR FAIL INTO topic VALUES (?, ?)"
 
 ALL_FIELDS = (1 << FIELD_BITS) - 1
 

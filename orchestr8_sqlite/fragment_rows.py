@@ -25,9 +25,9 @@ INSERT INTO fragment (id, uri, category, name, path, title, description, version
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM source WHERE root = ? AND path = ?))
 """
 INSERT_BODY = "INSERT INTO fragment_body (fragment_id, body) VALUES (?, ?)"
-INSERT_TAG = "INSERT INTO tag (fragment_id, tag, ordinal) VALUES (?, ?, ?)"
-INSERT_CAPABILITY = "INSERT INTO capability (fragment_id, ordinal, text) VALUES (?, ?, ?)"
-INSERT_SCENARIO = "INSERT INTO scenario (id, scenario_id, fragment_id, ordinal, text) VALUES (?, ?, ?, ?, ?)"
+INSERT_TAG = "INSERT OR FAIL INTO tag (fragment_id, tag, ordinal) VALUES (?, ?, ?)"
+INSERT_CAPABILITY = "INSERT OR FAIL INTO capability (fragment_id, ordinal, text) VALUES (?, ?, ?)"
+INSERT_SCENARIO = "INSERT OR FAIL INTO scenario (id, scenario_id, fragment_id, ordinal, text) VALUES (?, ?, ?, ?, ?)"
 PLAIN_ID = len("scenario-") + SCENARIO_DIGITS
 """Characters of a scenario id that is not like any other."""
 
@@ -42,12 +42,12 @@ INSERT INTO skill_file (fragment_id, path, size, sha256, content, source_id)
 VALUES (?, ?, ?, ?, ?, (SELECT id FROM source WHERE root = ? AND path = ?))
 """
 INSERT_OFFERED = "INSERT INTO temp.offered VALUES (?, ?, ?)"
-INSERT_POINTER = "INSERT INTO pointer (fragment_id, ordinal, target, kind, line) VALUES (?, ?, ?, ?, ?)"
+INSERT_POINTER = "INSERT OR FAIL INTO pointer (fragment_id, ordinal, target, kind, line) VALUES (?, ?, ?, ?, ?)"
 INSERT_AUTHOR_ID = "INSERT INTO author_id VALUES (?, ?, ?)"
 INSERT_QUERY = "INSERT INTO library_query (text, origin) VALUES (?, ?)"
-INSERT_ANSWER = "INSERT INTO library_answer SELECT ?, id FROM fragment WHERE path = ?"
+INSERT_ANSWER = "INSERT OR FAIL INTO library_answer SELECT ?, id FROM fragment WHERE path = ?"
 INSERT_DIAGNOSTIC = """
-INSERT INTO diagnostic (severity, code, root, path, line, field, message, fix) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT OR FAIL INTO diagnostic (severity, code, root, path, line, field, message, fix) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 INSERT_PROMPT = """
 INSERT INTO prompt (name, title, description, version, category, body, token_estimate, metadata, source_id)

@@ -84,6 +84,17 @@ def pack_set(numbers: Sequence[int]) -> tuple[bytes, bytes]:
 
 def change_set(places: bytes, bits: bytes, gone: Iterable[int], come: Iterable[int]) -> tuple[bytes, bytes]:
     """Return a packed set without the numbers in *gone*, then with those in *come*."""
+    gone, come = list(gone), list(come)
+    if bits and not places:  # all bytes are kept, and most likely stay so
+        size = max(len(bits), *(1 + (number >> 3) for number in come)) if come else len(bits)
+        every = bytearray(bits).ljust(size, b"\0")
+        for number in gone:
+            if number >> 3 < size:
+                every[number >> 3] &= ~BITS[number & 7]
+        set_bits(every, come)
+        every = every.rstrip(b"\0")
+        if every and (len(every) - every.count(0)) * MANY_BYTES >= len(every):
+            return b"", bytes(every)
     held = dict(zip(unpack_members(places), bits, strict=True)) if places else dict(enumerate(bits))
     for number in gone:
         held[number >> 3] = held.get(number >> 3, 0) & ~BITS[number & 7]

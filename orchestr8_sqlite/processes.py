@@ -1,22 +1,28 @@
-"""Work for as many processes as the machine has processors, its results in the order of the tasks."""
+"""Work for other processes: tasks shared out among as many as the machine has processors, or one that gathers."""
 
 import gc
 import os
+import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from orchestr8_sqlite.errors import BuildError
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
     from multiprocessing.context import BaseContext
 
 T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
 R = TypeVar("R")
 
 AHEAD = 3
 """Tasks a process that may wait, done or not, for their results to be taken: what bounds the memory."""
+
+ENDED = "A process that helps to build was ended from outside; is there memory enough?"
 
 NEW_OBJECTS = 100_000
 """Objects that are made before a helping process looks for garbage among them: there is hardly any."""
@@ -24,6 +30,11 @@ NEW_OBJECTS = 100_000
 
 def nothing() -> None:
     """Do nothing meanwhile."""
+
+
+def are_many_processors() -> bool:
+    """Tell whether processes can work at the same time."""
+    return (os.cpu_count() or 1) > 1
 
 
 def map_in_processes(
@@ -38,7 +49,7 @@ def map_in_processes(
         BuildError: One of the processes was ended from outside.
     """
     count = os.cpu_count() or 1
-    if count < 2:
+    if not are_many_processors():
         meanwhile()
         yield from map(work, tasks)
         return
@@ -46,7 +57,7 @@ def map_in_processes(
     from concurrent.futures.process import BrokenProcessPool
 
     following = iter(tasks)
-    with ProcessPoolExecutor(count, mp_context=_context(), initializer=_collect_seldom) as pool:
+    with ProcessPoolExecutor(count, mp_context=_context(), initializer=_begin_to_help) as pool:
         waiting = deque(pool.submit(work, task) for task in islice(following, AHEAD * count))
         try:
             meanwhile()
@@ -54,10 +65,96 @@ def map_in_processes(
                 yield waiting.popleft().result()
                 waiting.extend(pool.submit(work, task) for task in islice(following, 1))
         except BrokenProcessPool:
-            raise BuildError("A process that helps to build was ended from outside; is there memory enough?") from None
+            raise BuildError(ENDED) from None
         finally:
             for future in waiting:
                 future.cancel()
+
+
+class Gatherer(Protocol[T_contra]):
+    """Something that is told one message after the other, and finishes its work when it knows all of them."""
+
+    def tell(self, message: T_contra) -> None:
+        """Take the message."""
+
+    def finish(self, meanwhile: Callable[[], None] = nothing) -> None:
+        """Do what is left, and *meanwhile* at the same time where that is possible."""
+
+    def stop(self) -> None:
+        """Let go of everything, whether it has finished or not."""
+
+
+class Companion(Generic[T]):
+    """A gatherer in a process of its own."""
+
+    def __init__(self, begin: Callable[[], Gatherer[T]]) -> None:
+        """Start the process, which makes its gatherer by *begin*, a function that can be pickled."""
+        context = _context()
+        self._connection, other = context.Pipe()
+        self._process = context.Process(target=_accompany, args=(other, begin), daemon=True)  # type: ignore[attr-defined]
+        self._process.start()
+        other.close()
+
+    def tell(self, message: T) -> None:
+        """Send the message; wait where the process is behind.
+
+        Raises:
+            BuildError: The process was ended from outside.
+            OSError, sqlite3.Error: It could not write.
+        """
+        self._send(message)
+
+    def finish(self, meanwhile: Callable[[], None] = nothing) -> None:
+        """Let the process do what is left, and *meanwhile* here.
+
+        Raises:
+            BuildError: The process was ended from outside.
+            OSError, sqlite3.Error: It could not write.
+        """
+        self._send(None)
+        meanwhile()
+        self._hear()
+        self._process.join()
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.join()
+        self._connection.close()
+
+    def _send(self, message: T | None) -> None:
+        if self._connection.poll():
+            self._hear()
+        try:
+            self._connection.send(message)
+        except OSError:
+            self._hear()
+
+    def _hear(self) -> None:
+        """Wait for what the process says in the end, and raise what went wrong there."""
+        try:
+            problem = self._connection.recv()
+        except (EOFError, OSError):
+            raise BuildError(ENDED) from None
+        if problem is not None:
+            raise problem
+
+
+def _accompany(connection: "Connection", begin: Callable[[], Gatherer[T]]) -> None:
+    """Tell a gatherer the messages that come, None after the last, and send back what went wrong, None for nothing."""
+    _begin_to_help()
+    with suppress(EOFError, OSError):  # nobody is there any more
+        try:
+            gatherer = begin()
+            while (message := connection.recv()) is not None:
+                gatherer.tell(message)
+            gatherer.finish()
+        except (OSError, sqlite3.Error, BuildError) as problem:
+            connection.send(problem)
+            while connection.recv() is not None:
+                """What comes is of no use any more, but whoever sends it must not wait."""
+        else:
+            connection.send(None)
 
 
 def _context() -> "BaseContext":
@@ -69,7 +166,14 @@ def _context() -> "BaseContext":
     return multiprocessing.get_context("fork" if can_fork else "spawn")
 
 
-def _collect_seldom() -> None:
-    """Let the garbage collector of a helping process be: what it inherited is kept, of the rest little is garbage."""
+def _begin_to_help() -> None:
+    """Let a helping process be ended by who started it alone, and let its garbage collector be.
+
+    An interrupt from the keyboard reaches all processes, and is said by one. What was inherited is kept; of the rest
+    little is garbage.
+    """
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)

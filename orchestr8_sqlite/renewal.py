@@ -1,22 +1,23 @@
 """An index that is there already → the same, up to date: a copy with the rows of changed files written anew."""
 
 import os
-import shutil
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Diagnostic
 from orchestr8_sqlite.errors import BuildError, CatalogError
 from orchestr8_sqlite.evidence_rows import replace_synonyms
-from orchestr8_sqlite.finishing import UNSETTLED, drop_answers, settle_rows
+from orchestr8_sqlite.finishing import UNSETTLED, Answers, drop_answers, settle_rows
 from orchestr8_sqlite.following import Follower, Following
 from orchestr8_sqlite.integrity import check_counts, check_links
 from orchestr8_sqlite.jobs import (
     IN_ORDER,
     Built,
+    Described,
     How,
     Job,
     describe,
@@ -29,7 +30,7 @@ from orchestr8_sqlite.jobs import (
 )
 from orchestr8_sqlite.library.comparison import DOUBT_NS, Change, KnownFile, compare_files
 from orchestr8_sqlite.library.parsing import Key
-from orchestr8_sqlite.target import renew_time, replacing, syncing
+from orchestr8_sqlite.target import Draft, drafting, renew_time
 from orchestr8_sqlite.wordlists import read_synonyms
 from orchestr8_sqlite.writer import CONTENTS, OUTCOMES, made_by
 
@@ -42,8 +43,13 @@ FEW_FILES = 8
 MOST_FREE = 0.25
 """Share of an index that may be left free by changes before it is written anew."""
 
-KNOWN_FILES = "SELECT root, path, mtime_ns, size, sha256 FROM source"
+KNOWN_FILES = "SELECT root, path, mtime_ns, iif(sha256 = '', -1, size) FROM source"
+DIGEST = "SELECT sha256 FROM source WHERE root = ? AND path = ?"
 PLACES = IN_ORDER.replace(" ORDER BY", " WHERE path = '' ORDER BY")
+
+
+class _OvertakenError(Exception):
+    """Another program has put another index in place meanwhile."""
 
 
 def bring_up_to_date(job: Job, target: Path) -> Built | None:
@@ -59,6 +65,8 @@ def bring_up_to_date(job: Job, target: Path) -> Built | None:
             raise
     except (CatalogError, sqlite3.Error):  # damaged
         pass
+    except _OvertakenError:  # look again
+        return bring_up_to_date(job, target)
     return None
 
 
@@ -68,10 +76,20 @@ def _follow(job: Job, catalog: Catalog, read_ns: int) -> Built | None:
     Args:
         read_ns: When its files were looked at, in ns since 1970.
     """
-    if _is_untouched(job, catalog, read_ns):
-        return _leave(job, catalog)
-    known: dict[Key, KnownFile] = {row[:2]: row[2:] for row in catalog.db.execute(KNOWN_FILES)}
-    change = compare_files(job.roots, known, read_ns, job.latest)
+    if not _is_untouched(job, catalog, read_ns):
+        with drafting(catalog.path) as draft:
+            if job.digest != catalog.meta["files"]:
+                draft.begin()  # while it is looked what has changed
+            built = _write_what_changed(job, catalog, read_ns, draft)
+        if built is None or built.how is How.UPDATED:
+            return built
+    return _leave(job, catalog)
+
+
+def _write_what_changed(job: Job, catalog: Catalog, read_ns: int, draft: Draft) -> Built | None:
+    """Write what has changed to a copy of an index; None where everything is to be written anew."""
+    known: set[KnownFile] = set(catalog.db.execute(KNOWN_FILES))
+    change = compare_files(job.roots, known, partial(_digest, catalog.db), read_ns, job.latest)
     is_small = len(change.read | change.gone) <= max(FEW_FILES, MOST_CHANGED * len(known))
     if not (is_small or job.keep):
         return None
@@ -79,8 +97,21 @@ def _follow(job: Job, catalog: Catalog, read_ns: int) -> Built | None:
     if _is_nothing(job, catalog, change, following):
         if not following.kept:
             renew_time(catalog.path, catalog.identity, job.began)
-        return _leave(job, catalog)
-    return _write_changes(job, catalog, change, following, known) if is_small or following.kept else None
+        return Built(How.UNCHANGED)
+    if not (is_small or following.kept):
+        return None
+    verdicts = (*following.verdicts, *following.kept)
+    now = {(source.root, source.path): source.sha256 for v in verdicts for source in (v.source, *v.bundled)}
+    before = {key: digest for key in now.keys() | following.stale if (digest := _digest(catalog.db, key)) is not None}
+    changed = (now.items() ^ before.items()) | (lists_of(job.settings) ^ lists_of(catalog.meta))
+    described = _write_changes(job, catalog, change, following, draft)
+    return Built(How.UPDATED, places_of(changed), described=described)
+
+
+def _digest(db: sqlite3.Connection, key: Key) -> str | None:
+    """Return the digest of what a file held, empty where it could not be read, None where it was not there."""
+    row = db.execute(DIGEST, key).fetchone()
+    return row and str(row[0])
 
 
 def _follower(job: Job, db: sqlite3.Connection) -> Follower:
@@ -117,43 +148,50 @@ def _leave(job: Job, catalog: Catalog) -> Built:
     return Built(How.UNCHANGED, described=describe(catalog))
 
 
-def _write_changes(
-    job: Job, catalog: Catalog, change: Change, following: Following, known: Mapping[Key, KnownFile]
-) -> Built | None:
-    """Write a copy of the index with the changes and put it in place; None where all must be written anew."""
+def _write_changes(job: Job, catalog: Catalog, change: Change, following: Following, draft: Draft) -> Described:
+    """Write the changes to a copy of the index and return what it says of itself then."""
     from orchestr8_sqlite.update import Updater
 
-    target = catalog.path
-    with replacing(target) as path:
-        shutil.copyfile(target, path)
-        if not catalog.is_current():  # another program has built it meanwhile: look again
-            path.unlink()
-            return bring_up_to_date(job, target)
-        with syncing(path), closing(open_for_writing(path)) as db:
-            db.execute("BEGIN")
-            effect = Updater(db, job.roots).write(following, change.times)
-            if job.strict:
-                refuse_problems(db)
-            if job.settings["synonyms"] != catalog.meta["synonyms"]:
-                replace_synonyms(db, read_synonyms(job.folders))
-                effect = effect._replace(stems=None)
-            write_settings(job, db)
-            drop_answers(db, effect)
-            if job.settle:
-                settle_rows(db, path)
-            else:
-                db.execute("COMMIT")
-            check_counts(db)
-            described = describe(Catalog(db, path, identity=(0, 0, 0)))
-        os.utime(path, ns=(job.began, job.began))
-        if not catalog.is_current():
-            path.unlink()
-            return bring_up_to_date(job, target)
-    verdicts = (*following.verdicts, *following.kept)
-    now = {(source.root, source.path): source.sha256 for v in verdicts for source in (v.source, *v.bundled)}
-    before = {key: known[key][2] for key in (now.keys() | following.stale) & known.keys()}
-    changed = (now.items() ^ before.items()) | (lists_of(job.settings) ^ lists_of(catalog.meta))
-    return Built(How.UPDATED, places_of(changed), described=described)
+    with _opened(draft, catalog) as db:
+        db.execute("BEGIN")
+        effect = Updater(db, job.roots).write(following, change.times)
+        if job.strict:
+            refuse_problems(db)
+        if job.settings["synonyms"] != catalog.meta["synonyms"]:
+            replace_synonyms(db, read_synonyms(job.folders))
+            effect = effect._replace(stems=None)
+        write_settings(job, db)
+        answers = Answers(catalog.db, effect)
+        drop_answers(db, answers)
+        if job.settle:
+            settle_rows(db, draft.path, before=answers)
+        else:
+            db.execute("COMMIT")
+        check_counts(db)
+        described = describe(Catalog(db, draft.path, identity=(0, 0, 0)))
+    os.utime(draft.path, ns=(job.began, job.began))
+    return described
+
+
+@contextmanager
+def _opened(draft: Draft, catalog: Catalog) -> Iterator[sqlite3.Connection]:
+    """Yield the copy of an index to be changed; the index is closed afterwards.
+
+    Raises:
+        _OvertakenError: Another one is in its place.
+    """
+    path = draft.ready()
+    _check_current(draft, catalog)
+    with closing(open_for_writing(path)) as db:
+        yield db
+    _check_current(draft, catalog)
+    catalog.close()
+
+
+def _check_current(draft: Draft, catalog: Catalog) -> None:
+    if not catalog.is_current():
+        draft.is_wanted = False
+        raise _OvertakenError
 
 
 def settle_index(target: Path) -> None:
@@ -165,15 +203,9 @@ def settle_index(target: Path) -> None:
     with Catalog.open(target) as catalog:
         if UNSETTLED not in catalog.meta:
             return
-        with replacing(target) as temporary:
-            shutil.copyfile(target, temporary)
-            if not catalog.is_current():
-                temporary.unlink()  # another program has built it meanwhile
-                return
-            with syncing(temporary), closing(open_for_writing(temporary)) as db:
+        with suppress(_OvertakenError), drafting(target) as draft:
+            with _opened(draft, catalog) as db:
                 db.execute("BEGIN")
-                settle_rows(db, temporary)
+                settle_rows(db, draft.path)
                 check_links(db)
-            os.utime(temporary, ns=(catalog.identity[1], catalog.identity[1]))
-            if not catalog.is_current():
-                temporary.unlink()
+            os.utime(draft.path, ns=(catalog.identity[1], catalog.identity[1]))

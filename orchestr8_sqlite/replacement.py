@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 
 from orchestr8_sqlite.content import Fragment, SourceFile
-from orchestr8_sqlite.evidence import Held, HeldKeywords
+from orchestr8_sqlite.evidence import Held, HeldKeywords, topics_of
 from orchestr8_sqlite.following import json_keys
 from orchestr8_sqlite.fragment_rows import Prepared, prepare
 from orchestr8_sqlite.library.parsing import Key
@@ -83,6 +83,12 @@ class Replaced(NamedTuple):
     def has_same_texts(self) -> bool:
         """Tell whether its row of full text is what it was."""
         return bool(self.was and self.now and self.was.texts == self.now.texts)
+
+    @property
+    def changed_topics(self) -> frozenset[str]:
+        """Return the stems that came or went where it stands what it is about."""
+        before, after = (set(topics_of(one.held).split()) if one else set() for one in (self.was, self.now))
+        return frozenset(before ^ after)
 
     def classic_keywords(self) -> frozenset[str]:
         """Return all keywords by which the classic ranker finds what is other than it was, nothing where nothing is."""

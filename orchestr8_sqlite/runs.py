@@ -13,10 +13,10 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", int, str)
 
-MOST_KEYS = 1 << 17
+MOST_KEYS = 1 << 16
 """Keys of one list that are held in memory; each takes some 250 bytes."""
 
-MOST_POSTINGS = 1 << 22
+MOST_POSTINGS = 1 << 21
 """Postings that are held in memory, four bytes each."""
 
 MOST_TOGETHER = 1 << 17

@@ -1,11 +1,12 @@
 """The index file that a build makes: checked before, and put in place in one step."""
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 from orchestr8_sqlite.catalog import APPLICATION_ID
 from orchestr8_sqlite.connections import Identity, identity_of
@@ -62,36 +63,76 @@ def renew_time(target: Path, identity: Identity, began: int) -> None:
             os.utime(file.fileno(), ns=(began, began))
 
 
-class _Sync(Thread):
-    """Waits until what a file holds is on the disk."""
+class Draft:
+    """A copy of a file that a thread makes and brings to the disk while it is looked what is to be changed in it."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(name="sync", daemon=True)
-        self._path = path
-        self.problem: OSError | None = None
+    def __init__(self, source: Path, path: Path) -> None:
+        self.path = path
+        self.is_wanted = False
+        self._source = source
+        self._thread: Thread | None = None
+        self._is_there = Event()
+        self._is_over = False
+        self._problem: OSError | None = None
 
-    def run(self) -> None:
+    def begin(self) -> None:
+        """Begin to copy, if that is not done already."""
+        if self._thread is None:
+            self._thread = Thread(target=self._write, name="draft", daemon=True)
+            self._thread.start()
+
+    def ready(self) -> Path:
+        """Return where the copy is once it is whole; what is written to it from then on is yet to be synced.
+
+        Raises:
+            OSError: It could not be made.
+        """
+        self.begin()
+        self.is_wanted = True
+        self._is_there.wait()
+        if self._problem is not None:
+            raise self._problem
+        return self.path
+
+    def finish(self) -> None:
+        """Wait until the copy is on the disk; where nobody wants it, that is not waited for.
+
+        Raises:
+            OSError: It could not be made or synced, and is wanted.
+        """
+        self._is_over = not self.is_wanted
+        if self._thread is not None:
+            self._thread.join()
+        if self.is_wanted and self._problem is not None:
+            raise self._problem
+
+    def _write(self) -> None:
         try:
-            _sync(self._path)
+            shutil.copyfile(self._source, self.path)
+            self._is_there.set()
+            if not self._is_over:
+                _sync(self.path)
         except OSError as problem:
-            self.problem = problem
+            self._problem = problem
+        finally:
+            self._is_there.set()
 
 
 @contextmanager
-def syncing(path: Path) -> Iterator[None]:
-    """Let what the file holds already reach the disk while the context lasts, so that less is left for its end.
+def drafting(target: Path) -> Iterator[Draft]:
+    """Yield a copy of *target* that takes its place afterwards where it is wanted.
 
     Raises:
-        OSError: It does not.
+        BuildError: It could not be written or put in place.
     """
-    sync = _Sync(path)
-    sync.start()
-    try:
-        yield
-    finally:
-        sync.join()
-    if sync.problem is not None:
-        raise sync.problem
+    with replacing(target) as path:
+        draft = Draft(target, path)
+        try:
+            yield draft
+        finally:
+            draft.finish()
+        if not draft.is_wanted:
+            path.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:
@@ -100,12 +141,22 @@ def _sync(path: Path) -> None:
 
 
 def put_in_place(temporary: Path, target: Path) -> None:
-    """Sync the finished file, rename it over *target*, and sync the folder that names it."""
+    """Sync the finished file, rename it over *target*, and sync the folder that names it.
+
+    What the file before occupied is given free by a thread: that takes as long as copying it.
+    """
     _sync(temporary)
+    if os.name != "posix":
+        temporary.replace(target)
+        return
+    before = None
+    with suppress(FileNotFoundError):
+        before = os.open(target, os.O_RDONLY)
     temporary.replace(target)
-    if os.name == "posix":
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    if before is not None:
+        Thread(target=os.close, args=(before,), name="free", daemon=True).start()
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

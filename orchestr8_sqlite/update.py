@@ -227,12 +227,15 @@ def _effect(
 ) -> Effect:
     """Return what a change does to the answers that are computed beforehand."""
     is_there = all(one.before and one.after for one in replaced)
-    is_narrow = is_there and not keywords and all(one.has_same_scenarios for one in replaced)
+    topics = {one.number: one.changed_topics for one in replaced}
     return Effect(
         fragments=len(replaced),
-        stems=evidence.stems if is_narrow and evidence and not evidence.is_wide else None,
+        altered=frozenset(one.number for one in replaced if topics[one.number] or not one.has_same_scenarios),
+        stems=evidence.stems if is_there and evidence else None,
+        topics=frozenset().union(*topics.values()),
         classic=frozenset().union(*(one.classic_keywords() for one in replaced)),
-        is_counted=any(block < 0 for _, block in keywords),
+        keywords=frozenset(text for text, row in keywords if row < 0),
+        is_wide=bool(keywords) or evidence is None or evidence.is_wide,
     )
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from operator import itemgetter
 
 from orchestr8_sqlite.bulk import insert_rows
@@ -21,6 +21,7 @@ from orchestr8_sqlite.packing import (
     pack_numbers,
     unpack_numbers,
 )
+from orchestr8_sqlite.processes import nothing
 from orchestr8_sqlite.runs import Runs, in_pieces
 from orchestr8_sqlite.scenario_sets import write_scenario_sets
 from orchestr8_sqlite.tiers.weights import CAPABILITY, SCENARIO, TAG
@@ -78,11 +79,10 @@ class KeywordWriter:
         self._owners = array("I")
         self._ends = array("I")
 
-    def add(self, numbers: Sequence[int | None], first_scenario: int, keywords: Keywords) -> int:
+    def add(self, numbers: Sequence[int | None], first_scenario: int, keywords: Keywords) -> None:
         """Take what fragments hold that get *numbers*, which ascend; None for those that are left out.
 
-        Returns:
-            How many scenarios these have, which are numbered from *first_scenario*.
+        Their scenarios are numbered from *first_scenario*.
         """
         ids, (fields, scenarios, _) = self._ids, self._runs.lists
         following = itertools.count(first_scenario)
@@ -99,17 +99,16 @@ class KeywordWriter:
         for keyword, found in keywords.scenarios.renumbered(rows).lists():
             scenarios[ids[keyword]] += found
         self._runs.count(len(keywords.fields.postings) + len(keywords.scenarios.postings))
-        return next(following) - first_scenario
 
-    def close(self) -> None:
-        """Write all that is left; the rows of the fragments must be there."""
+    def close(self, meanwhile: Callable[[], None] = nothing) -> None:
+        """Do *meanwhile*, then write all that is left."""
+        meanwhile()
         self._write_postings()
         insert_rows(self._connection, "INSERT INTO keyword_suffix VALUES (?, ?)", suffix_rows(self._ids))
         write_scenario_sets(self._connection)
         write_blocks(self._connection, "INSERT INTO scenario_owner VALUES (?, ?)", self._owners)
         for block, ends in itertools.groupby(self._ends, key=lambda row: row // BLOCK):
             write_ends(self._connection, block, (row % BLOCK for row in ends))
-        write_places(self._connection)
 
     def _write_postings(self) -> None:
         """Write the keywords with all of their postings."""

@@ -2,8 +2,9 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
+from typing import Protocol
 
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.content import Fragment, Prompt
@@ -18,10 +19,11 @@ from orchestr8_sqlite.fragment_rows import (
     write_said,
     write_scenarios,
 )
+from orchestr8_sqlite.inversion import Keywords
 from orchestr8_sqlite.library.verdicts import Verdict, name_of
 from orchestr8_sqlite.model import LookupResult, Ranker
 from orchestr8_sqlite.resolution import OFFERED, RowDocuments
-from orchestr8_sqlite.vocabulary import KeywordWriter
+from orchestr8_sqlite.vocabulary import KeywordWriter, write_places
 
 SCHEMA_VERSION = "4.0.0"
 
@@ -30,7 +32,11 @@ PAGE_CACHE = "PRAGMA cache_size = -16000"
 
 FULL_TEXT_OPTION = "INSERT INTO fragment_text (fragment_text, rank) VALUES (?, ?)"
 WHILE_WRITING = {"hashsize": 1 << 24, "automerge": 0}
-"""Much of the full text is gathered before any is written, and what is written is merged in few large steps."""
+"""16 MB of the full text are gathered before any is written, and what is written is merged in few large steps.
+
+For that, statements for many rows say OR FAIL: before one that SQLite may have to take back alone, FTS5 writes what it
+has gathered. Nothing is lost, as no build goes on after an error.
+"""
 
 AFTERWARDS = {"hashsize": 1 << 20, "automerge": 4}
 """What FTS5 does where it is told nothing."""
@@ -55,6 +61,16 @@ def create_schema(connection: sqlite3.Connection) -> None:
     connection.executescript(files("orchestr8_sqlite").joinpath("schema.sql").read_text(encoding="utf-8"))
 
 
+class KeywordTaker(Protocol):
+    """Something that writes the keyword tables, as `KeywordWriter` does."""
+
+    def add(self, numbers: Sequence[int | None], first_scenario: int, keywords: Keywords) -> None:
+        """Take what fragments hold that get *numbers*."""
+
+    def close(self, meanwhile: Callable[[], None]) -> None:
+        """Write all that is left, and do *meanwhile*."""
+
+
 class IndexWriter:
     """Writes the rows of single files into an empty index as they come. Close it when done.
 
@@ -62,14 +78,15 @@ class IndexWriter:
     the lists by keyword and term need.
     """
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, keywords: KeywordTaker | None = None) -> None:
+        """Write through *db*, the keyword tables by *keywords* where that is given."""
         db.execute(OFFERED)
         self._db = db
         self._documents = RowDocuments(db)
         self._names: dict[tuple[str, str], str] = {}
         self._fragments = 0
         self._scenarios = 0
-        self._keywords = KeywordWriter(db)
+        self._keywords = keywords or KeywordWriter(db)
         self._evidence = EvidenceWriter(db)
         db.execute(PAGE_CACHE)
         db.executemany(FULL_TEXT_OPTION, WHILE_WRITING.items())
@@ -99,7 +116,8 @@ class IndexWriter:
         self._write_rows(taken, numbered)
         write_full_text(self._db, ((n, texts) for n, texts in zip(numbers, prepared.texts, strict=True) if n))
         self._evidence.add(numbers, prepared.terms)
-        self._scenarios += self._keywords.add(numbers, self._scenarios + 1, prepared.keywords)
+        self._keywords.add(numbers, self._scenarios + 1, prepared.keywords)
+        self._scenarios += sum(len(v.record.use_when) for _, v in numbered if isinstance(v.record, Fragment))
         self._fragments += len(numbered)
         self._names.clear()
 
@@ -112,10 +130,14 @@ class IndexWriter:
 
     def close(self) -> None:
         """Write what is left of all that single files tell."""
-        self._evidence.close()
-        self._keywords.close()
-        write_bytes(self._db)
+        self._keywords.close(self._close_others)
+        write_places(self._db)
+
+    def _close_others(self) -> None:
+        # the full text first: the lists take the pages that this leaves free
         self._db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('optimize')")
+        self._evidence.close()
+        write_bytes(self._db)
         self._db.executemany(FULL_TEXT_OPTION, AFTERWARDS.items())
 
 

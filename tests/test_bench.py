@@ -13,6 +13,7 @@ from agreement import by_classic_sql, by_default_sql, share_of_agreement
 from clock import InProcess, medians, percentile, race, runs_for, take_turns, timed
 from corpus import Corpus, make_corpus
 from figures import Bound, Figure, compare, growth, judge
+from hardest import hardest_requests
 from queries import make_queries, misspell
 from report import Report, quantity, render, renew
 from sources import CATEGORIES, EmptyLibrary, read_sources
@@ -313,6 +314,28 @@ def test_an_answer_agrees_with_the_statement_that_it_carries(make_catalog: MakeC
         (Ranker.CLASSIC, by_classic_sql(catalog.db)),
     ):
         assert share_of_agreement(catalog, ["retry backoff", "call"], ranker, reference) == 1.0
+
+
+def test_the_hardest_requests_are_nearly_as_long_as_a_request_may_be(make_catalog: MakeCatalog) -> None:
+    texts = (
+        f"{one}{other} retries" for one in ("backoff", "timeout", "network") for other in map(invent_word, range(90))
+    )
+    catalog = make_catalog(*(make_fragment(f"f{number}", text) for number, text in enumerate(texts)))
+    requests = hardest_requests(catalog.db)
+    assert {request.ranker for request in requests.values()} == set(Ranker)
+    for name, request in requests.items():
+        assert 900 <= len(request.query) <= 1000 or "pairs" in name
+
+
+def test_common_words_are_those_of_most_fragments_and_the_rare_tag_one_of_few(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment("a", "retry backoff", tags=("often",)),
+        make_fragment("b", "retry", tags=("often",)),
+        make_fragment("c", "cache", tags=("seldom",)),
+    )
+    request = hardest_requests(catalog.db)["common words, a rare tag, default"]
+    assert request.query.split()[:2] in (["often", "retry"], ["retry", "often"])
+    assert request.tags == ("seldom",)
 
 
 def test_a_document_without_the_marks_of_the_report_is_not_written() -> None:

@@ -1,9 +1,12 @@
 """Builds where an index is there already: what they read, and that they hold the rows of a build from nothing."""
 
+import errno
 import os
 import random
 import shutil
 import sqlite3
+import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,9 @@ from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.jobs import How
 from orchestr8_sqlite.library import comparison
 from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import LookupResult, MatchRequest
+from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker
+from orchestr8_sqlite.target import drafting
+from orchestr8_sqlite.tiers import weights
 
 FAULTS = (b"\xff\xfe", b"---\n{{{\n---\n", b"---\ntitle: a", b"", b"---\ntags:\n---\n# A\n")
 HOUR = 3_600_000_000_000
@@ -74,10 +79,27 @@ def change(choice: random.Random, roots: list[Path]) -> None:
         edit(choice, folder)
 
 
+def shorten_answers(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
+    """Let precomputed answers list no more than *length* fragments, and so many be looked at for what they share."""
+    monkeypatch.setattr(finishing, "DEPTH", length)
+    for module in (finishing, weights):
+        monkeypatch.setattr(module, "FEEDBACK_DEPTH", length)
+
+
 @pytest.mark.parametrize(
-    ("seed", "builds"), [(0, 5), *(pytest.param(seed, 14, marks=pytest.mark.slow) for seed in range(1, 13))]
+    ("seed", "builds", "length"),
+    [
+        (0, 4, weights.FEEDBACK_DEPTH),
+        (13, 4, 5),
+        *(pytest.param(seed, 14, weights.FEEDBACK_DEPTH, marks=pytest.mark.slow) for seed in range(1, 9)),
+        *(pytest.param(seed, 14, seed - 12, marks=pytest.mark.slow) for seed in range(14, 20)),
+    ],
 )
-def test_every_build_holds_the_rows_of_a_build_from_nothing(tmp_path: Path, seed: int, builds: int) -> None:
+def test_every_build_holds_the_rows_of_a_build_from_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, builds: int, length: int
+) -> None:
+    """Answers that are cut, as those of a large library are, hang on fewer fragments than match."""
+    shorten_answers(monkeypatch, length)
     choice = random.Random(seed)
     roots = [tmp_path / "library", tmp_path / "more"]
     for folder in roots:
@@ -318,3 +340,111 @@ def test_only_answers_that_a_change_may_concern_are_computed_again(
     monkeypatch.undo()
     build_index([folder], tmp_path / "scratch.db")
     assert_same_rows(tmp_path / "index.db", tmp_path / "scratch.db")
+
+
+@pytest.mark.usefixtures("old_index")
+@pytest.mark.parametrize(
+    ("length", "before", "after", "again"),
+    [
+        (4, "title: Roses", "title: Roses of the east", set()),
+        (4, "title: Roses", "title: Roses and cases", set()),
+        (4, "title: Refunds 7", "title: Refunds 7 and roses", set()),
+        (4, "title: Roses", "title: Roses and giving", {"giving"}),
+        (4, "title: Roses", "title: Roses and refunds", {"back", "refunds"}),
+        (4, "title: Refunds 10", "title: Refunds 10 and roses", {"back", "giving"}),
+        (4, "description: Lucre", "description: Thorns", {"giving"}),
+        (100, "title: Roses", "title: Roses of the east", {"back", "giving"}),
+    ],
+)
+def test_answers_are_computed_again_only_where_what_they_hang_on_may_be_concerned(
+    make_library: MakeLibrary,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    length: int,
+    before: str,
+    after: str,
+    again: set[str],
+) -> None:
+    """Short ones list refunds 0, 1, 10 and 11; which of the words are most used may change too."""
+    monkeypatch.setattr(finishing, "QUICK_LOOKUPS", 2)
+    shorten_answers(monkeypatch, length)
+    roses = markdown("title: Roses\nuseWhen: [Cutting]", "# Roses\n\nNone.\n")
+    coins = markdown("title: Coins\ndescription: Lucre\nuseWhen: [Counting]", "# Coins\n\nNone.\n")
+    others = {"guides/roses.md": roses, "guides/coins.md": coins, "synonyms.txt": "giving = lucre\n"}
+    folder = age(make_library({**REFUNDS, **others}))
+    built(folder, tmp_path)
+    queries = "SELECT DISTINCT query FROM quick_lookup WHERE ranker = 'default'"
+    assert {query for (query,) in rows(tmp_path / "index.db", queries)} == {"back", "giving"}
+    asked: set[str] = set()
+
+    def find_and_note(catalog: Catalog, request: MatchRequest, **options: bool) -> LookupResult:
+        asked.update([request.query] if request.ranker is Ranker.DEFAULT else [])
+        return find(catalog, request, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(finishing, "find", find_and_note)
+    (file,) = (path for path in folder.rglob("*.md") if f"{before}\n" in path.read_text(encoding="utf-8"))
+    file.write_text(file.read_text(encoding="utf-8").replace(before, after), encoding="utf-8")
+    assert built(folder, tmp_path).how is How.UPDATED
+    assert asked == again
+    build_index([folder], tmp_path / "scratch.db")
+    assert_same_rows(tmp_path / "index.db", tmp_path / "scratch.db")
+
+
+@pytest.mark.usefixtures("old_index")
+def test_scenarios_of_an_answer_follow_what_its_words_are_joined_to_elsewhere(
+    make_library: MakeLibrary, tmp_path: Path
+) -> None:
+    """Where a library knows `moneyback`, that stands for money-back too, and so do its other inflections."""
+    lines = "useWhen: [Paying money back, 'Moneybacks: money, back']"
+    documents = {
+        f"guides/g{number}.md": markdown(f"title: G{number}\ntags: [money-back]\n{lines}") for number in range(9)
+    }
+    folder = age(make_library({**documents, "guides/roses.md": markdown("title: Roses")}))
+    built(folder, tmp_path)
+    chosen = """
+        SELECT DISTINCT s.ordinal FROM quick_lookup q JOIN scenario s ON s.id = q.scenario_id
+         WHERE q.ranker = 'default' AND q.query LIKE 'money-back%'
+    """
+    assert rows(tmp_path / "index.db", chosen) == [(0,)]
+    write_files(folder, {"guides/roses.md": markdown("title: Roses moneyback")})
+    assert built(folder, tmp_path).how is How.UPDATED
+    assert rows(tmp_path / "index.db", chosen) == [(1,)]
+
+
+def test_copy_that_nobody_wants_is_not_left_behind(root: Path, tmp_path: Path) -> None:
+    built(root, tmp_path)
+    before = (tmp_path / "index.db").read_bytes()
+    with drafting(tmp_path / "index.db") as draft:
+        draft.begin()
+    assert (tmp_path / "index.db").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir() if path.suffix in (".db", ".tmp")] == ["index.db"]
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_copy_that_cannot_be_made_is_a_failure_only_where_it_is_wanted(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_wanted: bool
+) -> None:
+    def run_out_of_space(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    built(root, tmp_path)
+    before = (tmp_path / "index.db").read_bytes()
+    monkeypatch.setattr(shutil, "copyfile", run_out_of_space)
+    expected = pytest.raises(BuildError, match="No space left") if is_wanted else nullcontext()
+    with expected, drafting(tmp_path / "index.db") as draft:
+        draft.begin()
+        if is_wanted:
+            draft.ready()
+    assert (tmp_path / "index.db").read_bytes() == before
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="looks at open files in /proc")
+def test_replaced_index_is_held_open_by_nobody_in_the_end(root: Path, tmp_path: Path) -> None:
+    built(root, tmp_path)
+    write_files(root, {"skills/s1.md": markdown("title: Other")})
+    assert built(root, tmp_path).how is How.UPDATED
+    for thread in threading.enumerate():
+        if thread.name == "free":
+            thread.join()
+    held = [path.readlink() for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    assert not [path for path in held if path.is_relative_to(tmp_path)]

@@ -1,7 +1,9 @@
 """The files of a library beside those that its index was made from → what must be read again."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import compress, repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +16,9 @@ DOUBT_NS = 2_000_000_000
 changes apart that come within the same tick, two seconds at the worst."""
 
 
-KnownFile = tuple[int, int, str]
-"""A file as it was when it was read: time in ns since 1970, bytes, and the digest of the content."""
+KnownFile = tuple[str, str, int, int]
+"""A file as it was when it was read: its root and path, its time in ns since 1970, its bytes; -1 where it could not be
+read."""
 
 
 class Change(NamedTuple):
@@ -26,46 +29,64 @@ class Change(NamedTuple):
     times: Mapping[Key, int]
 
 
-def compare_files(roots: Iterable[Root], known: Mapping[Key, KnownFile], read_ns: int, latest: int | None) -> Change:
+def compare_files(
+    roots: Sequence[Root],
+    known: AbstractSet[KnownFile],
+    digest_of: Callable[[Key], str | None],
+    read_ns: int,
+    latest: int | None,
+) -> Change:
     """Return what has changed since the files of *roots* were *known*.
 
     A file is the same where its size and time are and nothing was done to it since; else its content decides.
 
     Args:
+        digest_of: Tells the digest that the content of a known file had.
         read_ns: When the reading of the known files began, in ns since 1970.
         latest: Bounds the recorded file times.
     """
+    there: list[KnownFile] = []
+    doubted: set[KnownFile] = set()
+    for root in roots:
+        found = _files_of(root, latest)
+        there += found
+        if max(root.files.changed, default=0) >= read_ns - DOUBT_NS:
+            doubted.update(compress(found, map((read_ns - DOUBT_NS).__le__, root.files.changed)))
+    other = known ^ set(there)
+    was = {file[:2]: file[2:] for file in known & (other | doubted)}
+    by_label = {root.label: root for root in roots}
     read: set[Key] = set()
     times: dict[Key, int] = {}
-    there: set[Key] = set()
-    trusted = read_ns - DOUBT_NS
-    for root in roots:
-        files = root.files
-        keys = [(root.label, path) for path in files.paths]
-        there.update(keys)
-        modified = files.modified if latest is None else [min(time, latest) for time in files.modified]
-        found = zip(keys, map(known.get, keys), files.sizes, modified, files.changed, strict=True)
-        for key, was, size, mtime_ns, changed in found:
-            if was is None:
-                if root.layout.classify(key[1]) is not None:
-                    read.add(key)
-                continue
-            known_ns, known_size, sha256 = was
-            if mtime_ns == known_ns and size == known_size and changed < trusted and sha256:
-                continue
-            if size != known_size or not _is_same(root.folder / key[1], sha256):
+    gone = set(was)
+    has_come = False
+    for label, path, mtime_ns, size in (other - known) | doubted:
+        key, root = (label, path), by_label[label]
+        if key not in was:
+            if root.layout.classify(path) is not None:
                 read.add(key)
-            elif mtime_ns != known_ns:
-                times[key] = mtime_ns
-    gone = known.keys() - there
+                has_come = True
+            continue
+        gone.discard(key)
+        known_ns, known_size = was[key]
+        if size != known_size or not _is_same(root.folder / path, digest_of(key)):
+            read.add(key)
+        elif mtime_ns != known_ns:
+            times[key] = mtime_ns
     for root in roots:
-        if gone or not read <= known.keys():
-            read |= _moved(root, [path for label, path in known if label == root.label])
+        if gone or has_come:
+            read |= _moved(root, [file[1] for file in known if file[0] == root.label])
         read |= _around(root, [path for label, path in read | gone if label == root.label])
     return Change(frozenset(read), frozenset(gone), times)
 
 
-def _is_same(path: Path, sha256: str) -> bool:
+def _files_of(root: Root, latest: int | None) -> list[KnownFile]:
+    """Return the files of a root as they are now."""
+    files = root.files
+    modified = files.modified if latest is None else [min(time, latest) for time in files.modified]
+    return list(zip(repeat(root.label), files.paths, modified, files.sizes, strict=False))
+
+
+def _is_same(path: Path, sha256: str | None) -> bool:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest() == sha256
     except OSError:

@@ -20,6 +20,9 @@ from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv"})
 PROMPT_FOLDERS = frozenset({"prompts", "commands"})
 SKILL_FILE = "SKILL.md"
+LAID_OUT = tuple(f"{folder}/" for folder in (*CATEGORIES, *PROMPT_FOLDERS))
+"""What the paths begin with that tell a library with folders for its categories from a plain folder."""
+
 OTHER_SUFFIXES = (".md", ".markdown", ".mdx", ".mdown")
 
 
@@ -85,10 +88,9 @@ class Layout:
     def __init__(self, root: Path, paths: Iterable[str]) -> None:
         self._root = root
         paths = list(paths)
-        self.skills = frozenset(_folder(path) for path in paths if _is_skill_file(path))
-        read = (path for path in paths if path.endswith(".md") or self._is_read(path))
-        top = {path[: path.find("/")] for path in read if "/" in path}
-        self.has_categories = bool(top & (CATEGORIES.keys() | PROMPT_FOLDERS))
+        ending = [path for path in paths if path.endswith(SKILL_FILE)]
+        self.skills = frozenset(_folder(path) for path in ending if _is_skill_file(path))
+        self.has_categories = any(path.startswith(LAID_OUT) and self._is_read(path) for path in paths)
 
     def classify(self, path: str) -> Found | None:
         """Return as what the file at *path* is read, None where it does not belong to the library."""
@@ -107,7 +109,7 @@ class Layout:
 
 
 def _is_skill_file(path: str) -> bool:
-    return path.endswith(SKILL_FILE) and path.rpartition("/")[2] == SKILL_FILE
+    return path.rpartition("/")[2] == SKILL_FILE
 
 
 def _folder(path: str) -> str:
