@@ -36,30 +36,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 FIGURES = re.compile(r"(<!-- written by bench/load.py -->\n```text\n).*?(```)", re.DOTALL)
 START_SECONDS = 60
 
-SCRIPT = r"""
-local words = {"retry", "async", "typescript", "security", "test", "review", "docker", "sql", "cache", "api", "python",
-  "deploy", "queue", "schema", "login", "graph", "memory", "error", "index", "stream", "parse", "token", "cron", "log"}
-math.randomseed(tonumber(os.getenv("LOAD_SEED")))
-local headers = {["Content-Type"] = "application/json", ["Accept"] = "application/json, text/event-stream",
-  ["Mcp-Protocol-Version"] = "2025-11-25", ["Host"] = os.getenv("LOAD_HOST")}
-local function any() return words[math.random(#words)] end
-
-local number = 0
-request = function()
-  number = number + 1
-  local query = "retry a flaky call"
-  if os.getenv("LOAD_KIND") == "different" then query = any() .. " " .. any() .. " " .. any() end
-  return wrk.format("POST", "/mcp", headers, '{"jsonrpc":"2.0","id":' .. number .. ',"method":"tools/call",' ..
-    '"params":{"name":"search","arguments":{"query":"' .. query .. '"}}}')
-end
-
-done = function(summary, latency, requests)
-  local failed = summary.errors
-  io.write(string.format('{"rate": %f, "p50": %f, "p99": %f, "requests": %d, "failed": %d}\n',
-    summary.requests / summary.duration * 1e6, latency:percentile(50) / 1000, latency:percentile(99) / 1000,
-    summary.requests, failed.connect + failed.read + failed.write + failed.status + failed.timeout))
-end
-"""
+SCRIPT = Path(__file__).with_name("load.lua")
 
 NOTHING = """
 import json, socket, sys
@@ -115,7 +92,7 @@ def main() -> int:
         targets = start(stack, folder, ["--db", options.db] if options.db else [])
         shown = [f"{options.rounds} rounds of {options.seconds} s, {os.cpu_count()} processors\n"]
         for kind in ("different", "same"):
-            shown += table(kind, measure(targets, folder, kind, options.seconds, options.rounds))
+            shown += table(kind, measure(targets, kind, options.seconds, options.rounds))
         text = "".join([*shown, shares(targets)])
     sys.stdout.write(text)
     if options.write:
@@ -221,23 +198,21 @@ def answer_of(target: Target) -> str:
 Measured = Mapping[tuple[str, int], Sequence[Measure]]
 
 
-def measure(targets: Mapping[str, Target], folder: Path, kind: str, seconds: int, rounds: int) -> Measured:
+def measure(targets: Mapping[str, Target], kind: str, seconds: int, rounds: int) -> Measured:
     """Return all runs by target and number of connections, each target once a round after one to warm up."""
-    script = folder / "load.lua"
-    script.write_text(SCRIPT)
     measured = defaultdict(list)
     for round_ in range(rounds + 1):
         for connections in CONNECTIONS:
             for name, target in targets.items():
-                found = run(target, script, kind, connections, seconds if round_ else 1, seed=round_)
+                found = run(target, kind, connections, seconds if round_ else 1, seed=round_)
                 if round_:
                     measured[name, connections].append(found)
     return measured
 
 
-def run(target: Target, script: Path, kind: str, connections: int, seconds: int, *, seed: int) -> Measure:
+def run(target: Target, kind: str, connections: int, seconds: int, *, seed: int) -> Measure:
     """Return what one run of wrk shows."""
-    options = ["-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(script)]
+    options = ["-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(SCRIPT)]
     environment = {**os.environ, "LOAD_KIND": kind, "LOAD_HOST": target.host, "LOAD_SEED": str(seed)}
     before = cpu_seconds(target.process)
     done = subprocess.run(

@@ -20,6 +20,7 @@ from building import measure_building
 from contest import PYTHON
 from corpus import make_corpus
 from figures import Figure, growth, judge
+from hardest import measure_hardest
 from queries import make_queries
 from report import Report, render, write_document
 from starting import keep_compiled_modules, measure_starting
@@ -83,7 +84,8 @@ def measure(library: Path, size: int, workdir: Path, seed: int) -> tuple[list[Fi
     figures += measure_tier_1(size, index, queries)
     answers, missing = measure_answering(corpus, index, queries)
     figures += answers
-    say(f"{size:,} fragments: memory and agreement")
+    say(f"{size:,} fragments: hardest requests, memory and agreement")
+    figures += measure_hardest(size, index)
     figures += measure_memory(size, index, queries)
     return figures + measure_agreement(size, index, queries), dict(missing)
 

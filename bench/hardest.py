@@ -1,0 +1,85 @@
+"""The requests that take longest: as long as one may be, of words that ask most of an index."""
+
+import math
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from itertools import product
+from pathlib import Path
+from string import ascii_lowercase
+
+from clock import InProcess, race, runs_for, timed
+from figures import Figure
+from floors import any_word, open_bare
+
+from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.lookup import find
+from orchestr8_sqlite.model import MatchRequest, Mode, Ranker
+from orchestr8_sqlite.parameters import MAX_QUERY_LENGTH
+from orchestr8_sqlite.render import render
+from orchestr8_sqlite.tiers.sums import load_arrays
+
+MOST_USED = "SELECT text FROM keyword WHERE length(text) >= ? ORDER BY fragment_count DESC, text LIMIT 1000"
+RAREST_TAG = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*), tag LIMIT 1"
+
+MOST_RESULTS, MOST_TOKENS = 100, 200_000
+"""The most that a request may ask for."""
+
+COMMON = "common words"
+FTS = "FTS5 bm25"
+
+
+def measure_hardest(size: int, index: Path) -> list[Figure]:
+    """Return the milliseconds of the hardest requests to the *index*, that of common words beside FTS5 too."""
+    with Catalog.open(index) as catalog, closing(open_bare(index)) as bare:
+        load_arrays(catalog.size)
+        requests = hardest_requests(catalog.db)
+        ours = InProcess(lambda name: render(find(catalog, requests[name], quick=False), catalog.body))
+        runs = runs_for(timed(lambda: ours.times(list(requests), math.inf))())
+        times = race({"ours": ours}, list(requests), runs=runs, seconds=math.inf)["ours"]
+        fts = InProcess(any_word(bare))
+        common = [requests[f"{COMMON}, default"].query]
+        floor = race({FTS: fts}, common, runs=runs, seconds=math.inf)[FTS][0]
+    figures = [
+        Figure(f"hardest: {name}", size, value, "ms", runs=runs) for name, value in zip(requests, times, strict=True)
+    ]
+    plain = {f"hardest: {COMMON}, {ranker.value}" for ranker in Ranker}
+    beside = [Figure(one.name, size, one.value, "ms", FTS, floor, runs) for one in figures if one.name in plain]
+    return [*beside, *figures]
+
+
+def hardest_requests(db: sqlite3.Connection) -> dict[str, MatchRequest]:
+    """Return requests by what is hard about them and whose ranking answers."""
+    words = [text for (text,) in db.execute(MOST_USED, (2,))]
+    (rarest,) = db.execute(RAREST_TAG).fetchone() or ("none",)
+    plain = MatchRequest("", mode=Mode.INDEX, max_results=MOST_RESULTS, max_tokens=MOST_TOKENS)
+    hard = {
+        COMMON: plain._replace(query=_fill(words)),
+        "common words, a rare tag": plain._replace(query=_fill(words), tags=(rarest,)),
+        "common words, whole texts": plain._replace(query=_fill(words), mode=Mode.FULL),
+        "misspelt words": plain._replace(query=_fill(_misspelt(text for (text,) in db.execute(MOST_USED, (6,))))),
+        "pairs of letters": plain._replace(
+            query=_fill("".join(pair) for pair in product(ascii_lowercase, "aeiourstnl"))
+        ),
+    }
+    return {
+        f"{name}, {ranker.value}": request._replace(ranker=ranker)
+        for name, request in hard.items()
+        for ranker in Ranker
+    }
+
+
+def _fill(words: Iterable[str]) -> str:
+    """Return as many of *words* as a request may hold."""
+    query = ""
+    for word in words:
+        if len(query) + 1 + len(word) > MAX_QUERY_LENGTH:
+            break
+        query = f"{query} {word}".strip()
+    return query
+
+
+def _misspelt(words: Iterable[str]) -> Iterable[str]:
+    """Yield each word with its second and third letters exchanged."""
+    for word in words:
+        yield word[0] + word[2] + word[1] + word[3:]
