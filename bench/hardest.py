@@ -2,13 +2,13 @@
 
 import math
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from itertools import product
 from pathlib import Path
 from string import ascii_lowercase
 
-from clock import InProcess, race, runs_for, timed
+from clock import Contender, InProcess, medians, runs_for
 from figures import Figure
 from floors import any_word, open_bare
 
@@ -35,17 +35,25 @@ def measure_hardest(size: int, index: Path) -> list[Figure]:
         load_arrays(catalog.size)
         requests = hardest_requests(catalog.db)
         ours = InProcess(lambda name: render(find(catalog, requests[name], quick=False), catalog.body))
-        runs = runs_for(timed(lambda: ours.times(list(requests), math.inf))())
-        times = race({"ours": ours}, list(requests), runs=runs, seconds=math.inf)["ours"]
-        fts = InProcess(any_word(bare))
-        common = [requests[f"{COMMON}, default"].query]
-        floor = race({FTS: fts}, common, runs=runs, seconds=math.inf)[FTS][0]
+        times, runs = medians_of(ours, list(requests))
+        (floor,), _ = medians_of(InProcess(any_word(bare)), [requests[f"{COMMON}, default"].query])
     figures = [
         Figure(f"hardest: {name}", size, value, "ms", runs=runs) for name, value in zip(requests, times, strict=True)
     ]
     plain = {f"hardest: {COMMON}, {ranker.value}" for ranker in Ranker}
     beside = [Figure(one.name, size, one.value, "ms", FTS, floor, runs) for one in figures if one.name in plain]
     return [*beside, *figures]
+
+
+def medians_of(contender: Contender, queries: Sequence[str]) -> tuple[list[float], int]:
+    """Return the milliseconds of each query, and of how many runs that is the median: the more, the less one takes.
+
+    The first run counts only where it is the only one.
+    """
+    first = contender.times(queries, math.inf)
+    runs = runs_for(sum(first) / 1000)
+    rounds = [contender.times(queries, math.inf) for _ in range(runs)] if runs > 1 else [first]
+    return medians(rounds), runs
 
 
 def hardest_requests(db: sqlite3.Connection) -> dict[str, MatchRequest]:

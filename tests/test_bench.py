@@ -9,11 +9,11 @@ from pathlib import Path
 
 import frontmatter
 import pytest
-from agreement import by_classic_sql, by_default_sql, share_of_agreement
+from agreement import agreement, by_classic_sql, by_default_sql
 from clock import InProcess, medians, percentile, race, runs_for, take_turns, timed
 from corpus import Corpus, make_corpus
 from figures import Bound, Figure, compare, growth, judge
-from hardest import hardest_requests
+from hardest import hardest_requests, medians_of
 from queries import make_queries, misspell
 from report import Report, quantity, render, renew
 from sources import CATEGORIES, EmptyLibrary, read_sources
@@ -304,7 +304,13 @@ def test_agreement_is_the_share_of_queries_with_the_answer_of_the_reference(make
     def always_one_first(_catalog: Catalog, _request: MatchRequest) -> list[int]:
         return [1, 2]
 
-    assert share_of_agreement(catalog, ["retry backoff", "retry call"], Ranker.CLASSIC, always_one_first) == 0.5
+    queries = ["retry backoff", "retry call"]
+    assert agreement(catalog, queries, Ranker.CLASSIC, always_one_first) == (0.5, 2)
+
+
+def test_queries_are_compared_until_the_time_is_over(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("one", "retry with backoff"))
+    assert agreement(catalog, ["retry", "other"], Ranker.CLASSIC, lambda *_: [1], seconds=0) == (1.0, 1)
 
 
 def test_an_answer_agrees_with_the_statement_that_it_carries(make_catalog: MakeCatalog) -> None:
@@ -313,7 +319,7 @@ def test_an_answer_agrees_with_the_statement_that_it_carries(make_catalog: MakeC
         (Ranker.DEFAULT, by_default_sql(catalog.db)),
         (Ranker.CLASSIC, by_classic_sql(catalog.db)),
     ):
-        assert share_of_agreement(catalog, ["retry backoff", "call"], ranker, reference) == 1.0
+        assert agreement(catalog, ["retry backoff", "call"], ranker, reference) == (1.0, 2)
 
 
 def test_the_hardest_requests_are_nearly_as_long_as_a_request_may_be(make_catalog: MakeCatalog) -> None:
@@ -325,6 +331,19 @@ def test_the_hardest_requests_are_nearly_as_long_as_a_request_may_be(make_catalo
     assert {request.ranker for request in requests.values()} == set(Ranker)
     for name, request in requests.items():
         assert 900 <= len(request.query) <= 1000 or "pairs" in name
+
+
+def test_the_first_run_of_the_hardest_requests_counts_only_where_it_is_the_only_one() -> None:
+    class Sleeper:
+        def __init__(self, first: float) -> None:
+            self.answers = [first, 2.0, 9.0, 4.0, 3.0, 1.0]
+
+        def times(self, queries: Sequence[str], _seconds: float) -> list[float]:
+            return [self.answers.pop(0) for _ in queries]
+
+    assert medians_of(Sleeper(8.0), ["query"]) == ([3.0], 5)
+    ten_minutes = 600_000.0
+    assert medians_of(Sleeper(ten_minutes), ["query"]) == ([ten_minutes], 1)
 
 
 def test_common_words_are_those_of_most_fragments_and_the_rare_tag_one_of_few(make_catalog: MakeCatalog) -> None:
