@@ -33,9 +33,11 @@ REPEATED = 100
 """Different requests that are asked again while their answers are remembered."""
 
 FTS, CLASSIC_SQL, DEFAULT_SQL = "FTS5 bm25", "its SQL", "its ranking SQL"
+PLAIN = "default search, without NumPy"
 ASKED = {
     "tier 2": (CLASSIC_SQL, FTS, "bm25s", "tantivy", "MiniSearch", "fuzzy scan"),
     "default search": (DEFAULT_SQL, FTS, "bm25s", "tantivy", "MiniSearch", "fuzzy scan"),
+    PLAIN: ("default search",),
     "catalog mode": ("default search",),
     "full mode": ("default search",),
     "tier 3, classic": ("fuzzy scan",),
@@ -52,6 +54,7 @@ def measure_answering(corpus: Corpus, index: Path, queries: Sequence[str]) -> tu
         figures = [
             figure
             for name, others in ASKED.items()
+            if name in columns
             for figure in compare(name, corpus.size, columns, name, others, RUNS)
         ]
         for name, peer in peers.items():
@@ -80,22 +83,40 @@ def own_contenders(
     def tier_3(query: str) -> object:
         return match_fuzzy(catalog.db, classic_request(query), extract_keywords(query))
 
+    default = by_mode(Mode.INDEX, LISTED)
     answers: dict[str, Callable[[str], object]] = {
         "tier 2": tier_2,
         CLASSIC_SQL: same_sql(bare, classic_statements(catalog, queries)),
-        "default search": by_mode(Mode.INDEX, LISTED),
+        "default search": default,
         DEFAULT_SQL: same_sql(bare, default_statements(catalog, queries)),
         FTS: any_word(bare),
         "catalog mode": by_mode(Mode.CATALOG, DEPTH),
         "full mode": by_mode(Mode.FULL, DEPTH),
         "tier 3, classic": tier_3,
     }
+    if "numpy" in sys.modules:
+        answers[PLAIN] = without_numpy(default)
     return {name: InProcess(answer, clock) for name, answer in answers.items()}
 
 
+def without_numpy(answer: Callable[[str], object]) -> Callable[[str], object]:
+    """Return *answer* as it is where NumPy is not installed."""
+
+    def answered(query: str) -> object:
+        hidden = sys.modules.pop("numpy")
+        try:
+            return answer(query)
+        finally:
+            sys.modules["numpy"] = hidden
+
+    return answered
+
+
 def forgetful(index: Path) -> Service:
-    """Return a service that remembers one answer alone: whoever asks another request has it worked out."""
-    return Service(Settings(index, "error", 1))
+    """Return a service, warm as a server's, that remembers one answer alone: each other request is worked out."""
+    service = Service(Settings(index, "error", 1))
+    service.warm_up()
+    return service
 
 
 def classic_request(query: str) -> MatchRequest:

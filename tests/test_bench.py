@@ -4,12 +4,14 @@ import hashlib
 import random
 import re
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import frontmatter
 import pytest
 from agreement import agreement, by_classic_sql, by_default_sql
+from answering import without_numpy
 from clock import InProcess, medians, percentile, race, runs_for, take_turns, timed
 from corpus import Corpus, make_corpus
 from figures import Bound, Figure, compare, growth, judge
@@ -320,6 +322,20 @@ def test_an_answer_agrees_with_the_statement_that_it_carries(make_catalog: MakeC
         (Ranker.CLASSIC, by_classic_sql(catalog.db)),
     ):
         assert agreement(catalog, ["retry backoff", "call"], ranker, reference) == (1.0, 2)
+
+
+def test_numpy_is_missing_only_while_an_answer_without_it_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", sys)
+
+    def refuse(query: str) -> bool:
+        if query == "wrong":
+            raise ValueError(query)
+        return "numpy" in sys.modules
+
+    assert without_numpy(refuse)("right") is False
+    with pytest.raises(ValueError, match="wrong"):
+        without_numpy(refuse)("wrong")
+    assert "numpy" in sys.modules
 
 
 def test_the_hardest_requests_are_nearly_as_long_as_a_request_may_be(make_catalog: MakeCatalog) -> None:
