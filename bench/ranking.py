@@ -20,10 +20,9 @@ from settings import cross_validate, measure_queries
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.evaluation import Run, false_answers, false_refusals, run_queries, score_run
 from orchestr8_sqlite.keywords import extract_keywords
+from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest, Ranker
 from orchestr8_sqlite.parameters import MAX_QUERY_LENGTH
-from orchestr8_sqlite.tiers import expansion, weighted
-from orchestr8_sqlite.tiers.holders import Holders
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "ranking.md"
 BEGIN, END = "<!-- written by `make eval` from here -->", "<!-- to here -->"
@@ -175,8 +174,7 @@ def speed(sets: Sequence[JudgedSet]) -> str:
 
 
 def _rank(catalog: Catalog, query: str) -> None:
-    reading = expansion.read_request(catalog.db, extract_keywords(query))
-    weighted.match_weighted(MatchRequest(query), reading, Holders(catalog.db))
+    find(catalog, MatchRequest(query), quick=False)
 
 
 def _full_text(db: sqlite3.Connection, query: str) -> None:

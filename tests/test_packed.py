@@ -19,7 +19,7 @@ from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.evidence import hold_keywords
 from orchestr8_sqlite.keyword_changes import add_scenarios, remove_scenarios, replace_fields, settle_keywords
 from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.model import COUNTED, MatchRequest, Ranker
+from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest, Ranker, Statement
 from orchestr8_sqlite.packing import (
     BLOCK,
     OFFSETS,
@@ -32,7 +32,8 @@ from orchestr8_sqlite.packing import (
     unpack_members,
 )
 from orchestr8_sqlite.tiers import fuzzy, numbers, order, packed, postings, sets
-from orchestr8_sqlite.tiers.postings import match_by_rows, match_keywords
+from orchestr8_sqlite.tiers.found import Found, query_parameters
+from orchestr8_sqlite.tiers.postings import match_keywords
 from orchestr8_sqlite.vocabulary import longest_prefixes, suffix_rows, write_places
 
 POSTINGS = "SELECT keyword_id, scenario_id FROM posting ORDER BY 1, 2"
@@ -50,6 +51,13 @@ def unpack_set(places: bytes, bits: bytes) -> list[int]:
     """Return the numbers that `pack_set` was given, ascending."""
     held = zip(unpack_members(places), bits, strict=True) if places else enumerate(bits)
     return [8 * place + offset for place, byte in held if byte for offset in OFFSETS[byte]]
+
+
+def match_by_rows(db: sqlite3.Connection, request: MatchRequest, query: str) -> Found:
+    """Return the answer of tier 2, found by the statement that people can run."""
+    statement = Statement(postings.CLASSIC_MATCHES, lambda: query_parameters(request, extract_keywords(query)))
+    rows = db.execute(statement.sql, statement.parameters).fetchall()
+    return Found(tuple(Candidate(*row[:-1]) for row in rows), rows[0][-1] if rows else 0, statement)
 
 
 @pytest.fixture
@@ -174,7 +182,7 @@ def test_packed_postings_rank_as_the_statement_does(
         for query, options in asked:
             request = MatchRequest(query, ranker=Ranker.CLASSIC, **options)  # type: ignore[arg-type]
             keywords = extract_keywords(query)
-            expected = match_by_rows(catalog.db, request, keywords)
+            expected = match_by_rows(catalog.db, request, query)
             for most_parts, probe, arrays_pay in ((1000, 8, 256), (0, 0, 1), (1000, -100, 256)):
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(sets, "MOST_PARTS", most_parts)
@@ -256,7 +264,7 @@ def test_what_a_connection_keeps_of_a_file_answers_as_the_file_does(
     with Catalog.open(build(write_files(tmp_path / "library", files), tmp_path / "index.db")) as catalog:
         for query in ("retry cache", "cache call", "retries", "tuning", "retry cache"):
             request = MatchRequest(query, ranker=Ranker.CLASSIC)
-            expected = match_by_rows(catalog.db, request, extract_keywords(query))
+            expected = match_by_rows(catalog.db, request, query)
             found = match_keywords(catalog.db, request, extract_keywords(query))
             assert (found.candidates, found.total) == (expected.candidates, expected.total)
         assert kept_of(catalog.db, "owners")
@@ -274,7 +282,7 @@ def test_matches_are_counted_up_to_a_thousand() -> None:
     ) as catalog:
         for request in (MatchRequest("retry"), MatchRequest("retry", tags=("api",))):
             found = match_keywords(catalog.db, request, ["retry"])
-            assert found.total == match_by_rows(catalog.db, request, ["retry"]).total == COUNTED == 1000
+            assert found.total == match_by_rows(catalog.db, request, "retry").total == COUNTED == 1000
             assert fuzzy.match_fuzzy(catalog.db, request, ["retry"]).total == COUNTED
             uris = [candidate.uri for candidate in found.candidates]
             assert len(uris) == 15

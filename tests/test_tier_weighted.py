@@ -41,9 +41,13 @@ from orchestr8_sqlite.tiers import weights
 from orchestr8_sqlite.tiers.expansion import Form, Reading, read_parts, read_request
 from orchestr8_sqlite.tiers.found import Found
 from orchestr8_sqlite.tiers.holders import AlteredHolders, Holders
-from orchestr8_sqlite.tiers.weighted import match_weighted
+from orchestr8_sqlite.tiers.weighted import list_best, rank
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.wordlists import Synonym
+
+
+def match_weighted(request: MatchRequest, reading: Reading, holders: Holders) -> Found:
+    return list_best(rank(request, reading, holders), request, reading, holders)
 
 
 def match(catalog: Catalog, request: MatchRequest, reading: Reading | None = None) -> Found:

@@ -60,13 +60,6 @@ def query_parameters(request: MatchRequest, keywords: Sequence[str]) -> dict[str
     return {"keywords": json.dumps(list(keywords), ensure_ascii=False), **filter_parameters(request)}
 
 
-def run(db: sqlite3.Connection, statement: Statement) -> Found:
-    """Run a statement whose rows are the columns of `Candidate` and, last, the total."""
-    rows = db.execute(statement.sql, statement.parameters).fetchall()
-    candidates = tuple(Candidate(*row[:-1]) for row in rows)
-    return Found(candidates, rows[0][-1] if rows else 0, statement)
-
-
 class Filter:
     """What the filters of one request admit."""
 

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest, Statement
-from orchestr8_sqlite.tiers.found import FILTERS, Found, query_parameters, run
+from orchestr8_sqlite.tiers.found import FILTERS, Found, query_parameters
 from orchestr8_sqlite.tiers.kept import kept_by
 from orchestr8_sqlite.tiers.levels import Levels
 from orchestr8_sqlite.tiers.sets import KIN_OF_QUERY
@@ -56,14 +56,5 @@ def match_keywords(db: sqlite3.Connection, request: MatchRequest, keywords: Sequ
     fragments = kept.fragments([fragment for fragment, _, _ in best])
     texts = kept.scenarios([scenario for _, scenario, _ in best])
     candidates = tuple([Candidate(*fragments[fragment], score, texts[one]) for fragment, one, score in best])
-    statement = _statement(request, keywords)
+    statement = Statement(CLASSIC_MATCHES, lambda: query_parameters(request, keywords))
     return Found(candidates, levels.count() if candidates else 0, statement)
-
-
-def match_by_rows(db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> Found:
-    """Return the same, found by the statement."""
-    return run(db, _statement(request, keywords))
-
-
-def _statement(request: MatchRequest, keywords: Sequence[str]) -> Statement:
-    return Statement(CLASSIC_MATCHES, lambda: query_parameters(request, keywords))

@@ -83,7 +83,7 @@ SELECT best.id, f.uri, f.category, f.name, f.title, f.token_estimate, best.score
 
 
 def reference_statement(request: MatchRequest, reading: Reading, half: float, least: float) -> Statement:
-    """Return the statement that ranks as `match_weighted` does.
+    """Return the statement that ranks as `weighted.rank` does.
 
     Args:
         half: The points of a score of 50.

@@ -59,11 +59,6 @@ class Ranked(NamedTuple):
     statement: Statement
 
 
-def match_weighted(request: MatchRequest, reading: Reading, holders: Holders) -> Found:
-    """Return the fragments that hold any word of the request in any of its forms, best first; ties go by URI."""
-    return list_best(rank(request, reading, holders), request, reading, holders)
-
-
 def rank(request: MatchRequest, reading: Reading, holders: Holders) -> Ranked:
     """Return how the fragments rank that hold any word of the request in any of its forms."""
     half = weights.HALF_SCORE * ideal(reading)
