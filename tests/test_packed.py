@@ -293,6 +293,8 @@ def test_no_statement_of_the_classic_ranker_reads_a_whole_table(sql: str) -> Non
     filtered: dict[str, object] = {"categories": '["skill"]', "tags": '["api"]', "agent_skills": True}
     values: dict[str, object] = {
         "keywords": '["retry"]',
+        "keyword": "retry",
+        "short": 1000,
         "ids": "[1]",
         "blocks": "[0]",
         "parts": '["re"]',

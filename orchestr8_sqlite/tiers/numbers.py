@@ -29,23 +29,30 @@ class Numbers:
 
     def of(self, wanted: Sequence[int]) -> list[int]:
         """Return what is kept of each of *wanted*, which ascend."""
+        found: list[int] = []
+        for first, numbers, part in self.parts(wanted):
+            found.extend([numbers[number - first] for number in part])
+        return found
+
+    def parts(self, wanted: Sequence[int]) -> Iterator[tuple[int, "array[int]", Sequence[int]]]:
+        """Yield *wanted*, which ascend, by block: its first number, what is kept of each from that one on, and which.
+
+        A part is a slice of *wanted*.
+        """
         parts = list(_cut(wanted))
         missing = [block for block, _ in parts if block not in self._blocks]
         if missing:
             rows = self._db.execute(self._sql, {"blocks": str(missing)})
             self._blocks |= {block: unpack_numbers(packed) for block, packed in rows}
-        found: list[int] = []
         for block, part in parts:
-            first, numbers = block * PLACED, self._blocks[block]
-            found.extend([numbers[number - first] for number in part])
-        return found
+            yield block * PLACED, self._blocks[block], part
 
 
 def _cut(numbers: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
     """Yield (block, those of *numbers* in it) for numbers that ascend."""
     start = 0
     while start < len(numbers):
-        block = numbers[start] // PLACED
+        block = int(numbers[start]) // PLACED
         end = bisect_left(numbers, (block + 1) * PLACED, start)
         yield block, numbers[start:end]
         start = end
