@@ -15,11 +15,34 @@ class Reader(sqlite3.Connection):
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of sqlite3.connect
         super().__init__(*args, **kwargs)
         self.kept: dict[str, dict[Any, Any]] = {}
+        self.own: dict[Any, Any] = {}
+        self.pages: int | None = None
 
 
 def kept_of(db: sqlite3.Connection, what: str) -> dict[Any, Any]:
-    """Return what *db* keeps under the name *what*; of a database that may change, nothing is kept."""
+    """Return what *db* keeps under the name *what*, perhaps with others: whoever changes it allows for other threads.
+
+    Of a database that may change, nothing is kept.
+    """
     return db.kept.setdefault(what, {}) if isinstance(db, Reader) else {}
+
+
+def own_of(db: sqlite3.Connection) -> dict[Any, Any]:
+    """Return what *db* keeps for itself alone; of a database that may change, nothing is kept."""
+    return db.own if isinstance(db, Reader) else {}
+
+
+def keep_together(db: sqlite3.Connection, other: sqlite3.Connection) -> None:
+    """Let *db*, of which nothing was read yet, keep what it reads in one place with *other*, of the same file."""
+    if isinstance(db, Reader) and isinstance(other, Reader):
+        db.kept = other.kept
+
+
+def limit_pages(db: sqlite3.Connection, kibibytes: int) -> None:
+    """Let *db* keep no more than so much of the file's pages from now on."""
+    if isinstance(db, Reader) and db.pages != kibibytes:
+        db.execute(f"PRAGMA cache_size = -{kibibytes:d}")
+        db.pages = kibibytes
 
 
 def connect(path: Path) -> tuple[sqlite3.Connection, Identity]:

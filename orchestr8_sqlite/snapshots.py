@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.connections import Identity
+from orchestr8_sqlite.connections import Identity, keep_together, limit_pages
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,11 @@ Edition = tuple[Identity, str]
 """What tells a version of the index from any other, even from one whose file came to have the same identity."""
 
 MOST_IDLE = 4
-"""Connections that are kept for the next requests. Each may hold PAGE_CACHE of memory."""
+"""Connections that are kept for the next requests."""
+
+MOST_PAGES = 20_000
+"""KiB that all connections together keep of the file: as much as one that is opened alone. What they read of it again
+and again they keep in one place, so that four of them need no more than one."""
 
 STEPS_BETWEEN_CHECKS = 200_000
 """Steps of SQLite's machine, about 25 ms of work, after which a statement asks whether anybody waits for it still."""
@@ -41,6 +45,7 @@ class Snapshots:
         self._lock = threading.Lock()
         self._idle: list[Catalog] = []
         self._current: Catalog | None = None
+        self._open = 0
 
     def snapshot(self) -> "Snapshot":
         """Return what a thread enters to read one version only, until it leaves."""
@@ -74,12 +79,26 @@ class Snapshots:
         Raises:
             CatalogError: There is no usable index at the path.
         """
+        taken = self._take_idle() or self._open_another()
+        self._limit(taken)
+        return taken
+
+    def _take_idle(self) -> Catalog | None:
         with self._lock:
-            if self._idle and self._idle[-1].is_current():
-                return self._idle.pop()
+            return self._idle.pop() if self._idle and self._idle[-1].is_current() else None
+
+    def _open_another(self) -> Catalog:
         fresh = Catalog.open(self._path)
+        with self._lock:
+            self._open += 1
+            if self._current is not None and edition_of(self._current) == edition_of(fresh):
+                keep_together(fresh.db, self._current.db)
         self._notice(fresh)
         return fresh
+
+    def _limit(self, catalog: Catalog) -> None:
+        """Let a connection that nobody else uses keep its share of the pages."""
+        limit_pages(catalog.db, MOST_PAGES // max(1, self._open))
 
     def _notice(self, fresh: Catalog) -> None:
         """Take *fresh* for the newest version where it is; a slower thread may just have opened an older one."""
@@ -88,25 +107,32 @@ class Snapshots:
             if before is not None and (before.identity == fresh.identity or not fresh.is_current()):
                 return
             outdated, self._idle, self._current = self._idle, [], fresh
-        _close(outdated)
+        self._close(outdated)
         if before is not None:
             self._forget()
             logger.info("index replaced", extra={"generation": fresh.generation})
 
     def give_back(self, catalog: Catalog) -> None:
         """Keep a connection for the next request, or close it where there are enough or its file was replaced."""
+        self._limit(catalog)
         with self._lock:
             newest = self._current is not None and self._current.identity == catalog.identity
             if newest and len(self._idle) < MOST_IDLE:
                 self._idle.append(catalog)
                 return
-        catalog.close()
+        self._close([catalog])
 
     def close(self) -> None:
         """Close what is idle now, and from now on what is given back."""
         with self._lock:
             idle, self._idle, self._current = self._idle, [], None
-        _close(idle)
+        self._close(idle)
+
+    def _close(self, catalogs: list[Catalog]) -> None:
+        with self._lock:
+            self._open -= len(catalogs)
+        for catalog in catalogs:
+            catalog.close()
 
 
 class Snapshot:
@@ -158,8 +184,3 @@ class Snapshot:
 def edition_of(catalog: Catalog) -> Edition:
     """Return which version of the index *catalog* reads."""
     return catalog.identity, catalog.generation
-
-
-def _close(catalogs: list[Catalog]) -> None:
-    for catalog in catalogs:
-        catalog.close()

@@ -2,6 +2,8 @@
 
 import random
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -122,6 +124,35 @@ def test_what_is_too_large_is_read_each_time_and_drops_nothing_else() -> None:
     for _ in range(2):
         assert recent.of(["large"], lambda _: {"large": "x" * ENTRY}) == {"large": "x" * ENTRY}
     assert held(recent) == ["x"]
+
+
+def test_threads_that_ask_at_the_same_time_keep_no_more_than_one_does() -> None:
+    most, numbers = 40 * ENTRY, range(30)
+    recent: Recent[int, str] = Recent(most, len)
+    begin = threading.Barrier(4)
+    wrong: list[dict[int, str]] = []
+
+    def read(missing: list[int]) -> dict[int, str]:
+        time.sleep(0)  # lets the others read the same
+        return {number: "x" * number for number in missing}
+
+    def ask(seed: int) -> None:
+        choice = random.Random(seed)
+        begin.wait()
+        for _ in range(2_000):
+            asked = choice.sample(numbers, 3)
+            found = recent.of(asked, read)
+            if found != {number: "x" * number for number in asked}:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert sum(ENTRY + len(text) for text in held(recent)) <= most
+    assert recent._half - recent._room == sum(ENTRY + len(text) for text in recent._newer.values())
 
 
 def test_a_reading_that_is_interrupted_leaves_nothing_behind() -> None:

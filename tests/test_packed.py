@@ -246,7 +246,7 @@ def ranked(catalog: Catalog, request: MatchRequest) -> list[tuple[str, float, st
 
 
 @pytest.mark.usefixtures("_small_blocks")
-@pytest.mark.parametrize("kept", [0, 128])
+@pytest.mark.parametrize("kept", [0, 1 << 20])
 def test_what_a_connection_keeps_of_a_file_answers_as_the_file_does(
     tmp_path: Path, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

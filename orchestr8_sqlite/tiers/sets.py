@@ -81,7 +81,7 @@ EVERY = 1 << 62
 
 MOST_HELD = MOST_UNIONS = 3 * MEBIBYTE
 MOST_KIN = 2 * MEBIBYTE
-"""Bytes that a connection keeps of who holds keywords, who holds others akin to them, and these together."""
+"""Bytes that are kept of who holds keywords, who holds others akin to them, and these together."""
 
 LARGEST = 16 << 10
 """Bytes of a set that is kept, some 130,000 scenarios. So few larger ones fit that they are dropped before they are
@@ -99,7 +99,7 @@ class Known(NamedTuple):
 
 
 class Sets:
-    """What a connection keeps of the sets of keywords."""
+    """What is kept of the sets of keywords."""
 
     def __init__(self) -> None:
         self.held: Recent[str, Known] = Recent(MOST_HELD, lambda known: _bytes_of_set(known.scenarios), LARGEST)
@@ -216,22 +216,20 @@ class Scenarios:
 
     def _ends(self, last: int) -> tuple[int, int]:
         """Return which scenarios of the blocks up to *last* are the last ones of their fragments, and which not."""
-        if last not in self._known_ends:
+        known = self._known_ends.get(last)
+        if known is None:
             packed = bytearray()
             for block, some in self._db.execute(ENDS, {"last": last}):
                 packed.extend(bytes((block * BLOCK >> 3) - len(packed)))
                 packed.extend(some)
             ends = int.from_bytes(packed, "little")
-            self._known_ends[last] = ends, ((1 << ends.bit_length()) - 1) ^ ends
-        return self._known_ends[last]
+            known = self._known_ends[last] = ends, ((1 << ends.bit_length()) - 1) ^ ends
+        return known
 
 
 def _sets_by(db: sqlite3.Connection) -> Sets:
-    known = kept_of(db, "sets")
-    if Sets not in known:
-        known[Sets] = Sets()
-    found: Sets = known[Sets]
-    return found
+    known: dict[type[Sets], Sets] = kept_of(db, "sets")
+    return known.get(Sets) or known.setdefault(Sets, Sets())
 
 
 def _nothing(_: list[str]) -> dict[str, int]:
