@@ -2,11 +2,15 @@
 
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 Identity = tuple[int, int, int]
 """What tells a file from the one that was in its place before: inode, modification time in ns, size in bytes."""
+
+STEPS_BETWEEN_CHECKS = 200_000
+"""Steps of SQLite's machine, about 25 ms of work, after which a statement asks whether anybody waits for it still."""
 
 
 class Reader(sqlite3.Connection):
@@ -17,6 +21,7 @@ class Reader(sqlite3.Connection):
         self.kept: dict[str, dict[Any, Any]] = {}
         self.own: dict[Any, Any] = {}
         self.pages: int | None = None
+        self.is_abandoned: Callable[[], bool] | None = None
 
 
 def kept_of(db: sqlite3.Connection, what: str) -> dict[Any, Any]:
@@ -43,6 +48,21 @@ def limit_pages(db: sqlite3.Connection, kibibytes: int) -> None:
     if isinstance(db, Reader) and db.pages != kibibytes:
         db.execute(f"PRAGMA cache_size = -{kibibytes:d}")
         db.pages = kibibytes
+
+
+def heed(db: sqlite3.Connection, is_abandoned: Callable[[], bool] | None) -> None:
+    """From now on ask *is_abandoned* in the midst of long work whether anybody waits for what *db* is asked."""
+    db.set_progress_handler(is_abandoned, STEPS_BETWEEN_CHECKS if is_abandoned else 0)
+    if isinstance(db, Reader):
+        db.is_abandoned = is_abandoned
+
+
+def stop_if_abandoned(db: sqlite3.Connection) -> None:
+    """Fail as a statement of *db* does where nobody waits any more; for work on what was read, between its parts."""
+    if isinstance(db, Reader) and db.is_abandoned is not None and db.is_abandoned():
+        problem = sqlite3.OperationalError("interrupted")
+        problem.sqlite_errorcode = sqlite3.SQLITE_INTERRUPT
+        raise problem
 
 
 def connect(path: Path) -> tuple[sqlite3.Connection, Identity]:

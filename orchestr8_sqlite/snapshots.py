@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.connections import Identity, keep_together, limit_pages
+from orchestr8_sqlite.connections import Identity, heed, keep_together, limit_pages
 
 logger = logging.getLogger(__name__)
 
@@ -25,9 +25,6 @@ MOST_IDLE = 4
 MOST_PAGES = 20_000
 """KiB that all connections together keep of the file: as much as one that is opened alone. What they read of it again
 and again they keep in one place, so that four of them need no more than one."""
-
-STEPS_BETWEEN_CHECKS = 200_000
-"""Steps of SQLite's machine, about 25 ms of work, after which a statement asks whether anybody waits for it still."""
 
 
 class Snapshots:
@@ -152,7 +149,7 @@ class Snapshot:
         """Return the version that is read, taken when it is asked for the first time."""
         if self._catalog is None:
             self._catalog = self._snapshots.take()
-            self._catalog.db.set_progress_handler(lambda: self._abandoned, STEPS_BETWEEN_CHECKS)
+            heed(self._catalog.db, lambda: self._abandoned)
         return self._catalog
 
     @property
@@ -161,7 +158,7 @@ class Snapshot:
         return None if self._catalog is None else edition_of(self._catalog)
 
     def abandon(self) -> None:
-        """Let the statement that is running for this snapshot fail soon, and every long one after it."""
+        """Let what is worked out for this snapshot fail soon, and all long work after it."""
         self._abandoned = True
 
     def __enter__(self) -> Self:
@@ -177,7 +174,7 @@ class Snapshot:
             return
         self._threads.snapshot = None
         if self._catalog is not None:
-            self._catalog.db.set_progress_handler(None, 0)
+            heed(self._catalog.db, None)
             self._snapshots.give_back(self._catalog)
 
 

@@ -9,6 +9,7 @@ import math
 import sqlite3
 from collections.abc import Sequence
 
+from orchestr8_sqlite.connections import stop_if_abandoned
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest, Statement
 from orchestr8_sqlite.tiers.field_points import FieldPoints, Placed, new_field_points
@@ -66,6 +67,7 @@ def match_fuzzy(db: sqlite3.Connection, request: MatchRequest, keywords: Sequenc
     kept = kept_by(db)
     points = new_field_points(kept.size, lambda: kept.last_fragment)
     for keyword in keywords:
+        stop_if_abandoned(db)
         points.add(db.execute(EVIDENCE, {"keyword": keyword}))
     few = Filter(db, request).few()
     if few is not None:
@@ -96,6 +98,7 @@ def _find_best(
                 return best, _count_all(db, points, math.ceil(request.min_score) - bonus)
             if total >= COUNTED:
                 break
+        stop_if_abandoned(db)
         fitting = _weigh(db, request, piece, bonus)
         total += len(fitting)
         best = sorted(best + fitting)[: request.max_results]
