@@ -22,9 +22,9 @@ Edition = tuple[Identity, str]
 MOST_IDLE = 4
 """Connections that are kept for the next requests."""
 
-MOST_PAGES = 20_000
-"""KiB that all connections together keep of the file: as much as one that is opened alone. What they read of it again
-and again they keep in one place, so that four of them need no more than one."""
+MOST_PAGES, MOST_SHARED_PAGES = 20_000, 12_000
+"""KiB that a connection alone keeps of the file, and several together, each of which needs room for its sums besides.
+What they read of it again and again they keep in one place."""
 
 
 class Snapshots:
@@ -95,7 +95,7 @@ class Snapshots:
 
     def _limit(self, catalog: Catalog) -> None:
         """Let a connection that nobody else uses keep its share of the pages."""
-        limit_pages(catalog.db, MOST_PAGES // max(1, self._open))
+        limit_pages(catalog.db, MOST_PAGES if self._open <= 1 else MOST_SHARED_PAGES // self._open)
 
     def _notice(self, fresh: Catalog) -> None:
         """Take *fresh* for the newest version where it is; a slower thread may just have opened an older one."""

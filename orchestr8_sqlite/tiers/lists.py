@@ -21,6 +21,9 @@ SELECT b.stem, b.block, b.members, b.counts FROM json_each(:stems) CROSS JOIN bo
 PACKED_WEIGHTS = pack_members(BODY_WEIGHTS)
 LOW_WEIGHTS, HIGH_WEIGHTS = PACKED_WEIGHTS[::2], PACKED_WEIGHTS[1::2]
 
+LARGE = 1 << 14
+"""Bytes of the members of a block that take long enough to ask whether anybody waits for them still."""
+
 BLOCK_BYTES = 700
 """What a block takes beside its numbers."""
 
@@ -48,7 +51,8 @@ def read_short(db: sqlite3.Connection, stems: Collection[str]) -> dict[str, list
     """Return for each of *stems* who holds it in a short text."""
     found: dict[str, list[ShortBlock]] = {stem: [] for stem in stems}
     for stem, block, members, weights, fields, *name in db.execute(SHORT, _stems(stems)):
-        stop_if_abandoned(db)
+        if len(members) >= LARGE:
+            stop_if_abandoned(db)
         known = unpack_members(members), unpack_members(weights), fields, *map(unpack_members, name)
         found[stem].append(ShortBlock(block * BLOCK, *known))
     return found
@@ -58,7 +62,8 @@ def read_bodies(db: sqlite3.Connection, stems: Collection[str]) -> dict[str, lis
     """Return for each of *stems* who holds it in the body alone."""
     found: dict[str, list[BodyBlock]] = {stem: [] for stem in stems}
     for stem, block, members, counts in db.execute(BODIES, _stems(stems)):
-        stop_if_abandoned(db)
+        if len(members) >= LARGE:
+            stop_if_abandoned(db)
         found[stem].append(BodyBlock(block * BLOCK, unpack_members(members), _weights(counts)))
     return found
 

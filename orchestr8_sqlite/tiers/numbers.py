@@ -32,9 +32,13 @@ class Numbers:
 
     def of(self, wanted: Sequence[int]) -> list[int]:
         """Return what is kept of each of *wanted*, which ascend."""
+        if wanted and wanted[0] // PLACED == wanted[-1] // PLACED:
+            block = wanted[0] // PLACED
+            first, numbers = block * PLACED, self._blocks.of((block,), self._read)[block]
+            return [numbers[number - first] for number in wanted]
         found: list[int] = []
         for first, numbers, part in self.parts(wanted):
-            found.extend([numbers[number - first] for number in part])
+            found += [numbers[number - first] for number in part]
         return found
 
     def parts(self, wanted: Sequence[int]) -> list[tuple[int, "array[int]", Sequence[int]]]:

@@ -160,7 +160,6 @@ def weigh_all(reading: Reading, holders: Holders) -> tuple[Sums, Sums]:
     words: dict[str, tuple[list[Form], list[Points], list[Points]]] = {}
     met = 0
     for form in reading.forms:
-        stop_if_abandoned(holders.db)
         own, points, shares = words.setdefault(form.word.text, ([], [], []))
         own.append(form)
         gain = form.gain
