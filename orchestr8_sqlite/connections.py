@@ -2,11 +2,15 @@
 
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 Identity = tuple[int, int, int]
 """What tells a file from the one that was in its place before: inode, modification time in ns, size in bytes."""
+
+STEPS_BETWEEN_CHECKS = 200_000
+"""Steps of SQLite's machine, about 25 ms of work, after which a statement asks whether anybody waits for it still."""
 
 
 class Reader(sqlite3.Connection):
@@ -15,11 +19,50 @@ class Reader(sqlite3.Connection):
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of sqlite3.connect
         super().__init__(*args, **kwargs)
         self.kept: dict[str, dict[Any, Any]] = {}
+        self.own: dict[Any, Any] = {}
+        self.pages: int | None = None
+        self.is_abandoned: Callable[[], bool] | None = None
 
 
 def kept_of(db: sqlite3.Connection, what: str) -> dict[Any, Any]:
-    """Return what *db* keeps under the name *what*; of a database that may change, nothing is kept."""
+    """Return what *db* keeps under the name *what*, perhaps with others: whoever changes it allows for other threads.
+
+    Of a database that may change, nothing is kept.
+    """
     return db.kept.setdefault(what, {}) if isinstance(db, Reader) else {}
+
+
+def own_of(db: sqlite3.Connection) -> dict[Any, Any]:
+    """Return what *db* keeps for itself alone; of a database that may change, nothing is kept."""
+    return db.own if isinstance(db, Reader) else {}
+
+
+def keep_together(db: sqlite3.Connection, other: sqlite3.Connection) -> None:
+    """Let *db*, of which nothing was read yet, keep what it reads in one place with *other*, of the same file."""
+    if isinstance(db, Reader) and isinstance(other, Reader):
+        db.kept = other.kept
+
+
+def limit_pages(db: sqlite3.Connection, kibibytes: int) -> None:
+    """Let *db* keep no more than so much of the file's pages from now on."""
+    if isinstance(db, Reader) and db.pages != kibibytes:
+        db.execute(f"PRAGMA cache_size = -{kibibytes:d}")
+        db.pages = kibibytes
+
+
+def heed(db: sqlite3.Connection, is_abandoned: Callable[[], bool] | None) -> None:
+    """From now on ask *is_abandoned* in the midst of long work whether anybody waits for what *db* is asked."""
+    db.set_progress_handler(is_abandoned, STEPS_BETWEEN_CHECKS if is_abandoned else 0)
+    if isinstance(db, Reader):
+        db.is_abandoned = is_abandoned
+
+
+def stop_if_abandoned(db: sqlite3.Connection) -> None:
+    """Fail as a statement of *db* does where nobody waits any more; for work on what was read, between its parts."""
+    if isinstance(db, Reader) and db.is_abandoned is not None and db.is_abandoned():
+        problem = sqlite3.OperationalError("interrupted")
+        problem.sqlite_errorcode = sqlite3.SQLITE_INTERRUPT
+        raise problem
 
 
 def connect(path: Path) -> tuple[sqlite3.Connection, Identity]:

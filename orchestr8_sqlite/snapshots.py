@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.connections import Identity
+from orchestr8_sqlite.connections import Identity, heed, keep_together, limit_pages
 
 logger = logging.getLogger(__name__)
 
@@ -20,10 +20,11 @@ Edition = tuple[Identity, str]
 """What tells a version of the index from any other, even from one whose file came to have the same identity."""
 
 MOST_IDLE = 4
-"""Connections that are kept for the next requests. Each may hold PAGE_CACHE of memory."""
+"""Connections that are kept for the next requests."""
 
-STEPS_BETWEEN_CHECKS = 200_000
-"""Steps of SQLite's machine, about 25 ms of work, after which a statement asks whether anybody waits for it still."""
+MOST_PAGES, MOST_SHARED_PAGES = 20_000, 12_000
+"""KiB that a connection alone keeps of the file, and several together, each of which needs room for its sums besides.
+What they read of it again and again they keep in one place."""
 
 
 class Snapshots:
@@ -41,6 +42,7 @@ class Snapshots:
         self._lock = threading.Lock()
         self._idle: list[Catalog] = []
         self._current: Catalog | None = None
+        self._open = 0
 
     def snapshot(self) -> "Snapshot":
         """Return what a thread enters to read one version only, until it leaves."""
@@ -74,12 +76,26 @@ class Snapshots:
         Raises:
             CatalogError: There is no usable index at the path.
         """
+        taken = self._take_idle() or self._open_another()
+        self._limit(taken)
+        return taken
+
+    def _take_idle(self) -> Catalog | None:
         with self._lock:
-            if self._idle and self._idle[-1].is_current():
-                return self._idle.pop()
+            return self._idle.pop() if self._idle and self._idle[-1].is_current() else None
+
+    def _open_another(self) -> Catalog:
         fresh = Catalog.open(self._path)
+        with self._lock:
+            self._open += 1
+            if self._current is not None and edition_of(self._current) == edition_of(fresh):
+                keep_together(fresh.db, self._current.db)
         self._notice(fresh)
         return fresh
+
+    def _limit(self, catalog: Catalog) -> None:
+        """Let a connection that nobody else uses keep its share of the pages."""
+        limit_pages(catalog.db, MOST_PAGES if self._open <= 1 else MOST_SHARED_PAGES // self._open)
 
     def _notice(self, fresh: Catalog) -> None:
         """Take *fresh* for the newest version where it is; a slower thread may just have opened an older one."""
@@ -88,25 +104,32 @@ class Snapshots:
             if before is not None and (before.identity == fresh.identity or not fresh.is_current()):
                 return
             outdated, self._idle, self._current = self._idle, [], fresh
-        _close(outdated)
+        self._close(outdated)
         if before is not None:
             self._forget()
             logger.info("index replaced", extra={"generation": fresh.generation})
 
     def give_back(self, catalog: Catalog) -> None:
         """Keep a connection for the next request, or close it where there are enough or its file was replaced."""
+        self._limit(catalog)
         with self._lock:
             newest = self._current is not None and self._current.identity == catalog.identity
             if newest and len(self._idle) < MOST_IDLE:
                 self._idle.append(catalog)
                 return
-        catalog.close()
+        self._close([catalog])
 
     def close(self) -> None:
         """Close what is idle now, and from now on what is given back."""
         with self._lock:
             idle, self._idle, self._current = self._idle, [], None
-        _close(idle)
+        self._close(idle)
+
+    def _close(self, catalogs: list[Catalog]) -> None:
+        with self._lock:
+            self._open -= len(catalogs)
+        for catalog in catalogs:
+            catalog.close()
 
 
 class Snapshot:
@@ -126,7 +149,7 @@ class Snapshot:
         """Return the version that is read, taken when it is asked for the first time."""
         if self._catalog is None:
             self._catalog = self._snapshots.take()
-            self._catalog.db.set_progress_handler(lambda: self._abandoned, STEPS_BETWEEN_CHECKS)
+            heed(self._catalog.db, lambda: self._abandoned)
         return self._catalog
 
     @property
@@ -135,7 +158,7 @@ class Snapshot:
         return None if self._catalog is None else edition_of(self._catalog)
 
     def abandon(self) -> None:
-        """Let the statement that is running for this snapshot fail soon, and every long one after it."""
+        """Let what is worked out for this snapshot fail soon, and all long work after it."""
         self._abandoned = True
 
     def __enter__(self) -> Self:
@@ -151,15 +174,10 @@ class Snapshot:
             return
         self._threads.snapshot = None
         if self._catalog is not None:
-            self._catalog.db.set_progress_handler(None, 0)
+            heed(self._catalog.db, None)
             self._snapshots.give_back(self._catalog)
 
 
 def edition_of(catalog: Catalog) -> Edition:
     """Return which version of the index *catalog* reads."""
     return catalog.identity, catalog.generation
-
-
-def _close(catalogs: list[Catalog]) -> None:
-    for catalog in catalogs:
-        catalog.close()

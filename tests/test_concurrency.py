@@ -19,7 +19,7 @@ from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import LookupResult, MatchRequest, Mode
 from orchestr8_sqlite.service import Service
-from orchestr8_sqlite.snapshots import MOST_IDLE
+from orchestr8_sqlite.snapshots import MOST_IDLE, MOST_PAGES, MOST_SHARED_PAGES
 
 PATIENCE = 60
 RETRY = MatchRequest("retrying a call", min_score=0)
@@ -269,6 +269,47 @@ def test_first_request_behind_a_replacement_closes_what_idle_threads_had_open(
     put(variants[COBALT], index_path)
     service.read("orchestr8://registry")
     assert sorted([*before, index_path.stat().st_ino]) == open_files(index_path.parent)
+
+
+@pytest.fixture
+def taken(service: Service) -> Iterator[list[Catalog]]:
+    """Return as many connections as are kept for later requests, in use at the same time."""
+    catalogs = [service.snapshots.take() for _ in range(MOST_IDLE)]
+    yield catalogs
+    for catalog in catalogs:
+        service.snapshots.give_back(catalog)
+
+
+def test_connections_to_one_version_keep_in_one_place_what_they_read_of_it(
+    variants: dict[str, Path], index_path: Path, service: Service, taken: list[Catalog]
+) -> None:
+    expected = find(taken[0], RETRY, quick=False)
+    for catalog in taken[1:]:
+        read: list[str] = []
+        catalog.db.set_trace_callback(read.append)
+        assert find(catalog, RETRY, quick=False) == expected
+        assert [sql for sql in read if "evidence" in sql] == []
+    put(variants[COBALT], index_path)
+    replaced = service.snapshots.take()
+    assert find(replaced, RETRY, quick=False) != expected
+    service.snapshots.give_back(replaced)
+
+
+def pages_of(catalog: Catalog) -> int:
+    return -int(catalog.db.execute("PRAGMA cache_size").fetchone()[0])
+
+
+def test_connections_keep_together_no_more_pages_than_one_alone(service: Service) -> None:
+    alone = service.snapshots.take()
+    assert pages_of(alone) == MOST_PAGES
+    others = [service.snapshots.take() for _ in range(MOST_IDLE)]
+    for catalog in (alone, *others):
+        service.snapshots.give_back(catalog)
+    again = [service.snapshots.take() for _ in range(MOST_IDLE)]
+    assert sum(map(pages_of, again)) <= MOST_SHARED_PAGES < MOST_PAGES
+    assert min(map(pages_of, again)) == MOST_SHARED_PAGES // MOST_IDLE
+    for catalog in again:
+        service.snapshots.give_back(catalog)
 
 
 HOLD = """

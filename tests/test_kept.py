@@ -2,6 +2,8 @@
 
 import random
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -14,13 +16,14 @@ from strategies import filters, libraries, open_in_memory, queries
 from support import MakeLibrary, build, make_fragment
 
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.connections import Reader, kept_of
+from orchestr8_sqlite.connections import Reader, heed, kept_of
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest, Ranker
 from orchestr8_sqlite.tiers import kept as module
 from orchestr8_sqlite.tiers import sets
+from orchestr8_sqlite.tiers.fuzzy import match_fuzzy
 from orchestr8_sqlite.tiers.kept import kept_by
 from orchestr8_sqlite.tiers.recent import ENTRY, Recent
 
@@ -124,6 +127,50 @@ def test_what_is_too_large_is_read_each_time_and_drops_nothing_else() -> None:
     assert held(recent) == ["x"]
 
 
+def test_threads_that_ask_at_the_same_time_keep_no_more_than_one_does() -> None:
+    most, numbers = 40 * ENTRY, range(30)
+    recent: Recent[int, str] = Recent(most, len)
+    begin = threading.Barrier(4)
+    wrong: list[dict[int, str]] = []
+
+    def read(missing: list[int]) -> dict[int, str]:
+        time.sleep(0)  # lets the others read the same
+        return {number: "x" * number for number in missing}
+
+    def ask(seed: int) -> None:
+        choice = random.Random(seed)
+        begin.wait()
+        for _ in range(2_000):
+            asked = choice.sample(numbers, 3)
+            found = recent.of(asked, read)
+            if found != {number: "x" * number for number in asked}:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert sum(ENTRY + len(text) for text in held(recent)) <= most
+
+
+def test_what_two_threads_read_at_the_same_time_is_kept_once() -> None:
+    recent: Recent[int, str] = Recent(40 * ENTRY, len)
+    both = threading.Barrier(2)
+
+    def read(missing: list[int]) -> dict[int, str]:
+        both.wait()
+        return dict.fromkeys(missing, "x")
+
+    threads = [threading.Thread(target=recent.of, args=([1], read)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert recent._half - recent._room == ENTRY + 1
+
+
 def test_a_reading_that_is_interrupted_leaves_nothing_behind() -> None:
     queries_ = ["retry golang cache", "node.js timeout login api"]
     with open_in_memory(FRAGMENTS) as cold, keeping(cold, 1 << 20) as warm:
@@ -136,6 +183,30 @@ def test_a_reading_that_is_interrupted_leaves_nothing_behind() -> None:
                         find(warm, request, quick=False)
                     warm.db.set_progress_handler(None, 0)
                 assert find(warm, request, quick=False) == find(cold, request, quick=False)
+
+
+@pytest.mark.parametrize("query", ["retry golang cache", "retrying api"])
+@pytest.mark.parametrize("ranker", list(Ranker))
+def test_work_that_nobody_waits_for_ends_between_statements_too(query: str, ranker: Ranker) -> None:
+    request = MatchRequest(query, ranker=ranker, min_score=0)
+    with open_in_memory(FRAGMENTS) as cold, keeping(cold, 1 << 20) as warm:
+        heed(warm.db, lambda: True)
+        with pytest.raises(CatalogError, match="interrupted"):
+            find(warm, request, quick=False)
+        for asked in range(20):
+            heed(warm.db, _interrupting_after(asked))
+            with suppress(CatalogError):
+                find(warm, request, quick=False)
+        heed(warm.db, None)
+        assert find(warm, request, quick=False) == find(cold, request, quick=False)
+
+
+@pytest.mark.parametrize("words", [0, 1])
+def test_fuzzy_matching_that_nobody_waits_for_ends_behind_any_word(words: int) -> None:
+    with open_in_memory(FRAGMENTS) as cold, keeping(cold, 1 << 20) as warm:
+        heed(warm.db, _interrupting_after(words))
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            match_fuzzy(warm.db, MatchRequest("etr ach"), ["etr", "ach"])
 
 
 def _interrupting_after(steps: int) -> Callable[[], bool]:

@@ -2,6 +2,7 @@
 
 import random
 import sqlite3
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -112,6 +113,21 @@ def test_sets_come_out_as_they_went_in(numbers: set[int]) -> None:
     places, bits = pack_set([*numbers, min(numbers)])
     assert unpack_set(places, bits) == sorted(numbers)
     assert len(places) in (0, 2 * len(bits))
+
+
+@pytest.mark.parametrize("arrays", [True, False])
+@given(sets_=st.lists(st.tuples(st.integers(0, 2), st.sets(st.integers(0, 3_000), min_size=1)), min_size=1, max_size=6))
+def test_many_sets_are_united_as_a_few_are(arrays: bool, sets_: list[tuple[int, set[int]]]) -> None:
+    rows = [(block, *pack_set(sorted(numbers))) for block, numbers in sets_]
+    every = {block * packing.SET_BLOCK + number for block, numbers in sets_ for number in numbers}
+    with pytest.MonkeyPatch.context() as patch:
+        if arrays:
+            pytest.importorskip("numpy")
+        else:
+            patch.delitem(sys.modules, "numpy", raising=False)
+        patch.setattr(packed, "MANY_ROWS", 2)
+        assert packed.members(packed.union(rows)) == sorted(every)
+        assert len(packed.folded(rows)) == len({block for block, _ in sets_})
 
 
 @given(before=NUMBERS, gone=NUMBERS, come=NUMBERS)
@@ -254,7 +270,7 @@ def ranked(catalog: Catalog, request: MatchRequest) -> list[tuple[str, float, st
 
 
 @pytest.mark.usefixtures("_small_blocks")
-@pytest.mark.parametrize("kept", [0, 128])
+@pytest.mark.parametrize("kept", [0, 1 << 20])
 def test_what_a_connection_keeps_of_a_file_answers_as_the_file_does(
     tmp_path: Path, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +317,8 @@ def test_no_statement_of_the_classic_ranker_reads_a_whole_table(sql: str) -> Non
     filtered: dict[str, object] = {"categories": '["skill"]', "tags": '["api"]', "agent_skills": True}
     values: dict[str, object] = {
         "keywords": '["retry"]',
+        "keyword": "retry",
+        "short": 1000,
         "ids": "[1]",
         "blocks": "[0]",
         "parts": '["re"]',

@@ -1,6 +1,8 @@
 """Tier 3 against the worked example of the design, a full scan, and a plain check of one edit."""
 
+import sqlite3
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,9 @@ from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import MatchRequest
+from orchestr8_sqlite.tiers import field_points
+from orchestr8_sqlite.tiers import fuzzy as fuzzy_module
+from orchestr8_sqlite.tiers.field_points import FIRST_PIECE, Placed
 from orchestr8_sqlite.tiers.fuzzy import BEST_SCENARIOS, EVIDENCE, match_fuzzy
 from orchestr8_sqlite.tiers.typos import KNOWN_WORDS
 from orchestr8_sqlite.uris import fragment_uri
@@ -76,18 +81,56 @@ def test_worked_example_of_the_design_scores_56_by_its_rules(make_catalog: MakeC
     assert fuzzy(catalog, "typescript async error") == [("skills/typescript-async-patterns", 56)]
 
 
+@pytest.mark.parametrize("arrays", [False, True])
 @settings(max_examples=50, deadline=None)
-@given(library=libraries(), asked=st.lists(st.tuples(queries(), filters()), min_size=3, max_size=6))
+@given(
+    library=libraries(),
+    asked=st.lists(st.tuples(queries(), filters()), min_size=3, max_size=6),
+    piece=st.sampled_from([1, 2, FIRST_PIECE]),
+)
 def test_fuzzy_ranks_what_a_full_scan_ranks(
-    library: list[Fragment], asked: list[tuple[str, dict[str, object]]]
+    arrays: bool, library: list[Fragment], asked: list[tuple[str, dict[str, object]]], piece: int
 ) -> None:
-    with open_in_memory(library) as catalog:
+    with pytest.MonkeyPatch.context() as patch, open_in_memory(library) as catalog:
+        if arrays:
+            pytest.importorskip("numpy")
+            patch.setattr(field_points, "LARGE", 0)
+        patch.setattr(field_points, "FIRST_PIECE", piece)
+        patch.setattr(field_points, "MOST_JOINED", piece)
         for query, options in asked:
-            request = MatchRequest(query, **options)  # type: ignore[arg-type]
-            found = match_fuzzy(catalog.db, request, extract_keywords(query))
-            expected = naive_fuzzy(library, request)
-            assert [(c.uri, c.score) for c in found.candidates] == expected[: request.max_results]
-            assert found.total == len(expected)
+            filtered = MatchRequest(query, **options)  # type: ignore[arg-type]
+            for request in (filtered, filtered._replace(categories=(), tags=())):
+                found = match_fuzzy(catalog.db, request, extract_keywords(query))
+                expected = naive_fuzzy(library, request)
+                assert [(c.uri, c.score) for c in found.candidates] == expected[: request.max_results]
+                assert found.total == len(expected)
+
+
+@pytest.mark.parametrize("arrays", [False, True])
+def test_of_many_alike_no_more_are_looked_at_than_settle_the_list(
+    arrays: bool, make_catalog: MakeCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if arrays:
+        pytest.importorskip("numpy")
+        monkeypatch.setattr(field_points, "LARGE", 0)
+    monkeypatch.setattr(field_points, "FIRST_PIECE", 8)
+    long = [make_fragment(f"a{number:03}", tags=("cache",), token_estimate=1000) for number in range(12)]
+    short = [make_fragment(f"b{number:03}", tags=("cache",), token_estimate=999) for number in range(300)]
+    catalog = make_catalog(*reversed([*long, *short]))
+    looked_at: list[int] = []
+    weigh = fuzzy_module._weigh
+
+    def weigh_and_note(
+        db: sqlite3.Connection, request: MatchRequest, piece: Sequence[Placed], bonus: int
+    ) -> list[Placed]:
+        looked_at.append(len(piece))
+        return weigh(db, request, piece, bonus)
+
+    monkeypatch.setattr(fuzzy_module, "_weigh", weigh_and_note)
+    found = match_fuzzy(catalog.db, MatchRequest("cache", max_results=5), ["cache"])
+    assert [candidate.id for candidate in found.candidates] == [f"skills/b{number:03}" for number in range(5)]
+    assert found.total == 312
+    assert looked_at == [8, 16]
 
 
 def test_each_field_counts_once_per_keyword(make_catalog: MakeCatalog) -> None:
@@ -146,7 +189,7 @@ def test_fuzzy_ties_go_by_uri_not_by_id(make_catalog: MakeCatalog) -> None:
 def test_evidence_is_found_without_reading_a_whole_table(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(make_fragment("a", "Adding retry", tags=("api",)))
     filtered: dict[str, object] = {
-        "keywords": '["retry"]',
+        "keyword": "retry",
         "categories": '["skill"]',
         "tags": '["api"]',
         "agent_skills": True,

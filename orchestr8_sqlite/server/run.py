@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.server.app import LibraryServer
+from orchestr8_sqlite.server.arenas import share_one_arena
 from orchestr8_sqlite.server.descriptors import Descriptors
 from orchestr8_sqlite.server.early import Opening
 from orchestr8_sqlite.server.parent import watch_parent
@@ -41,6 +42,7 @@ def run(settings: ServerSettings, descriptors: Descriptors, opening: Opening, *,
 async def _serve(
     settings: ServerSettings, descriptors: Descriptors, opening: Opening, fresh_ms: int, parent: int
 ) -> bool:
+    share_one_arena()
     stop = asyncio.Event()
     stop_on_signals(stop)
     watch_parent(parent, stop.set)

@@ -17,6 +17,7 @@ import uvicorn
 from orchestr8_sqlite.connections import Identity, identity_of
 from orchestr8_sqlite.server.access import BACKLOG, Access
 from orchestr8_sqlite.server.app import LibraryServer
+from orchestr8_sqlite.server.arenas import share_one_arena
 from orchestr8_sqlite.server.identity import FRESH_MS, read_instructions
 from orchestr8_sqlite.server.log import configure_logging
 from orchestr8_sqlite.server.run import QUERY_THREADS, SWITCH_SECONDS
@@ -83,6 +84,7 @@ async def serve(
     Args:
         started: Called once connections are accepted.
     """
+    share_one_arena()
     service = Service(settings.base)
     executor = ThreadPoolExecutor(QUERY_THREADS, thread_name_prefix="query")
     server = LibraryServer(service, executor, fresh_ms=0 if settings.watch else FRESH_MS, stateless=True)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[tuple[int], np.dtype[Any]]
 
-ROWS = 4
-"""Sums, what they are raised by, what they are then, and where `add_word` works: one piece of memory for a request.
+ROWS = 3
+"""Sums, what they are raised by, and where `add_word` works or what they are then: one piece of memory for a request.
 
 Several would be given back to the system after each request, and be fetched anew, page by page, for the next one.
 """
@@ -65,9 +65,12 @@ class ArraySums(Sums):
         return ArraySums(shares, self._spare)
 
     def raised(self, shares: Sums, bonus: float) -> Sums:
-        """Return each sum raised by *bonus* times its share (1 at most) of itself; those returned before are gone."""
+        """Return each sum raised by *bonus* times its share (1 at most) of itself; those returned before are gone.
+
+        They stand where `add_word` works, so nothing more may be added to either.
+        """
         assert isinstance(shares, ArraySums)
-        raised = self._np.minimum(1.0, shares._sums, out=self._spare[2])  # noqa: SLF001 - another of this class
+        raised = self._np.minimum(1.0, shares._sums, out=self._spare[0])  # noqa: SLF001 - another of this class
         raised *= bonus
         raised += 1.0
         raised *= self._sums

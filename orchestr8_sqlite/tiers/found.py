@@ -81,13 +81,13 @@ class Filter:
 
     def scenarios(self) -> int | None:
         """Return the scenarios of a superset of what the filters admit, as a set; None where that is not small."""
-        fragments = self._few()
+        fragments = self.few()
         if fragments is None:
             return None
         rows = [row for (row,) in self._db.execute(SCENARIOS_OF, {"ids": json.dumps(fragments)})]
         return int.from_bytes(pack_bits(rows), "little")
 
-    def _few(self) -> list[int] | None:
+    def few(self) -> list[int] | None:
         """Return the fragments that the most selective of the filters admits, None where these are many."""
         request = self._request
         if not request.is_filtered:

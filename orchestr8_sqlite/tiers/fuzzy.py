@@ -5,25 +5,26 @@ the best), so nothing that a full scan would rank is lost.
 """
 
 import json
+import math
 import sqlite3
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
+from orchestr8_sqlite.connections import stop_if_abandoned
 from orchestr8_sqlite.keywords import extract_keywords
 from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest, Statement
-from orchestr8_sqlite.packing import BLOCK, unpack_members
-from orchestr8_sqlite.tiers.found import FILTERS, Found, filter_parameters, query_parameters
+from orchestr8_sqlite.tiers.field_points import FieldPoints, Placed, new_field_points
+from orchestr8_sqlite.tiers.found import FILTERS, Filter, Found, filter_parameters, query_parameters
+from orchestr8_sqlite.tiers.kept import kept_by
 
 EVIDENCE = """
-SELECT DISTINCT query.key, b.block, b.fragments, b.fields
-  FROM json_each(:keywords) query
- CROSS JOIN keyword_suffix x ON x.suffix >= query.value AND x.suffix < query.value || char(1114111)
- CROSS JOIN field_block b ON b.keyword_id = x.keyword_id
- ORDER BY query.key
+SELECT b.block, b.fragments, b.fields
+  FROM (SELECT DISTINCT x.keyword_id FROM keyword_suffix x
+         WHERE x.suffix >= :keyword AND x.suffix < :keyword || char(1114111)) containing
+ CROSS JOIN field_block b ON b.keyword_id = containing.keyword_id
 """
 FITTING = f"""
-SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, wanted.value AS score, NULL AS scenario
-  FROM json_each(:points) wanted CROSS JOIN fragment f ON f.id = CAST(wanted.key AS INTEGER)
+SELECT f.id, f.token_estimate < :short
+  FROM json_each(:ids) wanted CROSS JOIN fragment f ON f.id = wanted.value
  WHERE {FILTERS}
 """
 COUNT_SHORT = """
@@ -49,10 +50,6 @@ SELECT s.fragment_id, s.text, s.ordinal
  ORDER BY s.fragment_id, s.ordinal
 """
 
-FIELD_POINTS = {1: 10, 2: 8, 4: 5}
-"""Points for a query keyword in a tag, a capability, a scenario; the keys are bits of field_posting.fields."""
-
-MASK_POINTS = tuple(sum(points for bit, points in FIELD_POINTS.items() if mask & bit) for mask in range(64))
 CATEGORY_POINTS = 15
 SHORT_POINTS = 5
 SHORT_TOKENS = 1000
@@ -67,77 +64,73 @@ def match_fuzzy(db: sqlite3.Connection, request: MatchRequest, keywords: Sequenc
     Source: shared/seeds/system-design.md, "Scoring Algorithm".
     """
     bonus = CATEGORY_POINTS if request.categories else 0  # whoever is of another category is not admitted
-    levels: dict[int, list[int]] = defaultdict(list)
-    for fragment, points in _points(db, keywords).items():
-        levels[points + bonus].append(fragment)
-    enough: list[Candidate] = []
-    total = 0
-    for points in sorted(levels, reverse=True):
-        if points + SHORT_POINTS < request.min_score:
-            break
-        if not request.is_filtered and _is_settled(enough, points + SHORT_POINTS, request):
-            total = _count_all(db, levels, request)
-            break
-        weighed = (_weigh(candidate) for candidate in _fitting(db, request, dict.fromkeys(levels[points], points)))
-        enough += [candidate for candidate in weighed if candidate.score >= request.min_score]
-    enough.sort(key=lambda candidate: (-candidate.score, candidate.uri))
-    listed = _with_scenarios(db, enough[: request.max_results], keywords)
+    kept = kept_by(db)
+    points = new_field_points(kept.size, lambda: kept.last_fragment)
+    for keyword in keywords:
+        stop_if_abandoned(db)
+        points.add(db.execute(EVIDENCE, {"keyword": keyword}))
+    few = Filter(db, request).few()
+    if few is not None:
+        points.keep(few)
+    best, total = _find_best(db, request, points, bonus)
+    fragments = kept.fragments([fragment for _, _, fragment in best])
+    candidates = [Candidate(*fragments[fragment], float(-score), None) for score, _, fragment in best]
     statement = Statement(FUZZY_EVIDENCE, lambda: query_parameters(request, keywords))
-    return Found(tuple(listed), min(max(total, len(enough)), COUNTED), statement)
+    return Found(tuple(_with_scenarios(db, candidates, keywords)), min(total, COUNTED), statement)
 
 
-def _points(db: sqlite3.Connection, keywords: Sequence[str]) -> dict[int, int]:
-    """Return the points of all fragments with any evidence, before those that a fragment has by its kind."""
-    points: dict[int, int] = defaultdict(int)
-    for masks in _masks(db, keywords):
-        for fragment, mask in masks.items():
-            if MASK_POINTS[mask]:
-                points[fragment] += MASK_POINTS[mask]
-    return points
+def _find_best(
+    db: sqlite3.Connection, request: MatchRequest, points: FieldPoints, bonus: int
+) -> tuple[list[Placed], int]:
+    """Return as many of the best as *request* wants, with their scores for points, and how many match, up to COUNTED.
+
+    A fragment has the points that it is looked at for or SHORT_POINTS more, so a list is settled before all are read.
+    """
+    best: list[Placed] = []
+    total = 0
+    for piece in points.best_first(kept_by(db).places):
+        next_, place, _ = piece[0]
+        highest = next_ - bonus - SHORT_POINTS
+        if -highest < request.min_score:
+            break
+        if len(best) == request.max_results and best[-1] < (highest, place, 0):
+            if not request.is_filtered:
+                return best, _count_all(db, points, math.ceil(request.min_score) - bonus)
+            if total >= COUNTED:
+                break
+        stop_if_abandoned(db)
+        fitting = _weigh(db, request, piece, bonus)
+        total += len(fitting)
+        best = sorted(best + fitting)[: request.max_results]
+    return best, total
 
 
-def _masks(db: sqlite3.Connection, keywords: Sequence[str]) -> Iterator[Mapping[int, int]]:
-    """Yield, for each keyword that is contained anywhere, the fields of the fragments that have it there."""
-    masks: dict[int, int] = {}
-    last: int | None = None
-    for key, block, members, fields in db.execute(EVIDENCE, {"keywords": json.dumps(list(keywords))}):
-        if key != last:
-            yield masks
-            last, masks = key, {}
-        first = block * BLOCK
-        for member, mask in zip(unpack_members(members), fields, strict=True):
-            fragment = first + member
-            masks[fragment] = masks.get(fragment, 0) | mask
-    yield masks
+def _weigh(db: sqlite3.Connection, request: MatchRequest, piece: Sequence[Placed], bonus: int) -> list[Placed]:
+    """Return those of *piece* that match, with their scores for points."""
+    asked = {"ids": str(sorted([fragment for _, _, fragment in piece])), "short": SHORT_TOKENS}
+    short: dict[int, int] = dict(db.execute(FITTING, {**filter_parameters(request), **asked}))
+    scored = [
+        (points - bonus - SHORT_POINTS * short[fragment], place, fragment)
+        for points, place, fragment in piece
+        if fragment in short
+    ]
+    return [one for one in scored if -one[0] >= request.min_score]
 
 
-def _is_settled(enough: Sequence[Candidate], most: int, request: MatchRequest) -> bool:
-    """Tell whether fragments with *most* points or fewer cannot change the list."""
-    return sum(candidate.score > most for candidate in enough) >= request.max_results
+def _count_all(db: sqlite3.Connection, points: FieldPoints, least: int) -> int:
+    """Return how many fragments have *least* points with those for being short: most of them are not looked at.
 
-
-def _count_all(db: sqlite3.Connection, levels: Mapping[int, Sequence[int]], request: MatchRequest) -> int:
-    """Return how many fragments match where no filters decide: many of them without a look at the fragment."""
-    least = request.min_score
-    total = sum(len(fragments) for points, fragments in levels.items() if points >= least)
-    doubtful = [one for points, some in levels.items() if least - SHORT_POINTS <= points < least for one in some]
+    Args:
+        least: That many, where no filters decide; COUNTED for that many or more.
+    """
+    total = sum(count for held, count in points.counts().items() if held >= least)
+    doubtful = points.between(least - SHORT_POINTS, least - 1) if total < COUNTED else []
     for start in range(0, len(doubtful), COUNTED):
         if total >= COUNTED:
             break
-        asked = {"ids": str(doubtful[start : start + COUNTED]), "short": SHORT_TOKENS}
+        asked = {"ids": str([*map(int, doubtful[start : start + COUNTED])]), "short": SHORT_TOKENS}
         total += db.execute(COUNT_SHORT, asked).fetchone()[0]
     return total
-
-
-def _fitting(db: sqlite3.Connection, request: MatchRequest, points: Mapping[int, int]) -> list[Candidate]:
-    """Return those of the fragments in *points* that the filters admit."""
-    parameters = {"points": json.dumps(points), **filter_parameters(request)}
-    return [Candidate(*row) for row in db.execute(FITTING, parameters)]
-
-
-def _weigh(fragment: Candidate) -> Candidate:
-    bonus = SHORT_POINTS if fragment.token_estimate < SHORT_TOKENS else 0
-    return fragment._replace(score=float(fragment.score + bonus))
 
 
 def _with_scenarios(

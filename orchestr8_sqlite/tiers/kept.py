@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from orchestr8_sqlite.connections import kept_of
+from orchestr8_sqlite.connections import kept_of, own_of
 from orchestr8_sqlite.tiers.lists import (
     BodyBlock,
     ShortBlock,
@@ -37,7 +37,7 @@ SIZE = "SELECT value FROM meta WHERE key = 'fragments'"
 LAST_FRAGMENT = "SELECT max(id) FROM fragment"
 
 MOST_LISTS = 3 * MEBIBYTE
-"""Bytes of the lists of stems, unpacked, that a connection keeps, and as many of those of bodies."""
+"""Bytes of the lists of stems, unpacked, that are kept, and as many of those of bodies."""
 
 MOST_TOPICS = 4 * MEBIBYTE
 MOST_SLOTS = 3 * MEBIBYTE
@@ -108,19 +108,17 @@ def _slots(met: int, needed: int) -> Slots:
     return Slots(met, needed)
 
 
-class Kept:
-    """What is kept of one connection to an index that nobody changes: bounded, but for the places, 4 bytes each.
+class Memories:
+    """What all connections to one file keep together, within bounds.
 
     The words of requests that `joined` and `repairs` know the keyword of, or that there is none, and the terms of the
     synonyms in `synonym_forms` are read by whoever asks for them.
     """
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self.places = Numbers(db, "places")
+    def __init__(self) -> None:
         self.joined: Recent[str, KnownWord | None] = Recent(MOST_WORDS, _few_texts)
         self.repairs: Recent[str, KnownWord | None] = Recent(MOST_WORDS, _few_texts)
         self.synonym_forms: Recent[int, Sequence[SynonymForm]] = Recent(MOST_WORDS, _several_texts)
-        self._db = db
         self._topics: Recent[int, Sequence[str]] = Recent(MOST_TOPICS, _bytes_of_topic)
         self._terms: Recent[str, Term | None] = Recent(MOST_TERMS, _few_texts)
         self._rarities: Recent[str, float | None] = Recent(MOST_TERMS, _few_texts)
@@ -130,6 +128,20 @@ class Kept:
         self._scenarios: Recent[int, str] = Recent(MOST_FRAGMENTS, _bytes_of_text)
         self._short: Recent[str, Sequence[ShortBlock]] = Recent(MOST_LISTS, bytes_of_short)
         self._bodies: Recent[str, Sequence[BodyBlock]] = Recent(MOST_LISTS, bytes_of_bodies)
+
+
+class Kept(Memories):
+    """What is kept of an index that nobody changes, and the connection that what is missing is read by.
+
+    Args:
+        db: An open index.
+        together: What others keep of the same index, if anything.
+    """
+
+    def __init__(self, db: sqlite3.Connection, together: Memories | None = None) -> None:
+        vars(self).update(vars(together or Memories()))
+        self.places = Numbers(db, "places")
+        self._db = db
 
     @cached_property
     def size(self) -> int:
@@ -213,11 +225,11 @@ class Kept:
 
 def kept_by(db: sqlite3.Connection) -> Kept:
     """Return what is kept of the connection *db*, which may be nothing yet."""
-    known = kept_of(db, "requests")
-    if Kept not in known:
-        known[Kept] = Kept(db)
-    found: Kept = known[Kept]
-    return found
+    own: dict[type[Kept], Kept] = own_of(db)
+    if Kept not in own:
+        known: dict[type[Memories], Memories] = kept_of(db, "requests")
+        own[Kept] = Kept(db, known.setdefault(Memories, Memories()))
+    return own[Kept]
 
 
 def _meets(slots: Mapping[int, Slots]) -> Meets:

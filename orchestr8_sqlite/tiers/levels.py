@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, islice
 from operator import or_
 
+from orchestr8_sqlite.connections import stop_if_abandoned
 from orchestr8_sqlite.model import COUNTED, MatchRequest
 from orchestr8_sqlite.tiers.found import Filter
 from orchestr8_sqlite.tiers.order import Order
@@ -32,6 +33,7 @@ class Levels:
         self._exact = exact if rare is None else [one & rare for one in exact]
         self._levels: list[int] = []
         for one in self._exact:
+            stop_if_abandoned(db)
             carry(self._levels, one)
 
     def best(self) -> list[tuple[int, int, float]]:

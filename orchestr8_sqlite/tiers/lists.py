@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from orchestr8_sqlite.connections import stop_if_abandoned
 from orchestr8_sqlite.packing import BLOCK, pack_members, unpack_members
 from orchestr8_sqlite.tiers.weights import BODY_WEIGHTS
 
@@ -19,6 +20,9 @@ SELECT b.stem, b.block, b.members, b.counts FROM json_each(:stems) CROSS JOIN bo
 
 PACKED_WEIGHTS = pack_members(BODY_WEIGHTS)
 LOW_WEIGHTS, HIGH_WEIGHTS = PACKED_WEIGHTS[::2], PACKED_WEIGHTS[1::2]
+
+LARGE = 1 << 14
+"""Bytes of the members of a block that take long enough to ask whether anybody waits for them still."""
 
 BLOCK_BYTES = 700
 """What a block takes beside its numbers."""
@@ -47,6 +51,8 @@ def read_short(db: sqlite3.Connection, stems: Collection[str]) -> dict[str, list
     """Return for each of *stems* who holds it in a short text."""
     found: dict[str, list[ShortBlock]] = {stem: [] for stem in stems}
     for stem, block, members, weights, fields, *name in db.execute(SHORT, _stems(stems)):
+        if len(members) >= LARGE:
+            stop_if_abandoned(db)
         known = unpack_members(members), unpack_members(weights), fields, *map(unpack_members, name)
         found[stem].append(ShortBlock(block * BLOCK, *known))
     return found
@@ -56,6 +62,8 @@ def read_bodies(db: sqlite3.Connection, stems: Collection[str]) -> dict[str, lis
     """Return for each of *stems* who holds it in the body alone."""
     found: dict[str, list[BodyBlock]] = {stem: [] for stem in stems}
     for stem, block, members, counts in db.execute(BODIES, _stems(stems)):
+        if len(members) >= LARGE:
+            stop_if_abandoned(db)
         found[stem].append(BodyBlock(block * BLOCK, unpack_members(members), _weights(counts)))
     return found
 

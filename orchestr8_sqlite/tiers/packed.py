@@ -15,6 +15,9 @@ ARRAYS_PAY = 1024
 AT_ONCE = 64
 """Bytes of a bit set that become part of a number in the time that one takes to be put in its place."""
 
+MANY_ROWS = 512
+"""Rows from which on those of a block are better put together before anything else is done with them."""
+
 Row = tuple[int, bytes, bytes]
 """A block of a set as it is packed: its number, places and bits."""
 
@@ -28,6 +31,8 @@ def union(rows: Sequence[Row]) -> int:
     """Return the union of packed sets."""
     if len(rows) == 1 and not rows[0][0] and not rows[0][1]:
         return int.from_bytes(rows[0][2], "little")
+    if len(rows) >= MANY_ROWS:
+        rows = folded(rows)
     blocks: dict[int, bytearray] = {}
     for block, places, bits in sorted(rows, key=_is_listed):
         if not places:
@@ -44,6 +49,34 @@ def union(rows: Sequence[Row]) -> int:
         every.extend(bytes((block * SET_BLOCK >> 3) - len(every)))
         every.extend(blocks[block])
     return int.from_bytes(every, "little")
+
+
+def folded(rows: Sequence[Row]) -> list[Row]:
+    """Return the union of packed sets in one row a block."""
+    blocks: dict[int, list[Row]] = {}
+    for row in rows:
+        blocks.setdefault(row[0], []).append(row)
+    return [(block, b"", _all_bits(own)) for block, own in blocks.items()]
+
+
+def _all_bits(rows: Sequence[Row]) -> bytes:
+    """Return all bytes of the union of sets in one block."""
+    whole = 0
+    for _, places, bits in rows:
+        if not places:
+            whole |= int.from_bytes(bits, "little")
+    listed = [(places, bits) for _, places, bits in rows if places]
+    last = max([int.from_bytes(places[-2:], "little") for places, _ in listed], default=-1)
+    every = bytearray(whole.to_bytes(max(last + 1, (whole.bit_length() + 7) // 8), "little"))
+    if "numpy" in sys.modules:
+        np = import_module("numpy")
+        members = np.frombuffer(b"".join([places for places, _ in listed]), "<u2")
+        bits_ = np.frombuffer(b"".join([bits for _, bits in listed]), np.uint8)
+        np.bitwise_or.at(np.frombuffer(every, np.uint8), members, bits_)
+    else:
+        for places, bits in listed:
+            _put(every, unpack_members(places), bits, is_new=False)
+    return bytes(every)
 
 
 def _is_listed(row: Row) -> bool:

@@ -1,5 +1,6 @@
 """What was asked for lately, in a bounded number of bytes."""
 
+import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Generic, TypeVar
 
@@ -13,10 +14,11 @@ ENTRY = 100
 
 
 class Recent(Generic[K, V]):
-    """Values that were read before; those not asked for lately are dropped. For one thread at a time.
+    """Values that were read before; those not asked for lately are dropped. Safe between threads.
 
     They are in two halves. What is asked for moves to the newer one; once that is full, it becomes the older one, and
-    what was in that still is gone. So nobody keeps account of the single look-ups, which are many.
+    what was in that still is gone. So nobody keeps account of the single look-ups, which are many, nor waits:
+    from neither half anything is ever taken.
 
     Args:
         most: Bytes that both halves may take together.
@@ -28,6 +30,7 @@ class Recent(Generic[K, V]):
         self._half = self._room = most // 2
         self._largest = min(self._half, self._half if largest is None else largest)
         self._measure = measure
+        self._lock = threading.Lock()
         self._newer: dict[K, V] = {}
         self._older: dict[K, V] = {}
 
@@ -47,13 +50,14 @@ class Recent(Generic[K, V]):
         found = {key: older[key] for key in keys if key in older}
         if len(found) < len(keys):
             found |= read([key for key in keys if key not in found])
-        for key, value in found.items():
-            self._keep(key, value)
+        with self._lock:
+            for key, value in found.items():
+                self._keep(key, value)
         return found
 
     def _keep(self, key: K, value: V) -> None:
         size = ENTRY + self._measure(value)
-        if size > self._largest:
+        if size > self._largest or key in self._newer:
             return
         if size > self._room:
             self._older, self._newer, self._room = self._newer, {}, self._half

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from orchestr8_sqlite.connections import kept_of
+from orchestr8_sqlite.connections import kept_of, stop_if_abandoned
 from orchestr8_sqlite.packing import BLOCK
-from orchestr8_sqlite.tiers.packed import AT_ONCE, Row, bytes_of, holding, union
+from orchestr8_sqlite.tiers.packed import AT_ONCE, MANY_ROWS, Row, bytes_of, folded, holding, union
 from orchestr8_sqlite.tiers.recent import MEBIBYTE, Recent
 
 ENDS = "SELECT block, ends FROM scenario_end WHERE block <= :last"
@@ -81,7 +81,7 @@ EVERY = 1 << 62
 
 MOST_HELD = MOST_UNIONS = 3 * MEBIBYTE
 MOST_KIN = 2 * MEBIBYTE
-"""Bytes that a connection keeps of who holds keywords, who holds others akin to them, and these together."""
+"""Bytes that are kept of who holds keywords, who holds others akin to them, and these together."""
 
 LARGEST = 16 << 10
 """Bytes of a set that is kept, some 130,000 scenarios. So few larger ones fit that they are dropped before they are
@@ -99,7 +99,7 @@ class Known(NamedTuple):
 
 
 class Sets:
-    """What a connection keeps of the sets of keywords."""
+    """What is kept of the sets of keywords."""
 
     def __init__(self) -> None:
         self.held: Recent[str, Known] = Recent(MOST_HELD, lambda known: _bytes_of_set(known.scenarios), LARGEST)
@@ -131,7 +131,11 @@ class Scenarios:
             ids[texts[place]] = id_
             if row[0] is not None:
                 rows[texts[place]].append((row[0], row[1], row[2]))
-        return {text: Known(ids.get(text), union(rows[text]) if rows[text] else 0) for text in texts}
+        known: dict[str, Known] = {}
+        for text in texts:
+            stop_if_abandoned(self._db)
+            known[text] = Known(ids.get(text), union(rows[text]) if rows[text] else 0)
+        return known
 
     @cached_property
     def kin(self) -> dict[int, Sequence[Row]]:
@@ -156,6 +160,8 @@ class Scenarios:
         unknown = [text for text in texts if text not in self._ids]
         for text, *row in self._kin_of(unknown) if unknown else ():
             kin[text].append((row[0], row[1], row[2]))
+            if len(kin[text]) >= MANY_ROWS:  # of a few letters, that nearly every keyword contains
+                kin[text] = folded(kin[text])
         return dict(kin)
 
     def _kin_of(self, unknown: list[str]) -> Iterable[tuple[str, int, bytes, bytes]]:
@@ -181,12 +187,14 @@ class Scenarios:
         Args:
             few: The numbers of *within*, ascending, where these are few; the sets are then asked for them alone.
         """
+        stop_if_abandoned(self._db)
         if word not in self._partial:
             rows = self.kin[word]
             if few is not None:
                 return holding(rows, few)
             text = self._texts[word]
             self._partial[word] = self._sets.unions.of([text], lambda _: {text: union(rows)})[text]
+            self.kin[word] = ()
         return self._partial[word] & within
 
     def pays_to_probe(self, scenarios: int, words: Iterable[int]) -> bool:
@@ -216,22 +224,20 @@ class Scenarios:
 
     def _ends(self, last: int) -> tuple[int, int]:
         """Return which scenarios of the blocks up to *last* are the last ones of their fragments, and which not."""
-        if last not in self._known_ends:
+        known = self._known_ends.get(last)
+        if known is None:
             packed = bytearray()
             for block, some in self._db.execute(ENDS, {"last": last}):
                 packed.extend(bytes((block * BLOCK >> 3) - len(packed)))
                 packed.extend(some)
             ends = int.from_bytes(packed, "little")
-            self._known_ends[last] = ends, ((1 << ends.bit_length()) - 1) ^ ends
-        return self._known_ends[last]
+            known = self._known_ends[last] = ends, ((1 << ends.bit_length()) - 1) ^ ends
+        return known
 
 
 def _sets_by(db: sqlite3.Connection) -> Sets:
-    known = kept_of(db, "sets")
-    if Sets not in known:
-        known[Sets] = Sets()
-    found: Sets = known[Sets]
-    return found
+    known: dict[type[Sets], Sets] = kept_of(db, "sets")
+    return known.get(Sets) or known.setdefault(Sets, Sets())
 
 
 def _nothing(_: list[str]) -> dict[str, int]:

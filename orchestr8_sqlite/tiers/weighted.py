@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from orchestr8_sqlite.connections import stop_if_abandoned
 from orchestr8_sqlite.mentions import count_held
 from orchestr8_sqlite.model import COUNTED, Candidate, MatchRequest, Statement
 from orchestr8_sqlite.tiers import weights
@@ -164,6 +165,7 @@ def weigh_all(reading: Reading, holders: Holders) -> tuple[Sums, Sums]:
     earned = new_sums(reading.size, met, holders.last_fragment)
     named = earned.new_shares()
     for own, points, shares in words.values():
+        stop_if_abandoned(holders.db)
         _add(earned, own, points)
         if shares:
             _add(named, own, shares)
