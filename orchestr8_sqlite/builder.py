@@ -43,7 +43,7 @@ from orchestr8_sqlite.library.roots import open_roots
 from orchestr8_sqlite.library.verdicts import judge
 from orchestr8_sqlite.renewal import bring_up_to_date
 from orchestr8_sqlite.resolution import settle_library
-from orchestr8_sqlite.settings import latest_file_time
+from orchestr8_sqlite.settings import latest_file_time, read_limits
 from orchestr8_sqlite.target import check_target, replacing
 from orchestr8_sqlite.writer import IndexWriter, create_schema
 
@@ -103,7 +103,9 @@ def build_index(
     check_sqlite()
     check_target(target)
     began = time.time_ns()
-    job = Job(folders, open_roots(folders), category, latest_file_time(), began, strict, keep, settle, progress)
+    job = Job(
+        folders, open_roots(folders, read_limits()), category, latest_file_time(), began, strict, keep, settle, progress
+    )
     built = (None if full else bring_up_to_date(job, target)) or _build_anew(job, target)
     return _report(target, built, started)
 

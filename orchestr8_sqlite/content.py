@@ -64,7 +64,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class SkillFile:
-    """A file bundled with an Agent Skill, `path` relative to the skill's folder."""
+    """A file bundled with an Agent Skill, `path` relative to the skill's folder.
+
+    Of a skill that is too large to be offered the content is not read, and `sha256` empty.
+    """
 
     path: str
     content: bytes

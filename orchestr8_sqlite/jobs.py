@@ -73,6 +73,7 @@ class Job:
         """Return what shapes the index beside its files, for `meta`."""
         return {
             "category": self.category or "",
+            "limits": json.dumps([*{root.limits for root in self.roots}]),
             "roots": json.dumps([root.label for root in self.roots], ensure_ascii=False),
             "shipped": _digest_shipped(),
             "synonyms": json.dumps([digest_file(folder / SYNONYMS) for folder in self.folders]),

@@ -1,7 +1,7 @@
 """Markdown as far as this package needs to understand it: headings, bullets, and which parts are code."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,12 +17,12 @@ OUTLINE = re.compile(
 )
 """What divides a text; it is looked for from line end to line end."""
 
-CLOSING = re.compile(r"[ \t]+#+[ \t]*$")
+CLOSING = re.compile(r"(?<![ \t])[ \t]+#+[ \t]*$")
 BULLET = re.compile(r"^ {0,3}(?:[-*+]|\d+[.)])[ \t]+(?P<text>\S.*)$", re.MULTILINE)
 MARKUP_SIGN = re.compile(r"[\[*`_<]")
 MARKUP = re.compile(
     r"""
-      !?\[(?P<text>[^\]]*)\]\([^)]*\)                  # links and images: their text
+      !?\[(?P<text>[^\[\]]{0,500})\]\([^)]{0,2000}\)     # links and images: their text
     | [*`]{1,3}(?=\S) | (?<=\S)[*`]{1,3}              # emphasis and code
     | (?<!\w)_{1,3}(?=\S) | (?<=\S)_{1,3}(?!\w)       # emphasis, not snake_case
     | </?[A-Za-z][^>]{0,80}>                          # HTML tags
@@ -87,7 +87,11 @@ class Body:
 
     def line_at(self, position: int) -> int:
         """Return the number of line ends before *position*."""
-        return self.text.count("\n", 0, position)
+        return bisect_left(self._line_ends, position)
+
+    @cached_property
+    def _line_ends(self) -> list[int]:
+        return [match.start() for match in re.finditer("\n", self.text)]
 
     @cached_property
     def headings(self) -> list[Heading]:

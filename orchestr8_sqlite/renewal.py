@@ -56,7 +56,7 @@ def bring_up_to_date(job: Job, target: Path) -> Built | None:
     """Bring the index at *target* up to date; None where there is none, or everything is to be written anew."""
     try:
         with Catalog.open(target) as catalog:
-            wanted = {**made_by(), **{name: job.settings[name] for name in ("category", "roots", "shipped")}}
+            wanted = {**made_by(), **{name: job.settings[name] for name in ("category", "limits", "roots", "shipped")}}
             is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENTS, OUTCOMES} <= catalog.meta.keys()
             if is_like_ours and not _is_fragmented(catalog.db):
                 return _follow(job, catalog, target.stat().st_mtime_ns)

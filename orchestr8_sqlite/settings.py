@@ -8,6 +8,8 @@ ORCHESTR8_ROOTS  folders that the server builds its index from, separated as in 
 ORCHESTR8_HTTP_TOKEN       what clients of `serve --http` must send as bearer token
 ORCHESTR8_HTTP_TOKEN_FILE  a file that holds it instead
 ORCHESTR8_ENV    development | production (default development); in production no folder is watched
+ORCHESTR8_MAX_FILE_BYTES    of a Markdown file that is read (default 1,048,576)
+ORCHESTR8_MAX_FOLDER_DEPTH  folders inside one another that are looked through (default 32)
 """
 
 import os
@@ -44,6 +46,13 @@ class ServerSettings(NamedTuple):
     watch: bool = False
 
 
+class Limits(NamedTuple):
+    """How much of a library is read: bytes of a Markdown file, and folders inside one another."""
+
+    file_bytes: int = 1 << 20
+    folder_depth: int = 32
+
+
 def environment() -> Mapping[str, str]:
     """Return the environment, completed (never overridden) by `.env` where there is one."""
     dotenv_file = Path(".env")
@@ -62,11 +71,9 @@ def read_settings(database: Path | None = None) -> Settings:
     """
     values = environment()
     level = _choice("LOG_LEVEL", values.get("LOG_LEVEL", "info"), LOG_LEVELS)
-    size = values.get("CACHE_SIZE", "200")
-    if not (size.isascii() and size.isdigit() and 0 < int(size) <= 100_000):
-        raise SettingsError(f"CACHE_SIZE must be a whole number from 1 to 100,000, not {size!r}.")
+    size = _number("CACHE_SIZE", values.get("CACHE_SIZE"), 200, 100_000)
     named = values.get("ORCHESTR8_DB")
-    return Settings(database or (Path(named) if named else bundled_index()), level, int(size))
+    return Settings(database or (Path(named) if named else bundled_index()), level, size)
 
 
 def read_server_settings(
@@ -122,6 +129,27 @@ def read_http_token() -> str | None:
             "An HTTP token is 16 or more letters, digits or any of - . _ ~ + /; make one with: openssl rand -hex 32"
         )
     return token
+
+
+def read_limits() -> Limits:
+    """Return how much of a library is read.
+
+    Raises:
+        SettingsError: A value cannot be used.
+    """
+    values, usual = environment(), Limits()
+    return Limits(
+        _number("ORCHESTR8_MAX_FILE_BYTES", values.get("ORCHESTR8_MAX_FILE_BYTES"), usual.file_bytes, 1 << 30),
+        _number("ORCHESTR8_MAX_FOLDER_DEPTH", values.get("ORCHESTR8_MAX_FOLDER_DEPTH"), usual.folder_depth, 200),
+    )
+
+
+def _number(name: str, value: str | None, usual: int, most: int) -> int:
+    if value is None:
+        return usual
+    if not (value.isascii() and value.isdigit() and len(value) <= len(str(most)) and 0 < int(value) <= most):
+        raise SettingsError(f"{name} must be a whole number from 1 to {most:,}, not {value!r}.")
+    return int(value)
 
 
 def _choice(name: str, value: str, choices: Sequence[str]) -> str:

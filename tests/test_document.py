@@ -232,3 +232,23 @@ def test_front_matter_that_would_overrun_the_parser_is_left_out_and_said(front: 
     notes = Notes("library", "a.md")
     assert parse_document(f"---\n{front}\n---\n\nText\n", notes) is None
     assert [(note.code, note.line) for note in notes.diagnostics] == [("front-matter-size", 1)]
+
+
+def merging(levels: int) -> str:
+    """Return front matter in which every level merges the one before ten times."""
+    lines = (f"l{n}: &l{n} {{<<: [{', '.join([f'*l{n - 1}'] * 10)}]}}\n" for n in range(1, levels))
+    return "title: T\nl0: &l0 {x: 1}\n" + "".join(lines)
+
+
+def test_merge_keys_are_read_where_they_unfold_to_little() -> None:
+    document, diagnostics = read(f"---\n{merging(3)}---\nBody.\n")
+    assert diagnostics == []
+    assert document.values["l2"] == {"x": 1}
+
+
+def test_merge_keys_that_unfold_without_end_are_an_error() -> None:
+    notes = Notes("library", "agents/a.md")
+    assert parse_document(f"---\n{merging(12)}---\nBody.\n", notes) is None
+    assert [note.message for note in notes.diagnostics] == [
+        "the front matter is not YAML: merge keys (<<) unfold to more than 10,000 fields"
+    ]

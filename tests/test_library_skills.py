@@ -472,7 +472,7 @@ def test_a_skill_of_more_than_512_files_is_not_offered(
     files = {f"skills/pdf/a/{number}.txt": b"" for number in range(bundled)}
     library = read_library([make_library({"skills/pdf/SKILL.md": markdown(SKILL), **files})])
     assert bool(offered(library)) == is_offered
-    assert len(skill_of(library).skill_files) == bundled + 1
+    assert len(skill_of(library).skill_files) == (bundled + 1 if is_offered else 1)
     assert [note.code for note in library.diagnostics] == ([] if is_offered else ["skill-limits"])
 
 
@@ -482,6 +482,17 @@ def test_a_skill_of_more_than_16_mib_is_not_offered(make_library: MakeLibrary, o
     data = bytes(16_777_216 - len(text.encode()) + over)
     library = read_library([make_library({"skills/pdf/SKILL.md": text, "skills/pdf/data.bin": data})])
     assert bool(offered(library)) == is_offered
+
+
+def test_the_files_of_a_skill_that_is_too_large_to_be_offered_are_not_read(make_library: MakeLibrary) -> None:
+    root = make_library({"skills/pdf/SKILL.md": markdown(SKILL), "skills/pdf/hole.bin": "", "skills/pdf/a.txt": "a"})
+    with (root / "skills/pdf/hole.bin").open("r+b") as file:
+        file.truncate(1 << 40)
+    library = read_library([root])
+    assert [(note.code, note.path) for note in library.diagnostics] == [("skill-limits", "skills/pdf/SKILL.md")]
+    assert "3 files of 1,099,511,62" in library.diagnostics[0].message
+    assert [file.path for file in skill_of(library).skill_files] == ["SKILL.md"]
+    assert sorted(source.path for source in library.ignored) == ["skills/pdf/a.txt", "skills/pdf/hole.bin"]
 
 
 def test_files_of_nested_skills_count_towards_the_limits_of_the_skill_around(make_library: MakeLibrary) -> None:

@@ -132,3 +132,8 @@ def test_tags_come_from_the_first_heading_and_from_technologies_in_the_text() ->
 def test_tags_are_bounded() -> None:
     title = " ".join(f"word{number}" for number in range(30))
     assert len(heading_tags(title, Body(""))) == MAX_TAGS
+
+
+@given(text=st.text(st.sampled_from("a\n")), position=st.integers(0, 30))
+def test_lines_are_counted_as_line_ends_before_a_position(text: str, position: int) -> None:
+    assert Body(text).line_at(position) == text[:position].count("\n")

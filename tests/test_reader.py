@@ -13,7 +13,9 @@ from support import SHARED, MakeLibrary, markdown, needs_shared
 from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.content import Library, Severity
 from orchestr8_sqlite.errors import LibraryError
-from orchestr8_sqlite.library import read_library
+from orchestr8_sqlite.library import parsing, read_library
+from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.walk import Found, Kind
 from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
 
 
@@ -100,14 +102,13 @@ def test_a_file_of_a_skill_that_cannot_be_read_is_said(
     root = make_library(
         {"skills/pdf/SKILL.md": markdown("name: pdf\ndescription: Fills forms"), "skills/pdf/x.py": "x"}
     )
-    read_bytes = Path.read_bytes
 
-    def refuse(path: Path) -> bytes:
-        if path.name == "x.py":
+    def refuse(path: str, flags: int) -> int:
+        if path.endswith("x.py"):
             raise PermissionError(13, "Permission denied")
-        return read_bytes(path)
+        return os.open(path, flags)
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(parsing, "open_at_once", refuse)
     library = read_library([root])
     assert [(note.severity, note.path) for note in library.diagnostics] == [(Severity.ERROR, "skills/pdf/x.py")]
     assert [[file.path for file in fragment.skill_files] for fragment in library.fragments] == [["SKILL.md"]]
@@ -116,13 +117,44 @@ def test_a_file_of_a_skill_that_cannot_be_read_is_said(
 def test_a_file_that_cannot_be_read_is_said(make_library: MakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make_library({"agents/a.md": "# A"})
 
-    def refuse(path: Path) -> bytes:
+    def refuse(path: str, flags: int) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(parsing, "open_at_once", refuse)
     library = read_library([root])
     assert [(note.severity, note.code) for note in library.diagnostics] == [(Severity.ERROR, "unreadable")]
     assert [source.path for source in library.rejected] == ["agents/a.md"]
+
+
+def test_a_file_of_more_than_a_mebibyte_is_said_and_not_read(make_library: MakeLibrary) -> None:
+    text = "# A\n\n" + "x " * (1 << 19)
+    root = make_library({"agents/a.md": text[: 1 << 20], "agents/b.md": text[: (1 << 20) + 1], "agents/c.md": "# C"})
+    with (root / "agents/c.md").open("r+b") as file:
+        file.truncate(1 << 40)  # a file with a hole: whoever reads it runs out of memory
+    library = read_library([root])
+    assert [fragment.name for fragment in library.fragments] == ["a"]
+    assert [(note.path, note.code) for note in library.diagnostics] == [
+        ("agents/b.md", "file-size"),
+        ("agents/c.md", "file-size"),
+    ]
+    assert library.diagnostics[0].message.startswith("has 1,048,577 bytes, and 1,048,576 are read at most")
+    assert [source.path for source in library.rejected] == ["agents/b.md", "agents/c.md"]
+
+
+def test_how_large_a_file_may_be_is_set_by_the_environment(
+    make_library: MakeLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_library({"agents/a.md": "# A\n\nSome text.\n"})
+    monkeypatch.setenv("ORCHESTR8_MAX_FILE_BYTES", "10")
+    assert [note.code for note in read_library([root]).diagnostics] == ["file-size"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_file_that_has_become_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.md")
+    task = parsing.Task(tmp_path, "root", Found("pipe.md", Kind.FRAGMENT))
+    source, content = parsing.read_source(task, Notes("root", "pipe.md"))
+    assert (source.size, content) == (0, b"")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="file names are text there")

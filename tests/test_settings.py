@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from orchestr8_sqlite.errors import SettingsError
-from orchestr8_sqlite.settings import bundled_index, index_of, read_server_settings, read_settings
+from orchestr8_sqlite.settings import (
+    Limits,
+    bundled_index,
+    index_of,
+    read_limits,
+    read_server_settings,
+    read_settings,
+)
 
 VARIABLES = ("ORCHESTR8_DB", "ORCHESTR8_ROOTS", "ORCHESTR8_ENV", "LOG_LEVEL", "LOG_FORMAT", "CACHE_SIZE")
 
@@ -83,6 +90,15 @@ def test_value_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch, name
     with pytest.raises(SettingsError) as caught:
         read_server_settings()
     assert str(caught.value) == advice
+
+
+@pytest.mark.parametrize("value", ["1k", "-1", "0", "1" * 5000, "٣"])
+def test_limits_of_what_is_read_are_whole_numbers(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("ORCHESTR8_MAX_FOLDER_DEPTH", value)
+    with pytest.raises(SettingsError, match=r"^ORCHESTR8_MAX_FOLDER_DEPTH must be a whole number from 1 to 200, not "):
+        read_limits()
+    monkeypatch.setenv("ORCHESTR8_MAX_FOLDER_DEPTH", "7")
+    assert read_limits() == Limits(file_bytes=1_048_576, folder_depth=7)
 
 
 def test_dotenv_file_completes_the_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

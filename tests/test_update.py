@@ -19,7 +19,7 @@ from orchestr8_sqlite.builder import BuildReport, build_index
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.jobs import How
-from orchestr8_sqlite.library import comparison
+from orchestr8_sqlite.library import comparison, parsing
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker
 from orchestr8_sqlite.target import drafting
@@ -162,13 +162,12 @@ def test_only_what_has_changed_is_read(root: Path, tmp_path: Path, monkeypatch: 
     write_files(root, {"skills/s7.md": markdown("title: Changed"), "skills/new.md": "# New\n"})
     (root / "skills/s9.md").unlink()
     read: list[str] = []
-    read_bytes = Path.read_bytes
 
-    def read_and_note(path: Path) -> bytes:
-        read.append(path.name)
-        return read_bytes(path)
+    def open_and_note(path: str, flags: int) -> int:
+        read.append(Path(path).name)
+        return os.open(path, flags)
 
-    monkeypatch.setattr(Path, "read_bytes", read_and_note)
+    monkeypatch.setattr(parsing, "open_at_once", open_and_note)
     report = built(root, tmp_path)
     assert report.how is How.UPDATED
     assert [path for _, path in report.changed] == ["skills/new.md", "skills/s7.md", "skills/s9.md"]

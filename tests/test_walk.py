@@ -195,6 +195,20 @@ def test_folders_that_link_to_each_other_are_walked_once(make_library: MakeLibra
     assert found <= {"agents/a/one.md", "agents/a/to-b/two.md", "agents/b/to-a/one.md", "agents/b/two.md"}
 
 
+@pytest.mark.parametrize(("folders", "is_read"), [(31, True), (32, False), (700, False)])
+def test_folders_are_looked_through_down_to_a_depth(make_library: MakeLibrary, folders: int, is_read: bool) -> None:
+    root = make_library({"agents/one.md": ""})
+    deepest = root / "agents"
+    for _ in range(folders):
+        deepest /= "a"
+        deepest.mkdir()
+    (deepest / "deep.md").write_text("# Deep\n")
+    notes = Notes("library", "")
+    found = [file.path for file in find_files(root, notes)]
+    assert ([path.rpartition("/")[2] for path in found] == ["deep.md", "one.md"]) == is_read
+    assert [note.code for note in notes.diagnostics] == ([] if is_read else ["folder-depth"])
+
+
 def test_a_root_may_itself_be_a_link(make_library: MakeLibrary, tmp_path: Path) -> None:
     root = make_library({"agents/one.md": ""})
     link = tmp_path / "link"

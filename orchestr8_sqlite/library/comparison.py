@@ -87,8 +87,9 @@ def _files_of(root: Root, latest: int | None) -> list[KnownFile]:
 
 
 def _is_same(path: Path, sha256: str | None) -> bool:
+    """Tell whether a file has the digest; one without was not read, and may be too large to."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+        return bool(sha256) and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
     except OSError:
         return False
 

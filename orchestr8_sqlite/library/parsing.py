@@ -1,6 +1,7 @@
 """One file of a library → what it holds, without a look at any other: work for whichever process has time."""
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind
 from orchestr8_sqlite.processes import map_in_processes
+from orchestr8_sqlite.settings import Limits
 
 if TYPE_CHECKING:
     from orchestr8_sqlite.library import transfer
@@ -66,7 +68,7 @@ class Task:
     """A file to be read, and all that this takes.
 
     `label` is the name of its root, `category` that of plain files that do not say theirs; `latest` bounds the
-    recorded file time.
+    recorded file time, `most` the bytes.
     """
 
     root: Path
@@ -75,6 +77,7 @@ class Task:
     category: str | None = None
     latest: int | None = None
     bundle: Bundle = Bundle()
+    most: int = Limits().file_bytes
 
     @property
     def key(self) -> Key:
@@ -181,17 +184,27 @@ def read_file(task: Task, prepare: Prepare = nothing) -> Outcome:
 
 
 def read_source(task: Task, notes: Notes) -> tuple[SourceFile, bytes | None]:
-    """Return the file of *task* and its bytes, None (and an error noted) where it cannot be read."""
+    """Return the file of *task* and its bytes, None (and an error noted) where it cannot be read or is too large."""
     label, path = task.key
-    file = task.root / path
     try:
-        modified = file.stat().st_mtime_ns
-        content = file.read_bytes()
+        with open(task.root / path, "rb", buffering=0, opener=open_at_once) as file:
+            status = os.fstat(file.fileno())
+            content = file.readall() if status.st_size <= task.most else None
     except OSError as problem:
         notes.error("unreadable", f"cannot be read: {problem.strerror}", "make it readable or remove it")
         return SourceFile(label, path, 0, 0, ""), None
+    modified = status.st_mtime_ns
     mtime_ns = modified if task.latest is None else min(modified, task.latest)
+    if content is None:
+        what = f"has {status.st_size:,} bytes, and {task.most:,} are read at most; it is left out"
+        notes.error("file-size", what, "split it, or raise ORCHESTR8_MAX_FILE_BYTES")
+        return SourceFile(label, path, mtime_ns, status.st_size, ""), None
     return SourceFile(label, path, mtime_ns, len(content), hashlib.sha256(content).hexdigest()), content
+
+
+def open_at_once(path: str, flags: int) -> int:
+    """Open a file; what has become a pipe since it was listed is not waited for."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def parse_content(task: Task, source: SourceFile, content: bytes) -> Parsed:

@@ -14,7 +14,7 @@ from orchestr8_sqlite.library.references import resolve_references
 from orchestr8_sqlite.library.roots import Root, open_roots
 from orchestr8_sqlite.library.skills import Offered, settle_skill_paths
 from orchestr8_sqlite.library.verdicts import Author, Verdict, judge, note_shared_id
-from orchestr8_sqlite.settings import latest_file_time
+from orchestr8_sqlite.settings import latest_file_time, read_limits
 from orchestr8_sqlite.uris import fragment_uri
 
 Progress = Callable[[int, int], None]
@@ -68,7 +68,7 @@ def read_library(folders: Sequence[Path], *, category: str | None = None, progre
     Raises:
         LibraryError: A root is missing, is no folder, or holds no Markdown at all.
     """
-    roots = open_roots(folders)
+    roots = open_roots(folders, read_limits())
     reading = _Reading()
     latest = latest_file_time()
     tasks = [task for root in roots for task in root.tasks(category, latest)]

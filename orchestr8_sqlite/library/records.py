@@ -81,7 +81,7 @@ def read_fragment(
         body=document.body.text,
         references=find_references(fragment_id, found.path, document, related),
         source=source,
-        skill_files=tuple(skill_files if skill is None else [*skill_files, *nested_files]),
+        skill_files=tuple([*skill_files, *nested_files] if skill else [one for one in skill_files if one.sha256]),
         skill=skill,
     )
 

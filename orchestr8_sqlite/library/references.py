@@ -18,7 +18,11 @@ from orchestr8_sqlite.uris import Read, parse_uri
 
 URI = re.compile(rf"{SCHEME}://[^\s\"'`<>()\[\]{{}}|*$…]*")
 PLACEHOLDER = frozenset("[{<$*…")
-LINK = re.compile(r"\[(?<!!\[)[^\]]*\]\((?P<target>[^)\s#?:]+\.md)(?:#[^)\s]*)?(?:\s+[\"'][^)]*)?\)")
+LINK = re.compile(
+    r"\[(?<!!\[)[^\[\]]{0,500}\]\((?P<target>[^)\s#?:]{1,500}\.md)(?:#[^)\s]{0,500})?(?:\s{1,9}[\"'][^)]{0,500})?\)"
+)
+"""Bounded in length, so that no text takes time in proportion to its square."""
+
 PLAIN_ID = re.compile(rf"(?:{'|'.join(CATEGORIES)})(?!/(?i:match)$)(?:/(?!_fragments\b)[A-Za-z0-9_-]{{1,200}}){{1,9}}")
 """Ids that are the path of their URI as they stand."""
 

@@ -12,7 +12,9 @@ from orchestr8_sqlite.content import Diagnostic, SkillFile, SourceFile
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import Bundle, Task, read_source
+from orchestr8_sqlite.library.skills import MAX_BYTES, MAX_FILES
 from orchestr8_sqlite.library.walk import SKILL_FILE, Files, Found, Kind, Layout, list_files, skills_around
+from orchestr8_sqlite.settings import Limits
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Root:
     label: str
     files: Files
     notes: Notes
+    limits: Limits
 
     @cached_property
     def layout(self) -> Layout:
@@ -51,33 +54,34 @@ class Root:
             bundle = Bundle()
             if found.skill is not None and found.skill in self._bundled:
                 bundle = self._read_bundle(found.skill, self._bundled[found.skill], latest)
-            yield Task(self.folder, self.label, found, category, latest, bundle)
+            yield Task(self.folder, self.label, found, category, latest, bundle, self.limits.file_bytes)
 
     @cached_property
-    def _bundled(self) -> dict[str, list[str]]:
-        """Return the files in each skill's folder but its SKILL.md, those of nested skills included."""
-        bundled: dict[str, list[str]] = defaultdict(list)
+    def _bundled(self) -> dict[str, list[int]]:
+        """Return the places of the files in each skill's folder but its SKILL.md, those of nested skills included."""
+        bundled: dict[str, list[int]] = defaultdict(list)
         if self.layout.skills:
-            for path in self.files.paths:
+            for place, path in enumerate(self.files.paths):
                 folder = path.rpartition("/")[0]
                 own = path.rpartition("/")[2] == SKILL_FILE
                 for skill in skills_around(folder, self.layout.skills, itself=not own):
-                    bundled[skill].append(path)
+                    bundled[skill].append(place)
         return bundled
 
-    def _read_bundle(self, skill: str, paths: Iterable[str], latest: int | None) -> Bundle:
-        """Return the files beside the SKILL.md of a folder."""
+    def _read_bundle(self, skill: str, places: Sequence[int], latest: int | None) -> Bundle:
+        """Return the files beside the SKILL.md of a folder; their contents only where all of them may be offered."""
+        are_read = len(places) < MAX_FILES and sum(map(self.files.sizes.__getitem__, places)) <= MAX_BYTES
         own: list[SkillFile] = []
         nested: list[SkillFile] = []
         unreadable: list[SourceFile] = []
         diagnostics: list[Diagnostic] = []
-        for path in paths:
+        for place in places:
+            path = self.files.paths[place]
             found = self.layout.classify(path)
             is_own = found is not None and found.kind is Kind.SKILL_FILE and found.skill == skill
             notes = Notes(self.label, path)
-            source, content = read_source(
-                Task(self.folder, self.label, Found(path, Kind.SKILL_FILE), None, latest), notes
-            )
+            task = Task(self.folder, self.label, Found(path, Kind.SKILL_FILE), None, latest, most=MAX_BYTES)
+            source, content = read_source(task, notes) if are_read else self._unread(place, latest)
             if content is not None:
                 below = path.removeprefix(f"{skill}/") if skill else path
                 (own if is_own else nested).append(SkillFile(below, content, source.sha256, source))
@@ -86,9 +90,15 @@ class Root:
                 diagnostics += notes.diagnostics
         return Bundle(tuple(own), tuple(nested), tuple(unreadable), tuple(diagnostics))
 
+    def _unread(self, place: int, latest: int | None) -> tuple[SourceFile, bytes]:
+        """Return a file as it was listed, and nothing for its content."""
+        modified = self.files.modified[place]
+        mtime_ns = modified if latest is None else min(modified, latest)
+        return SourceFile(self.label, self.files.paths[place], mtime_ns, self.files.sizes[place], ""), b""
 
-def open_roots(folders: Sequence[Path]) -> list[Root]:
-    """Return the roots in *folders* with their files.
+
+def open_roots(folders: Sequence[Path], limits: Limits) -> list[Root]:
+    """Return the roots in *folders* with their files, of which no more than *limits* allow is read.
 
     Raises:
         LibraryError: A root is missing, is no folder, or holds no Markdown at all.
@@ -96,10 +106,10 @@ def open_roots(folders: Sequence[Path]) -> list[Root]:
     roots = []
     for folder, label in zip(folders, _labels(folders), strict=True):
         notes = Notes(label, "")
-        files = list_files(folder, notes)
+        files = list_files(folder, notes, limits.folder_depth)
         if not any(path.endswith(".md") for path in files.paths):
             raise LibraryError(f"{folder} holds no Markdown files; give the folder of a library.")
-        roots.append(Root(folder, label, files, notes))
+        roots.append(Root(folder, label, files, notes, limits))
     return roots
 
 

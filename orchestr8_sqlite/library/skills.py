@@ -212,7 +212,7 @@ def _check_metadata(faults: _Faults) -> None:
 
 
 def _check_files(files: Sequence[SkillFile], faults: _Faults) -> None:
-    size = sum(len(file.content) for file in files)
+    size = sum(file.source.size for file in files)
     if len(files) > MAX_FILES or size > MAX_BYTES:
         what = f"the skill has {len(files):,} files of {size:,} bytes, {MAX_FILES} of {MAX_BYTES:,} are allowed"
         faults.add("skill-limits", what, "move what an agent does not read out of the skill's folder")

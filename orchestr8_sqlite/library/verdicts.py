@@ -65,7 +65,7 @@ def judge(task: Task, outcome: Outcome, holder: Holder) -> Verdict:
     elif isinstance(record, Fragment):
         queries = tuple(own_queries(record, notes))
     bundle = task.bundle
-    bundled = [(file.source, "skill_file") for file in bundle.own]
+    bundled = [(file.source, "skill_file" if file.sha256 else "ignored") for file in bundle.own]
     bundled += [(source, "rejected") for source in bundle.unreadable]
     return Verdict(
         source=outcome.source,

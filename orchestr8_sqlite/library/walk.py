@@ -14,8 +14,9 @@ from enum import StrEnum
 from operator import attrgetter
 from pathlib import Path
 
-from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS
+from orchestr8_sqlite.settings import Limits
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv"})
 PROMPT_FOLDERS = frozenset({"prompts", "commands"})
@@ -72,13 +73,13 @@ class Files:
         self.changed.append(max(modified, changed))
 
 
-def list_files(root: Path, notes: Notes) -> Files:
+def list_files(root: Path, notes: Notes, depth: int = Limits().folder_depth) -> Files:
     """Return the files below *root* that can belong to its library: those of skills, and Markdown.
 
-    Symbolic links that lead out of the root are noted and not followed.
+    Symbolic links that lead out of the root are noted and not followed, and so are folders below the *depth*.
     """
     files = Files()
-    _walk(os.fspath(root), "", (root.resolve(),), files, notes)
+    _walk(os.fspath(root), "", (root.resolve(),), files, notes, depth)
     return files
 
 
@@ -122,9 +123,13 @@ def is_skipped(name: str) -> bool:
 
 
 def _walk(
-    folder: str, below: str, chain: tuple[Path, ...], files: Files, notes: Notes, *, in_skill: bool = False
+    folder: str, below: str, chain: tuple[Path, ...], files: Files, notes: Notes, depth: int, *, in_skill: bool = False
 ) -> None:
     """Add the files in *folder*, that is *below* its root; *chain* holds the real folders from the root down to it."""
+    if len(chain) - 1 > depth:
+        what = f"{shown(below)} lies in {depth} folders inside one another; deeper ones are not read"
+        notes.error("folder-depth", what, "move it up, or raise ORCHESTR8_MAX_FOLDER_DEPTH")
+        return
     try:
         with os.scandir(folder) as entries:
             ordered = sorted(entries, key=attrgetter("name"))
@@ -152,16 +157,23 @@ def _walk(
                     what = f"{path} cannot be read: {problem.strerror}"
                     notes.error("unreadable", what, "make it readable or remove it")
         else:
-            _enter(entry, path, chain, files, notes, in_skill=in_skill)
+            _enter(entry, path, chain, files, notes, depth, in_skill=in_skill)
 
 
 def _enter(
-    entry: os.DirEntry[str], path: str, chain: tuple[Path, ...], files: Files, notes: Notes, *, in_skill: bool
+    entry: os.DirEntry[str],
+    path: str,
+    chain: tuple[Path, ...],
+    files: Files,
+    notes: Notes,
+    depth: int,
+    *,
+    in_skill: bool,
 ) -> None:
     """Add the files in what is no file itself."""
     if entry.is_dir():
         real = (_followed(entry, chain) if entry.is_symlink() else None) or chain[-1] / entry.name
-        _walk(entry.path, path, (*chain, real), files, notes, in_skill=in_skill)
+        _walk(entry.path, path, (*chain, real), files, notes, depth, in_skill=in_skill)
     elif entry.name.endswith(".md"):
         notes.error("not-a-file", f"{path} is neither a file nor a folder", "remove it or make it a file")
 

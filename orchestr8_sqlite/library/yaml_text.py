@@ -18,6 +18,9 @@ except ImportError:  # pragma: no cover - depends on how PyYAML was built
 MAX_REPAIRS = 20
 TEXT_TAG = "tag:yaml.org,2002:str"
 LIST_TAG = "tag:yaml.org,2002:seq"
+MERGE_TAG = "tag:yaml.org,2002:merge"
+MERGE = "<<"
+MAX_MERGED = 10_000
 CONSTRUCTOR = SafeConstructor()
 READERS = {
     "tag:yaml.org,2002:null": CONSTRUCTOR.construct_yaml_null,
@@ -28,7 +31,7 @@ READERS = {
 """Readers of scalars that JSON can say and that are no text."""
 
 YAML_PROBLEMS = (yaml.YAMLError, ValueError, RecursionError)
-ENTRY = re.compile(r"(?P<lead>\s*(?:- +)?(?:[\w.-]+: +|(?<=- )))(?P<value>\S.*?)\s*$")
+ENTRY = re.compile(r"(?P<lead>\s*(?:- +)?(?:[\w.-]+: +|(?<=- )))(?P<value>\S(?:.*\S)?)\s*$")
 
 
 LONGEST_WORD = len("false")
@@ -125,10 +128,38 @@ def _compose(front: str) -> tuple[yaml.Node | None, object]:
         node = loader.get_single_node()
         if node is None:
             return None, None
+        if MERGE in front:
+            _check_merged(node)
         values = _plain_values(node)
         return node, loader.construct_document(node) if values is None else values
     finally:
         loader.dispose()
+
+
+def _check_merged(root: yaml.Node) -> None:
+    """Raise ValueError where merge keys unfold mappings to more fields than anybody writes.
+
+    Aliases elsewhere stand for one and the same value and cost nothing.
+    """
+    counts: dict[int, int] = {}
+
+    def count(node: yaml.Node) -> int:
+        """Return the fields of a mapping, or of the mappings in a list, once they are unfolded."""
+        if id(node) not in counts:
+            fields = 0
+            for item in () if isinstance(node, yaml.ScalarNode) else node.value:
+                if not isinstance(node, yaml.MappingNode):
+                    fields += count(item)
+                    continue
+                key, value = item
+                inside = count(value)
+                fields += inside if key.tag == MERGE_TAG else 1
+            if fields > MAX_MERGED:
+                raise ValueError(f"merge keys ({MERGE}) unfold to more than {MAX_MERGED:,} fields")
+            counts[id(node)] = fields
+        return counts[id(node)]
+
+    count(root)
 
 
 def _plain_values(node: yaml.Node) -> dict[str, object] | None:
