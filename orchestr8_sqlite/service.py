@@ -25,6 +25,7 @@ from orchestr8_sqlite.wording import counted, one_line
 
 if TYPE_CHECKING:
     from orchestr8_sqlite.documents import Document
+    from orchestr8_sqlite.provenance import Source
 
 ANSWER_SECONDS = 15 * 60
 """How long a finished answer is kept. Source: shared/DESIGN.md, section 6."""
@@ -48,7 +49,7 @@ class Answer(NamedTuple):
     """The text of an answer and its token estimate.
 
     `content` says the same as JSON, where the answer is one of a tool. `links` are the resources it names, `result`
-    is there where the answer is a search. A binary file has `data` and no text.
+    is there where the answer is a search. A binary file has `data` and no text. `sources` tell where texts come from.
     """
 
     text: str
@@ -58,6 +59,7 @@ class Answer(NamedTuple):
     links: tuple[Link, ...] = ()
     mime_type: str = MARKDOWN
     data: bytes | None = None
+    sources: "tuple[Source, ...]" = ()
 
 
 def _request(method: Callable[Concatenate["Service", P], R]) -> Callable[Concatenate["Service", P], R]:
@@ -158,12 +160,15 @@ class Service:
         return Answer(text, estimate_tokens(text))
 
     @_request
-    def load(self, uris: Sequence[str], *, max_tokens: int | None = None, related: bool = False) -> Answer:
+    def load(
+        self, uris: Sequence[str], *, max_tokens: int | None = None, related: bool = False, shown: bool = False
+    ) -> Answer:
         """Return the texts of several URIs, each under its URI where there is more than one.
 
         Args:
             max_tokens: Kept over all of them: what is too long is cut at section boundaries.
             related: Add a line with the URIs of the neighbours of each fragment.
+            shown: Add a line that says where each text comes from.
 
         Raises:
             RequestError: A URI is not acceptable or unknown; there is a line for each.
@@ -172,7 +177,7 @@ class Service:
 
         if not 1 <= len(uris) <= MAX_URIS:
             raise RequestError(f"Give 1 to {MAX_URIS} URIs, not {len(uris)}.")
-        documents = self._documents(uris)
+        documents, sources = self._traced(self._documents(uris), shown=shown)
         links: list[Link] = []
         if related:
             neighbours = {document.uri: self._neighbours(document.uri) for document in documents}
@@ -181,7 +186,8 @@ class Service:
                 Link(uri, uri.rpartition("/")[2]) for uri in dict.fromkeys(chain.from_iterable(neighbours.values()))
             ]
         handout = hand_out(documents, max_tokens)
-        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=tuple(links))
+        tokens = estimate_tokens(handout.text)
+        return Answer(handout.text, tokens, content=handout.content, links=tuple(links), sources=sources)
 
     @_request
     def search_skills(self, request: MatchRequest) -> Answer:
@@ -214,6 +220,7 @@ class Service:
 
         catalog = self.catalog
         documents, binary = documents_of(catalog, find_bundle(catalog, name), files)
+        documents, _ = self._traced(documents)
         handout = hand_out(documents, max_tokens)
         links = tuple(Link(uri, uri.rpartition("/")[2], served_type(uri, None)) for uri in binary)
         return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=links)
@@ -245,6 +252,21 @@ class Service:
         if problems:
             raise problems[0] if len(problems) == 1 else RequestError("\n".join(map(str, problems)))
         return documents
+
+    def _traced(
+        self, documents: "Sequence[Document]", *, shown: bool = False
+    ) -> "tuple[list[Document], tuple[Source, ...]]":
+        """Return *documents* with where they come from, which a line of each text tells too where it is *shown*."""
+        from orchestr8_sqlite.provenance import find_source
+
+        found = [find_source(self.catalog, document.uri) for document in documents]
+        traced = [
+            document if source is None else document._replace(source=source.line)
+            for document, source in zip(documents, found, strict=True)
+        ]
+        if shown:
+            traced = [one.with_line(f"Source: {one.source}") if one.source else one for one in traced]
+        return traced, tuple(filter(None, found))
 
     def _neighbours(self, uri: str) -> list[str]:
         from orchestr8_sqlite.skills import is_skill_uri

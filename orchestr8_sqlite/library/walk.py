@@ -20,6 +20,7 @@ from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv"})
 PROMPT_FOLDERS = frozenset({"prompts", "commands"})
 SKILL_FILE = "SKILL.md"
+GIT = ".git"
 LAID_OUT = tuple(f"{folder}/" for folder in (*CATEGORIES, *PROMPT_FOLDERS))
 """What the paths begin with that tell a library with folders for its categories from a plain folder."""
 
@@ -55,13 +56,14 @@ class Found:
 
 
 class Files:
-    """The files below a root that can belong to its library, in the order of their paths."""
+    """The files below a root that can belong to its library, in the order of their paths, and the git checkouts."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
         self.sizes = array("q")
         self.modified = array("q")
         self.changed = array("q")
+        self.checkouts: list[str] = []
 
     def add(self, path: str, status: os.stat_result) -> None:
         """Take the file at *path*, relative to the root with `/`: its bytes, its times in ns since 1970."""
@@ -133,6 +135,8 @@ def _walk(
         return
     names = [entry.name for entry in ordered]
     in_skill = in_skill or SKILL_FILE in names
+    if GIT in names:
+        files.checkouts.append(below)
     are_readable = "".join(names).isprintable()  # what is no text is not, either
     for name, entry in zip(names, ordered, strict=True):
         if name[0] == "." or name in SKIPPED_FOLDERS:
