@@ -101,7 +101,8 @@ def read_server_settings(
     chosen = tuple(roots) or (() if database else tuple(named))
     if watch and not chosen:
         raise SettingsError("There is nothing to watch: name the folders of the library with --root.")
-    base, level = read_settings(database), read_level(deny or values.get("ORCHESTR8_DENY"))
+    level = read_level(deny) or read_level(values.get("ORCHESTR8_DENY"), "ORCHESTR8_DENY")
+    base = read_settings(database)
     if chosen and database is None and "ORCHESTR8_DB" not in values:
         base = base._replace(database=index_of(chosen, level))
     missing = next((root for root in chosen if not root.is_dir()), None)
@@ -112,13 +113,13 @@ def read_server_settings(
     return ServerSettings(base, form, chosen, bool(chosen) and (not production if watch is None else watch), level)
 
 
-def read_level(level: str | None) -> str | None:
-    """Return the *level* of findings that --deny gives.
+def read_level(level: str | None, name: str = "--deny") -> str | None:
+    """Return the *level* of findings that is given by *name*.
 
     Raises:
         SettingsError: There is no such level.
     """
-    return None if level is None else _choice("--deny", level, LEVELS)
+    return None if level is None else _choice(name, level, LEVELS)
 
 
 def read_http_token() -> str | None:

@@ -148,7 +148,14 @@ def test_server_as_clients_start_it_waits_for_no_typer(places: dict[str, Path], 
 
 
 @pytest.mark.parametrize(
-    "options", [[], ["--db", "a.db"], ["--root", "l"], ["--root", "l", "--db", "a.db", "--root", "."]]
+    "options",
+    [
+        [],
+        ["--db", "a.db"],
+        ["--root", "l"],
+        ["--root", "l", "--db", "a.db", "--root", "."],
+        ["--root", "l", "--deny", "high"],
+    ],
 )
 def test_server_is_set_up_the_same_with_and_without_typer(
     places: dict[str, Path], invoke: Invoke, monkeypatch: pytest.MonkeyPatch, options: list[str]

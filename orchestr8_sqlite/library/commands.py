@@ -32,7 +32,7 @@ ADDRESS = re.compile(rb"://|\$|\b[\w-]{1,60}\.[a-z]{2,6}\b")
 
 UNSAFE = re.compile(rb"http://(?!localhost|127\.0\.0\.1|\[::1\])|https?://\d{1,3}\.\d{1,3}\.\d{1,3}\.\d")
 SENDER = re.compile(rb"(?<![\w-])(?:curl|wget|nc|ncat)(?![\w-])")
-HOME = rb"(?:~|\$\{?home\}?|/root|/home/[\w.-]{1,40}|@[\w./~-]{0,60})/"
+HOME = rb"(?:~|\$\{?home\}?|/(?:root|home/[\w.-]{1,40})|@[\w./~-]{0,60})/"
 SENSITIVE = re.compile(
     HOME + rb"\.(?:ssh/(?:id_|\*)|aws/credentials|netrc\b|gnupg/|kube/config)|/etc/shadow|\$\((?:env|printenv)\)"
     rb"|\b(?:env|printenv)\s{0,9}\||\bcat\s{1,9}[\w./~-]{0,60}\.env\b|@[\w./~-]{0,60}\.env\b"

@@ -23,11 +23,15 @@ LEAST_DIGITS = 20
 MOST_DECODED = 65_536
 HARMLESS = re.compile(
     rb"data:(?:image|font|audio|video)/[\w.+-]{1,40}(?:;[\w=.-]{1,40}){0,3};base64,$"
-    rb"|\bsha\d{1,3}[-:=]$|\b(?:ssh-[a-z0-9]{2,10}|ecdsa-[\w-]{1,30})\s$|eyj$|-----begin [a-z ]{1,40}-----\s*$",
+    rb"|\bsha\d{1,3}[-:=]$|\b(?:ssh-[a-z0-9]{2,10}|ecdsa-[\w-]{1,30})\s$|-----begin [a-z ]{1,40}-----\s*$",
     re.IGNORECASE,
 )
 """What stands before pictures, digests, public keys, certificates and keys, which other rules look at."""
 
+TOKEN = b"eyJ"
+"""What the parts of a JSON Web Token begin with, which are joined by dots."""
+
+DIGEST = re.compile(rb"sha\d{1,3}-")
 MEDIA = (
     b"\x89PNG",
     b"\xff\xd8\xff",
@@ -78,9 +82,10 @@ def find_encoded(content: bytes, runs: Iterable[Run]) -> Iterator[Encoded]:
     """Yield the long texts in digits in UTF-8 *content*, among its *runs*, but for pictures, digests and keys."""
     for start, end, digits in _joined(content, runs):
         before = content[max(0, start - NEAR) : start]
-        if len(digits) < LEAST or HARMLESS.search(before):
+        is_token = digits.startswith(TOKEN) and (before.endswith(b".") or content.startswith(b".", end))
+        if len(digits) < LEAST or is_token or DIGEST.match(digits) or HARMLESS.search(before):
             continue
-        code = _judge(_decode(digits), is_address=URL_BEFORE.search(before) is not None)
+        code = _judge(_decode(digits), is_part=before.endswith(b".") or URL_BEFORE.search(before) is not None)
         if code is not None:
             yield Encoded(code, start, end)
 
@@ -117,7 +122,7 @@ def _decode(digits: bytes) -> bytes | None:
         return None
 
 
-def _judge(decoded: bytes | None, *, is_address: bool) -> str | None:
+def _judge(decoded: bytes | None, *, is_part: bool) -> str | None:
     """Return the code of what something decodes to, None where it need not be looked at."""
     if decoded is None or decoded.startswith(MEDIA):
         return None
@@ -125,7 +130,7 @@ def _judge(decoded: bytes | None, *, is_address: bool) -> str | None:
         return "encoded-code"
     if _is_text(decoded):
         return "encoded-code" if CODE.search(decoded) or OVERRIDE.search(decoded.lower()) else "encoded-text"
-    return None if is_address else "encoded-data"
+    return None if is_part else "encoded-data"
 
 
 def _is_text(decoded: bytes) -> bool:

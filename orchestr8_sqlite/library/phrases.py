@@ -47,7 +47,7 @@ TELL_TO_SEND = re.compile(
     rb"|(?P<what>\b(?:api[ _-]?keys?|access tokens?|auth tokens?|secrets|passwords|credentials|private keys?|ssh keys?"
     rb"|environment variables|env vars|conversation history|chat history|system prompt|session cookies?)\b"
     rb"|(?<!\w)\.env\b)"
-    rb"|(?P<where>\bto\s{1,9}(?:this |the following |our |my )?(?:url |server |endpoint |address |webhook |host )?"
+    rb"|(?P<where>\bto\s{1,9}(?:this |the |the following |our |my )?(?:url |server |endpoint |address |webhook |host )?"
     rb"(?:at )?[`\"'<(]{0,3}(?:https?://|ftp://|[\w.+-]{1,60}@[\w-]{1,60}\.))"
     rb"|(?P<end>[.!?]\s)"
 )

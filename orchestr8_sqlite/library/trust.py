@@ -71,9 +71,9 @@ MARKER = re.compile(
 LONGEST_MARKER = 80
 INSTRUCTS = re.compile(
     rb"\b(?:ai|llms?|assistants?|agents?|models?|claude|chatgpt|gpt|copilot|cursor|gemini|codex|bots?)\b"
-    rb"[^.\n]{0,60}\b(?:must|should|shall|always|never|do not|don't|ignore|please|execute|run|send|fetch|follow)\b"
+    rb"[^.]{0,60}\b(?:must|should|shall|always|never|do not|don't|ignore|please|execute|run|send|fetch|follow)\b"
     rb"|\b(?:always|never|you must|you should|you are|do not|don't|please|execute|run)\b"
-    rb"[^.\n]{0,60}\b(?:ai|llms?|assistants?|agents?|models?|claude|chatgpt|gpt|copilot|user|instructions?|commands?)\b"
+    rb"[^.]{0,60}\b(?:ai|llms?|assistants?|agents?|models?|claude|chatgpt|gpt|copilot|user|instructions?|commands?)\b"
 )
 MOST_LOOKED_AT = 2000
 """Bytes of a comment that are looked at for instructions; wordings of other rules are found wherever they stand."""
@@ -140,7 +140,7 @@ def _find_comments(content: bytes, text: Text) -> Iterator[Phrase]:
             continue
         if INSTRUCTS.search(said):
             yield Phrase("comment-instructs", *comment.span())
-        elif len(said) > LONGEST_MARKER or not MARKER.match(said):
+        elif len(said) > LONGEST_MARKER or not MARKER.match(said.strip()):
             yield Phrase("html-comment", *comment.span())
 
 
