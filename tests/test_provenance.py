@@ -85,7 +85,7 @@ def test_commit_of_a_submodule_is_that_of_its_files(git: Git, tmp_path: Path) ->
     [
         {},
         {".git/HEAD": "ref: refs/heads/main\n"},  # no commit yet
-        {".git/HEAD": "ref: refs/heads/../../secret\n", ".git/secret": ONE},
+        {".git/HEAD": "ref: refs/heads/../../secret\n", ".git/secret": ONE, ".git/refs/heads/other": TWO},
         {".git/HEAD": "ref: ../secret\n", "secret": ONE},
         {".git/HEAD": "ref: refs/heads/a\n", ".git/refs/heads/a": "ref: refs/heads/a\n"},
         {".git/HEAD": "password\n"},

@@ -34,9 +34,10 @@ OVERRIDE = re.compile(
 OVERRIDE_SIGNS = (b"ignore", b"disregard", b"forget", b"overr", b"you are now")
 
 HIDES = re.compile(
-    rb"(?:not|n't|\x99t|never|without)\s{1,20}(?:ever\s{1,20})?"
-    rb"(?:tell|inform|alert|notify|mention|reveal|disclose|admit|telling|informing|alerting|notifying|mentioning|revealing"
-    rb"|disclosing)\s{1,20}(?:(?:this|that|it|any|anything|of|these|about|to)\s{1,20}){0,4}(?:(?:the|your)\s{1,20})?\Z"
+    rb"(?:(?:\b(?:do|must|should|shall|may|can)\s{1,20}not|\b[a-z]{1,7}n(?:'|\xe2\x80\x99)t|\bnever)\s{1,20}(?:ever\s{1,20})?"
+    rb"(?:tell|inform|alert|notify|mention|reveal|disclose|admit)"
+    rb"|\bwithout\s{1,20}(?:ever\s{1,20})?(?:telling|informing|alerting|notifying|mentioning|revealing|disclosing))"
+    rb"\s{1,20}(?:(?:this|that|it|any|anything|of|these|about|to)\s{1,20}){0,4}(?:(?:the|your)\s{1,20})?\Z"
 )
 FROM_USER = re.compile(rb" users?\b(?!'|\xe2\x80\x99|\s{1,20}(?:to|how|what|which|they|it)\b)")
 FROM_SIGNS = (b" user",)
