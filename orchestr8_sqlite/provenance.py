@@ -1,10 +1,11 @@
 """Where a text that is handed out comes from: root, file, commit of its git checkout, digest of its bytes."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.documents import Document
 from orchestr8_sqlite.skills import is_skill_uri, parse_skill_uri
 from orchestr8_sqlite.uris import Read, parse_uri
 
@@ -55,6 +56,21 @@ def find_source(catalog: Catalog, uri: str) -> Source | None:
         return None
     root, path, sha256 = rows[0]
     return Source(uri, root, path, sha256, _commit_of(path, catalog.commits.get(root, {})))
+
+
+def trace(
+    catalog: Catalog, documents: Iterable[Document], *, shown: bool = False
+) -> tuple[list[Document], tuple[Source, ...]]:
+    """Return *documents* with where they come from, which a line of each text tells too where it is *shown*."""
+    traced: list[Document] = []
+    sources: list[Source] = []
+    for document in documents:
+        source = find_source(catalog, document.uri)
+        if source is not None:
+            sources.append(source)
+            document = document._replace(source=source.line)  # noqa: PLW2901 - the same, with its source
+        traced.append(document.with_line(f"Source: {document.source}") if shown and source else document)
+    return traced, tuple(sources)
 
 
 def _commit_of(path: str, commits: Mapping[str, str]) -> str | None:

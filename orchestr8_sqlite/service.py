@@ -174,10 +174,11 @@ class Service:
             RequestError: A URI is not acceptable or unknown; there is a line for each.
         """
         from orchestr8_sqlite.documents import hand_out
+        from orchestr8_sqlite.provenance import trace
 
         if not 1 <= len(uris) <= MAX_URIS:
             raise RequestError(f"Give 1 to {MAX_URIS} URIs, not {len(uris)}.")
-        documents, sources = self._traced(self._documents(uris), shown=shown)
+        documents, sources = trace(self.catalog, self._documents(uris), shown=shown)
         links: list[Link] = []
         if related:
             neighbours = {document.uri: self._neighbours(document.uri) for document in documents}
@@ -217,10 +218,11 @@ class Service:
         from orchestr8_sqlite.bundles import documents_of, find_bundle
         from orchestr8_sqlite.documents import hand_out
         from orchestr8_sqlite.mediatypes import served_type
+        from orchestr8_sqlite.provenance import trace
 
         catalog = self.catalog
         documents, binary = documents_of(catalog, find_bundle(catalog, name), files)
-        documents, _ = self._traced(documents)
+        documents, _ = trace(catalog, documents)
         handout = hand_out(documents, max_tokens)
         links = tuple(Link(uri, uri.rpartition("/")[2], served_type(uri, None)) for uri in binary)
         return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=links)
@@ -252,21 +254,6 @@ class Service:
         if problems:
             raise problems[0] if len(problems) == 1 else RequestError("\n".join(map(str, problems)))
         return documents
-
-    def _traced(
-        self, documents: "Sequence[Document]", *, shown: bool = False
-    ) -> "tuple[list[Document], tuple[Source, ...]]":
-        """Return *documents* with where they come from, which a line of each text tells too where it is *shown*."""
-        from orchestr8_sqlite.provenance import find_source
-
-        found = [find_source(self.catalog, document.uri) for document in documents]
-        traced = [
-            document if source is None else document._replace(source=source.line)
-            for document, source in zip(documents, found, strict=True)
-        ]
-        if shown:
-            traced = [one.with_line(f"Source: {one.source}") if one.source else one for one in traced]
-        return traced, tuple(filter(None, found))
 
     def _neighbours(self, uri: str) -> list[str]:
         from orchestr8_sqlite.skills import is_skill_uri

@@ -48,8 +48,16 @@ def build(
         watch_and_report(roots, output, category=category, strict=strict, deny=deny, as_json=as_json)
         return
     with _progress() as progress:
-        options = {"strict": strict, "leave_out": leave_out, "full": full}
-        report = build_index(roots, output, category=category, deny=deny, progress=progress, **options)
+        report = build_index(
+            roots,
+            output,
+            category=category,
+            strict=strict,
+            deny=deny,
+            leave_out=leave_out,
+            full=full,
+            progress=progress,
+        )
     if as_json:
         names = ("files", "fragments", "scenarios", "keywords", "prompts", "rejected", "ignored", "generation", "size")
         values = {name: getattr(report, name) for name in names}
@@ -68,7 +76,7 @@ def build(
         + (f" ({report.rejected} left out)" if report.rejected else "")
         + (f" ({report.ignored} outside the layout)" if report.ignored else "")
     )
-    changed = counted(len(report.changed), "changed file") if report.changed else "file times"
+    changed = counted(len(report.changed), "changed file") if report.changed else "file times or a commit"
     how = {
         "whole": "built",
         "updated": f"updated for {changed}",
