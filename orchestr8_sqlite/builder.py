@@ -33,7 +33,7 @@ from orchestr8_sqlite.jobs import (
     differing,
     open_for_writing,
     places_of,
-    refuse_problems,
+    refuse,
     write_settings,
 )
 from orchestr8_sqlite.keyword_file import keywords_aside
@@ -78,6 +78,8 @@ def build_index(
     *,
     category: str | None = None,
     strict: bool = False,
+    deny: str | None = None,
+    leave_out: bool = False,
     full: bool = False,
     keep: bool = False,
     settle: bool = True,
@@ -90,6 +92,8 @@ def build_index(
     Args:
         category: For files of plain folders that do not say theirs.
         strict: Refuse to build where the library has warnings or errors.
+        deny: Refuse to build where findings of this level or worse are in it: high, medium or low.
+        leave_out: Leave files with such findings out instead.
         full: Read and write everything anew.
         keep: Where a file is refused, let its version before that stay in the index, with a warning.
         settle: Write what takes long after a change; else `settle_index` does so later.
@@ -104,7 +108,17 @@ def build_index(
     check_target(target)
     began = time.time_ns()
     job = Job(
-        folders, open_roots(folders, read_limits()), category, latest_file_time(), began, strict, keep, settle, progress
+        folders,
+        open_roots(folders, read_limits()),
+        category,
+        latest_file_time(),
+        began,
+        strict,
+        deny,
+        leave_out,
+        keep,
+        settle,
+        progress,
     )
     built = (None if full else bring_up_to_date(job, target)) or _build_anew(job, target)
     return _report(target, built, started)
@@ -124,8 +138,7 @@ def _build_anew(job: Job, target: Path) -> Built:
             writer.close()
         laps.end("postings")
         settle_library(db, job.roots)
-        if job.strict:
-            refuse_problems(db)
+        refuse(job, db)
         write_settings(job, db)
         laps.end("references")
         settle_rows(db, path, partial(check_index, db, path))
@@ -148,7 +161,7 @@ def _read_all(job: Job, writer: IndexWriter) -> None:
     done, total = 0, _count_files(job)
     for batch in read_batches(same, prepare_batch):
         read = list(zip(itertools.islice(tasks, len(batch.outcomes)), batch.outcomes, strict=True))
-        writer.write((judge(task, outcome, writer.holder) for task, outcome in read), batch.prepared)
+        writer.write((judge(task, outcome, writer.holder, job.withheld) for task, outcome in read), batch.prepared)
         for task, _ in read:
             for _ in (task, *task.bundle.own, *task.bundle.unreadable):
                 done += 1

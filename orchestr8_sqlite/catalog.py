@@ -4,6 +4,7 @@ The file is opened immutable: nothing is ever written beside it, and it is repla
 never changed. Whoever keeps a `Catalog` open asks `is_current` to notice a replaced file.
 """
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ from orchestr8_sqlite.model import PromptArgument
 APPLICATION_ID = 1_865_970_545
 SCHEMA_MAJOR = 4
 MINIMUM_SQLITE = (3, 37, 0)
+
+COMMITS = "commits"
+"""Row of `meta`: by root the commits of the checkouts there, as JSON; none in indexes of schema 4.0."""
 
 PAGE_CACHE = "PRAGMA cache_size = -20000"
 """KiB that a connection may keep of the file: with SQLite's 2,000 a search of 2,294 fragments takes a third longer."""
@@ -131,6 +135,12 @@ class Catalog:
     def least_coverage(self) -> float:
         """Return the share of a request, 0 to 1, that an answer must cover to stand; measured by the build."""
         return float(self.meta.get("least_coverage", 0))
+
+    @property
+    def commits(self) -> Mapping[str, Mapping[str, str]]:
+        """Return by root the commits of its git checkouts by folder; "" is the one around the root, if any."""
+        commits: dict[str, dict[str, str]] = json.loads(self.meta.get(COMMITS, "{}"))
+        return commits
 
     @cached_property
     def has_skills(self) -> bool:

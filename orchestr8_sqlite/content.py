@@ -11,7 +11,10 @@ from orchestr8_sqlite.model import PromptArgument
 
 
 class Severity(StrEnum):
-    """How bad a diagnostic is: `error` left something out, `warning` was repaired, `info` is worth knowing."""
+    """How bad a diagnostic is: `error` left something out, `warning` was repaired, `info` is worth knowing.
+
+    Of what `library.trust` finds they are the levels high, medium and low.
+    """
 
     ERROR = "error"
     WARNING = "warning"

@@ -16,11 +16,15 @@ SEPARATOR = "\n\n---\n\n"
 
 
 class Document(NamedTuple):
-    """A text under the URI or name it was asked by; `tail` are lines about it, which outlast a cut."""
+    """A text under the URI or name it was asked by; `tail` are lines about it, which outlast a cut.
+
+    `source` says in a few tokens where it comes from; the JSON tells it, the text does not.
+    """
 
     uri: str
     body: str
     tail: str = ""
+    source: str = ""
 
     @property
     def text(self) -> str:
@@ -34,7 +38,11 @@ class Document(NamedTuple):
 
     def followed_by(self, neighbours: Sequence[str]) -> "Document":
         """Return the document with a last line that names *neighbours*; itself where there are none."""
-        return self._replace(tail=f"Related: {' '.join(neighbours)}") if neighbours else self
+        return self.with_line(f"Related: {' '.join(neighbours)}") if neighbours else self
+
+    def with_line(self, line: str) -> "Document":
+        """Return the document with *line* as a further paragraph of its tail."""
+        return self._replace(tail=f"{self.tail}\n\n{line}" if self.tail else line)
 
     def cut(self, share: float) -> "Document":
         """Return the document cut at sections to *share* tokens, with a line that says what is left out.
@@ -106,5 +114,10 @@ def _most(of_first: Callable[[int], Handout], most: int, max_tokens: int) -> int
 
 def _handout(documents: Sequence[Document], note: str) -> Handout:
     parts = [document.text if len(documents) == 1 else document.head + document.text for document in documents]
-    content: dict[str, Any] = {"documents": [{"uri": document.uri, "text": document.text} for document in documents]}
+    content: dict[str, Any] = {"documents": [_entry(document) for document in documents]}
     return Handout(SEPARATOR.join([*parts, note] if note else parts), content | ({"note": note} if note else {}))
+
+
+def _entry(document: Document) -> dict[str, str]:
+    entry = {"uri": document.uri, "text": document.text}
+    return entry | ({"source": document.source} if document.source else {})

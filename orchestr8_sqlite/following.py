@@ -53,16 +53,25 @@ class Follower:
         category: For files of plain folders that do not say theirs.
         latest: Bounds the recorded file times.
         keep: Let the last good version of a file stay where its new one is refused.
+        denied: Level of the findings with which a file is refused.
     """
 
     def __init__(
-        self, db: sqlite3.Connection, roots: Sequence[Root], category: str | None, latest: int | None, *, keep: bool
+        self,
+        db: sqlite3.Connection,
+        roots: Sequence[Root],
+        category: str | None,
+        latest: int | None,
+        *,
+        keep: bool,
+        denied: str | None,
     ) -> None:
         self._db = db
         self._roots = roots
         self._category = category
         self._latest = latest
         self._keep = keep
+        self._denied = denied
 
     def judge(self, change: Change) -> Following:
         """Return what has become of all files that *change* concerns; nothing is written."""
@@ -79,7 +88,7 @@ class Follower:
 
         order = {root.label: number for number, root in enumerate(self._roots)}
         for key in sorted(outcomes, key=lambda key: (order[key[0]], key[1].split("/"))):
-            verdict = judge(*outcomes[key], holder)
+            verdict = judge(*outcomes[key], holder, self._denied)
             name = name_of(verdict.record) if verdict.record is not None else None
             good = self._good_name(key, verdict) if self._keep else None
             if good is not None and good not in names:
@@ -97,7 +106,7 @@ class Follower:
         kept = list(kept)
         said = (
             Diagnostic(Severity(row[0]), *row[1:])
-            for row in self._db.execute(SAID, {"keys": json_keys(places_of(kept))})
+            for row in self._db.execute(SAID, {"keys": json_keys(files_of(kept))})
         )
         saying = (diagnostic for verdict in kept for diagnostic in verdict.diagnostics)
         return sorted(said, key=Diagnostic.order) == sorted(saying, key=Diagnostic.order)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.catalog import COMMITS, Catalog
 from orchestr8_sqlite.content import Diagnostic, Severity
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.finishing import SET_META
@@ -21,6 +21,8 @@ from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
 from orchestr8_sqlite.library.reader import Progress
 from orchestr8_sqlite.library.roots import Root, digest_file, digest_files
+from orchestr8_sqlite.library.trust import denied
+from orchestr8_sqlite.wording import counted
 from orchestr8_sqlite.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.wordlists import synonym_sources
 from orchestr8_sqlite.writer import OUTCOMES, write_meta
@@ -64,6 +66,8 @@ class Job:
     latest: int | None
     began: int
     strict: bool
+    deny: str | None
+    leave_out: bool
     keep: bool
     settle: bool
     progress: Progress | None
@@ -73,12 +77,24 @@ class Job:
         """Return what shapes the index beside its files, for `meta`."""
         return {
             "category": self.category or "",
+            "denied": self.withheld or "",
             "limits": json.dumps([*{root.limits for root in self.roots}]),
             "roots": json.dumps([root.label for root in self.roots], ensure_ascii=False),
             "shipped": _digest_shipped(),
             "synonyms": json.dumps([digest_file(folder / SYNONYMS) for folder in self.folders]),
             "queries": json.dumps([digest_file(folder / QUERIES) for folder in self.folders]),
         }
+
+    @cached_property
+    def provenance(self) -> dict[str, str]:
+        """Return where the files come from, for `meta`: no part of what the index holds of them."""
+        commits = {root.label: root.commits for root in self.roots if root.commits}
+        return {COMMITS: json.dumps(commits, ensure_ascii=False, sort_keys=True)}
+
+    @property
+    def withheld(self) -> str | None:
+        """Return the level of the findings with which files are left out, None where none are."""
+        return self.deny if self.leave_out else None
 
     @cached_property
     def digest(self) -> str:
@@ -137,7 +153,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
 def write_settings(job: Job, db: sqlite3.Connection) -> None:
     """Write what an index says of itself."""
     write_meta(db, job.settings)
-    db.execute(SET_META, ("files", job.digest))
+    db.executemany(SET_META, (("files", job.digest), *job.provenance.items()))
 
 
 def contents_of(db: sqlite3.Connection) -> Iterator[Content]:
@@ -171,12 +187,32 @@ def describe(catalog: Catalog) -> Described:
     return Described(catalog.meta, outcomes, diagnostics, catalog.path.stat().st_size)
 
 
-def refuse_problems(db: sqlite3.Connection) -> None:
+def refuse(job: Job, db: sqlite3.Connection) -> None:
+    """Raise BuildError where an index says something of its library that is not allowed."""
+    if job.strict:
+        _refuse_problems(db)
+    if job.deny and not job.leave_out:
+        _refuse_findings(db, job.deny)
+
+
+def _refuse_findings(db: sqlite3.Connection, level: str) -> None:
+    findings = list(denied(diagnostics_of(db), level))
+    if findings:
+        lines = "\n".join(map(_line_of, findings))
+        found = counted(len(findings), f"finding of level {level} or worse", f"findings of level {level} or worse")
+        raise BuildError(f"{lines}\nNot built: {found}; mend them, or build without --deny once they are judged.")
+
+
+def _refuse_problems(db: sqlite3.Connection) -> None:
     """Raise BuildError with all warnings and errors that an index says of its library, where there are any."""
     problems = [d for d in diagnostics_of(db) if d.severity is not Severity.INFO]
     if problems:
-        lines = "\n".join(f"{d.place}: {d.severity.value}: {d.message} [{d.code}]; {d.fix}" for d in problems)
+        lines = "\n".join(map(_line_of, problems))
         raise BuildError(f"{lines}\nNot built: {len(problems)} problems, and strict mode allows none.")
+
+
+def _line_of(d: Diagnostic) -> str:
+    return f"{d.place}: {d.severity.value}: {d.message} [{d.code}]; {d.fix}"
 
 
 def diagnostics_of(db: sqlite3.Connection, sql: str = IN_ORDER) -> list[Diagnostic]:

@@ -25,7 +25,7 @@ from orchestr8_sqlite.jobs import (
     lists_of,
     open_for_writing,
     places_of,
-    refuse_problems,
+    refuse,
     write_settings,
 )
 from orchestr8_sqlite.library.comparison import DOUBT_NS, Change, KnownFile, compare_files
@@ -56,7 +56,8 @@ def bring_up_to_date(job: Job, target: Path) -> Built | None:
     """Bring the index at *target* up to date; None where there is none, or everything is to be written anew."""
     try:
         with Catalog.open(target) as catalog:
-            wanted = {**made_by(), **{name: job.settings[name] for name in ("category", "limits", "roots", "shipped")}}
+            shaping = ("category", "limits", "roots", "shipped", "denied")
+            wanted = {**made_by(), **{name: job.settings[name] for name in shaping}}
             is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENTS, OUTCOMES} <= catalog.meta.keys()
             if is_like_ours and not _is_fragmented(catalog.db):
                 return _follow(job, catalog, target.stat().st_mtime_ns)
@@ -115,19 +116,20 @@ def _digest(db: sqlite3.Connection, key: Key) -> str | None:
 
 
 def _follower(job: Job, db: sqlite3.Connection) -> Follower:
-    return Follower(db, job.roots, job.category, job.latest, keep=job.keep)
+    return Follower(db, job.roots, job.category, job.latest, keep=job.keep, denied=job.withheld)
 
 
 def _is_untouched(job: Job, catalog: Catalog, read_ns: int) -> bool:
     """Tell whether no file and no setting is other than when the index was built, without a look at any content."""
     last = max((max(root.files.changed, default=0) for root in job.roots), default=0)
-    wanted = {**job.settings, "files": job.digest}
+    wanted = {**job.settings, **job.provenance, "files": job.digest}
     return last < read_ns - DOUBT_NS and wanted.items() <= catalog.meta.items()
 
 
 def _is_nothing(job: Job, catalog: Catalog, change: Change, following: Following) -> bool:
     """Tell whether the index says all that there is to say already."""
-    if following.verdicts or following.stale or change.times or not job.settings.items() <= catalog.meta.items():
+    wanted = {**job.settings, **job.provenance}
+    if following.verdicts or following.stale or change.times or not wanted.items() <= catalog.meta.items():
         return False
     saying = sorted((one for root in job.roots for one in root.diagnostics), key=Diagnostic.order)
     return diagnostics_of(catalog.db, PLACES) == saying and _follower(job, catalog.db).is_said(following.kept)
@@ -140,8 +142,7 @@ def _is_fragmented(db: sqlite3.Connection) -> bool:
 
 def _leave(job: Job, catalog: Catalog) -> Built:
     """Leave the index as it is, but for what an earlier build has left for later."""
-    if job.strict:
-        refuse_problems(catalog.db)
+    refuse(job, catalog.db)
     if job.settle and UNSETTLED in catalog.meta:
         settle_index(catalog.path)
         return Built(How.UNCHANGED)
@@ -155,8 +156,7 @@ def _write_changes(job: Job, catalog: Catalog, change: Change, following: Follow
     with _opened(draft, catalog) as db:
         db.execute("BEGIN")
         effect = Updater(db, job.roots).write(following, change.times)
-        if job.strict:
-            refuse_problems(db)
+        refuse(job, db)
         if job.settings["synonyms"] != catalog.meta["synonyms"]:
             replace_synonyms(db, read_synonyms(job.folders))
             effect = effect._replace(stems=None)

@@ -1,4 +1,4 @@
--- The index database of orchestr8-sqlite, schema version 4.0.
+-- The index database of orchestr8-sqlite, schema version 4.1.
 --
 -- Made for people too: `sqlite3 index.db .schema` shows these comments, and the views at the end
 -- answer the common questions. Works on SQLite >= 3.37 with FTS5. The file is written once and
@@ -11,12 +11,13 @@
 --   2.2  coverage of quick_lookup
 --   3.0  packed evidence, terms by their stem; fragments numbered as they are read; pointer, author_id
 --   4.0  sets of scenarios, and who holds longer keywords; keyword_part, scenario_order
+--   4.1  view provenance, commits in meta; severities of findings
 
 PRAGMA application_id = 1865970545;  -- "o8sq" in ASCII
-PRAGMA user_version = 40000;          -- major * 10000 + minor * 100 + patch
+PRAGMA user_version = 40100;          -- major * 10000 + minor * 100 + patch
 
 CREATE TABLE meta (
-    key   TEXT PRIMARY KEY,  -- schema_version, built_by, generation, totals, build settings
+    key   TEXT PRIMARY KEY,  -- schema_version, built_by, generation, totals, build settings, commits of git checkouts
     value TEXT NOT NULL  -- as text
 ) STRICT, WITHOUT ROWID;
 
@@ -302,7 +303,8 @@ CREATE TABLE skill_file (
 
 CREATE TABLE diagnostic (
     id       INTEGER PRIMARY KEY,  -- number of the diagnostic
-    severity TEXT NOT NULL CHECK (severity IN  -- error: left out, warning: repaired, info: no fault
+    severity TEXT NOT NULL CHECK (severity IN  -- error: left out, warning: repaired, info: no fault;
+                                              -- of a finding its level: high, medium, low
              ('error', 'warning', 'info')),
     code     TEXT NOT NULL,  -- kind of problem
     root     TEXT NOT NULL,  -- name of the root folder
@@ -332,6 +334,15 @@ SELECT f.uri, f.category, f.title, f.description,
           FROM (SELECT text FROM scenario WHERE fragment_id = f.id ORDER BY ordinal)) AS scenarios,
        f.token_estimate, f.author_tokens, s.root || '/' || s.path AS source, s.sha256
   FROM fragment f JOIN source s ON s.id = f.source_id;
+
+-- Where each file comes from: the commit is that of the innermost git checkout that it lies in, where there is one.
+CREATE VIEW provenance AS
+SELECT f.uri, s.root, s.path, s.sha256,
+       (SELECT folder.value FROM meta m, json_each(m.value) root, json_each(root.value) folder
+         WHERE m.key = 'commits' AND root.key = s.root
+           AND (folder.key = '' OR substr(s.path, 1, length(folder.key) + 1) = folder.key || '/')
+         ORDER BY length(folder.key) DESC LIMIT 1) AS git_commit
+  FROM source s LEFT JOIN fragment f ON f.source_id = s.id;
 
 -- A keyword with each scenario that holds it and the fragment the scenario belongs to.
 CREATE VIEW keyword_detail AS

@@ -25,6 +25,7 @@ from orchestr8_sqlite.wording import counted, one_line
 
 if TYPE_CHECKING:
     from orchestr8_sqlite.documents import Document
+    from orchestr8_sqlite.provenance import Source
 
 ANSWER_SECONDS = 15 * 60
 """How long a finished answer is kept. Source: shared/DESIGN.md, section 6."""
@@ -48,7 +49,7 @@ class Answer(NamedTuple):
     """The text of an answer and its token estimate.
 
     `content` says the same as JSON, where the answer is one of a tool. `links` are the resources it names, `result`
-    is there where the answer is a search. A binary file has `data` and no text.
+    is there where the answer is a search. A binary file has `data` and no text. `sources` tell where texts come from.
     """
 
     text: str
@@ -58,6 +59,7 @@ class Answer(NamedTuple):
     links: tuple[Link, ...] = ()
     mime_type: str = MARKDOWN
     data: bytes | None = None
+    sources: "tuple[Source, ...]" = ()
 
 
 def _request(method: Callable[Concatenate["Service", P], R]) -> Callable[Concatenate["Service", P], R]:
@@ -158,21 +160,25 @@ class Service:
         return Answer(text, estimate_tokens(text))
 
     @_request
-    def load(self, uris: Sequence[str], *, max_tokens: int | None = None, related: bool = False) -> Answer:
+    def load(
+        self, uris: Sequence[str], *, max_tokens: int | None = None, related: bool = False, shown: bool = False
+    ) -> Answer:
         """Return the texts of several URIs, each under its URI where there is more than one.
 
         Args:
             max_tokens: Kept over all of them: what is too long is cut at section boundaries.
             related: Add a line with the URIs of the neighbours of each fragment.
+            shown: Add a line that says where each text comes from.
 
         Raises:
             RequestError: A URI is not acceptable or unknown; there is a line for each.
         """
         from orchestr8_sqlite.documents import hand_out
+        from orchestr8_sqlite.provenance import trace
 
         if not 1 <= len(uris) <= MAX_URIS:
             raise RequestError(f"Give 1 to {MAX_URIS} URIs, not {len(uris)}.")
-        documents = self._documents(uris)
+        documents, sources = trace(self.catalog, self._documents(uris), shown=shown)
         links: list[Link] = []
         if related:
             neighbours = {document.uri: self._neighbours(document.uri) for document in documents}
@@ -181,7 +187,8 @@ class Service:
                 Link(uri, uri.rpartition("/")[2]) for uri in dict.fromkeys(chain.from_iterable(neighbours.values()))
             ]
         handout = hand_out(documents, max_tokens)
-        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=tuple(links))
+        tokens = estimate_tokens(handout.text)
+        return Answer(handout.text, tokens, content=handout.content, links=tuple(links), sources=sources)
 
     @_request
     def search_skills(self, request: MatchRequest) -> Answer:
@@ -211,9 +218,11 @@ class Service:
         from orchestr8_sqlite.bundles import documents_of, find_bundle
         from orchestr8_sqlite.documents import hand_out
         from orchestr8_sqlite.mediatypes import served_type
+        from orchestr8_sqlite.provenance import trace
 
         catalog = self.catalog
         documents, binary = documents_of(catalog, find_bundle(catalog, name), files)
+        documents, _ = trace(catalog, documents)
         handout = hand_out(documents, max_tokens)
         links = tuple(Link(uri, uri.rpartition("/")[2], served_type(uri, None)) for uri in binary)
         return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=links)

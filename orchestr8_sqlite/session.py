@@ -34,12 +34,19 @@ class BuildSession:
     """The roots and the index that follows them."""
 
     def __init__(
-        self, roots: Sequence[Path], target: Path, *, category: str | None = None, strict: bool = False
+        self,
+        roots: Sequence[Path],
+        target: Path,
+        *,
+        category: str | None = None,
+        strict: bool = False,
+        deny: str | None = None,
     ) -> None:
         self.roots = roots
         self.target = target
         self._category = category
         self._strict = strict
+        self._deny = deny
         self._generation = ""
         self._is_settled = True
 
@@ -53,7 +60,14 @@ class BuildSession:
         started = time.perf_counter()
         keep = self._generation != ""
         report = build_index(
-            self.roots, self.target, category=self._category, strict=self._strict, keep=keep, settle=False
+            self.roots,
+            self.target,
+            category=self._category,
+            strict=self._strict,
+            deny=self._deny,
+            leave_out=True,
+            keep=keep,
+            settle=False,
         )
         if report.how is How.UNCHANGED and report.generation == self._generation:
             return None

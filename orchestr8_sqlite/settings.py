@@ -5,6 +5,7 @@ CACHE_SIZE       texts and finished answers kept in memory (default 200); half a
 LOG_LEVEL        debug | info | warn | error (default info)
 LOG_FORMAT       text | json (default text): lines of the server's log
 ORCHESTR8_ROOTS  folders that the server builds its index from, separated as in PATH
+ORCHESTR8_DENY   high | medium | low: what the server leaves out of that index for what is found in it
 ORCHESTR8_HTTP_TOKEN       what clients of `serve --http` must send as bearer token
 ORCHESTR8_HTTP_TOKEN_FILE  a file that holds it instead
 ORCHESTR8_ENV    development | production (default development); in production no folder is watched
@@ -23,6 +24,9 @@ from orchestr8_sqlite.errors import SettingsError
 
 LOG_LEVELS = ("debug", "info", "warn", "error")
 LOG_FORMATS = ("text", "json")
+LEVELS = ("high", "medium", "low")
+"""Of what is found in files that assistants obey."""
+
 ENVIRONMENTS = ("development", "production")
 BUNDLED_INDEX = "bundled.db"
 TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
@@ -38,12 +42,16 @@ class Settings(NamedTuple):
 
 
 class ServerSettings(NamedTuple):
-    """Validated settings of the server; with `roots` it builds the index itself, and again on changes where `watch`."""
+    """Validated settings of the server; with `roots` it builds the index itself, and again on changes where `watch`.
+
+    Files with findings of the level `deny` or worse are left out of it.
+    """
 
     base: Settings
     log_format: str
     roots: tuple[Path, ...] = ()
     watch: bool = False
+    deny: str | None = None
 
 
 class Limits(NamedTuple):
@@ -82,12 +90,14 @@ def read_server_settings(
     *,
     watch: bool | None = None,
     log_format: str | None = None,
+    deny: str | None = None,
 ) -> ServerSettings:
     """Return the settings of the server; what a command line gives wins over the environment.
 
     Args:
         roots: Folders to build from; without them those of ORCHESTR8_ROOTS, unless *database* is given.
         watch: Whether to build again when they change; by default unless ORCHESTR8_ENV is production.
+        deny: Level of the findings with which files are left out; without it that of ORCHESTR8_DENY.
 
     Raises:
         SettingsError: A value cannot be used, there is nothing to watch, or a folder is missing and no index is there
@@ -98,15 +108,25 @@ def read_server_settings(
     chosen = tuple(roots) or (() if database else tuple(named))
     if watch and not chosen:
         raise SettingsError("There is nothing to watch: name the folders of the library with --root.")
+    level = read_level(deny) or read_level(values.get("ORCHESTR8_DENY"), "ORCHESTR8_DENY")
     base = read_settings(database)
     if chosen and database is None and "ORCHESTR8_DB" not in values:
-        base = base._replace(database=index_of(chosen))
+        base = base._replace(database=index_of(chosen, level))
     missing = next((root for root in chosen if not root.is_dir()), None)
     if missing and not base.database.exists():
         raise SettingsError(f"{missing} is no folder: name those of the library with --root or ORCHESTR8_ROOTS.")
     production = _choice("ORCHESTR8_ENV", values.get("ORCHESTR8_ENV", "development"), ENVIRONMENTS) == "production"
     form = _choice("LOG_FORMAT", log_format or values.get("LOG_FORMAT", "text"), LOG_FORMATS)
-    return ServerSettings(base, form, chosen, bool(chosen) and (not production if watch is None else watch))
+    return ServerSettings(base, form, chosen, bool(chosen) and (not production if watch is None else watch), level)
+
+
+def read_level(level: str | None, name: str = "--deny") -> str | None:
+    """Return the *level* of findings that is given by *name*.
+
+    Raises:
+        SettingsError: There is no such level.
+    """
+    return None if level is None else _choice(name, level, LEVELS)
 
 
 def read_http_token() -> str | None:
@@ -172,14 +192,17 @@ def latest_file_time() -> int | None:
     return int(seconds) * 1_000_000_000
 
 
-def index_of(roots: Sequence[Path]) -> Path:
-    """Return where the server keeps the index that it builds from *roots*: a file of the user's cache folder."""
+def index_of(roots: Sequence[Path], deny: str | None = None) -> Path:
+    """Return where the server keeps the index that it builds from *roots*: a file of the user's cache folder.
+
+    Each level that is denied has its own: none is served that holds what another start has let in.
+    """
     from hashlib import sha256
 
     from platformdirs import user_cache_path
 
     resolved = [str(root.resolve()) for root in roots]
-    digest = sha256("\0".join(resolved).encode()).hexdigest()[:16]
+    digest = sha256("\0".join([*resolved, f"deny {deny}"] if deny else resolved).encode()).hexdigest()[:16]
     return user_cache_path("orchestr8-sqlite", appauthor=False) / f"{Path(resolved[0]).name or 'root'}-{digest}.db"
 
 

@@ -14,7 +14,7 @@ from orchestr8_sqlite.evidence import LengthSums, fragment_texts, hold
 from orchestr8_sqlite.evidence_rows import EvidenceChange, clear_evidence, replace_evidence
 from orchestr8_sqlite.evidence_writer import EvidenceWriter
 from orchestr8_sqlite.finishing import Effect
-from orchestr8_sqlite.following import Following, files_of, json_keys, places_of
+from orchestr8_sqlite.following import Following, files_of, json_keys
 from orchestr8_sqlite.fragment_rows import (
     shorten_ids,
     write_diagnostics,
@@ -188,7 +188,8 @@ class Updater:
             self._db.executemany(statement, ((one.number,) for one in replaced if one.before))
         for statement in DELETE_PROMPTS:
             self._db.executemany(statement, following.stale)
-        self._db.execute(DELETE_DIAGNOSTICS, {"keys": json_keys(following.stale | places_of(following.kept))})
+        judged = files_of((*following.verdicts, *following.kept))
+        self._db.execute(DELETE_DIAGNOSTICS, {"keys": json_keys(following.stale | judged)})
         self._db.executemany(DELETE_SOURCE, following.stale - files_of(following.verdicts))
         return touched
 

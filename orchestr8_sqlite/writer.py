@@ -25,7 +25,7 @@ from orchestr8_sqlite.model import LookupResult, Ranker
 from orchestr8_sqlite.resolution import OFFERED, RowDocuments
 from orchestr8_sqlite.vocabulary import KeywordWriter, write_places
 
-SCHEMA_VERSION = "4.0.0"
+SCHEMA_VERSION = "4.1.0"
 
 PAGE_CACHE = "PRAGMA cache_size = -16000"
 """16 MB: rows of `scenario`, `keyword` and `fragment` come in another order than the keys of their indexes."""

@@ -9,9 +9,9 @@ import pytest
 from strategies import open_in_memory
 from support import make_fragment
 
-MODULES = """catalog listings completion bundles skills service lookup prompts documents excerpts server.changes
-    server.paging server.resources tiers.expansion tiers.explanation tiers.found tiers.fuzzy tiers.holders
-    tiers.kept tiers.lists tiers.numbers tiers.order tiers.postings tiers.sets tiers.shortcut tiers.typos
+MODULES = """catalog listings completion bundles provenance skills service lookup prompts documents excerpts
+    server.changes server.paging server.resources tiers.expansion tiers.explanation tiers.found tiers.fuzzy
+    tiers.holders tiers.kept tiers.lists tiers.numbers tiers.order tiers.postings tiers.sets tiers.shortcut tiers.typos
     tiers.weighted""".split()
 
 BEGINNINGS = {"catalog.FRAGMENT_COLUMNS", "catalog.PROMPT_COLUMNS"}

@@ -82,6 +82,7 @@ def test_watching_without_folders_is_refused() -> None:
         ("LOG_LEVEL", "loud", "LOG_LEVEL must be one of debug, info, warn, error, not 'loud'."),
         ("LOG_FORMAT", "xml", "LOG_FORMAT must be one of text, json, not 'xml'."),
         ("ORCHESTR8_ENV", "prod", "ORCHESTR8_ENV must be one of development, production, not 'prod'."),
+        ("ORCHESTR8_DENY", "all", "ORCHESTR8_DENY must be one of high, medium, low, not 'all'."),
         ("CACHE_SIZE", "0", "CACHE_SIZE must be a whole number from 1 to 100,000, not '0'."),
     ],
 )
@@ -108,10 +109,17 @@ def test_dotenv_file_completes_the_environment(folder: Path, monkeypatch: pytest
     assert (settings.database, settings.log_level) == (Path("from-file.db"), "warn")
 
 
+def test_level_that_is_denied_comes_from_the_command_line_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read_server_settings().deny is None
+    monkeypatch.setenv("ORCHESTR8_DENY", "low")
+    assert (read_server_settings().deny, read_server_settings(deny="high").deny) == ("low", "high")
+
+
 def test_each_set_of_roots_has_an_index_of_its_own(folder: Path) -> None:
     one, two = folder / "one", folder / "two"
     assert index_of([one, two]) == index_of([folder / "two" / ".." / "one", two])
     assert len({index_of([one, two]), index_of([two, one]), index_of([one])}) == 3
+    assert len({index_of([one], level) for level in (None, "high", "low")}) == 3  # what one lets in no other serves
 
 
 def test_folder_that_is_missing_is_refused_unless_it_was_indexed_before(folder: Path) -> None:

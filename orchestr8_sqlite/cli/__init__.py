@@ -37,9 +37,9 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 def _are_plain(options: Sequence[str]) -> bool:
-    """Tell whether *options* are `--db` once and `--root` at most, each with a value that is no option itself."""
+    """Tell whether *options* are `--root`, and once `--db` and `--deny`, each with a value that is no option itself."""
     names, values = options[::2], options[1::2]
-    known = {*names} <= {"--db", "--root"} and names.count("--db") <= 1
+    known = {*names} <= {"--db", "--root", "--deny"} and all(names.count(name) <= 1 for name in ("--db", "--deny"))
     return known and len(names) == len(values) and all(value[:1] not in ("", "-") for value in values)
 
 
@@ -47,6 +47,8 @@ def _serve(options: Sequence[str]) -> None:
     from orchestr8_sqlite.server.start import serve_stdio
     from orchestr8_sqlite.settings import read_server_settings
 
-    given = [(name, Path(value)) for name, value in zip(options[::2], options[1::2], strict=True)]
-    database = next((path for name, path in given if name == "--db"), None)
-    serve_stdio(read_server_settings(database, [path for name, path in given if name == "--root"]))
+    given = list(zip(options[::2], options[1::2], strict=True))
+    once = dict(given)
+    database = Path(once["--db"]) if "--db" in once else None
+    roots = [Path(value) for name, value in given if name == "--root"]
+    serve_stdio(read_server_settings(database, roots, deny=once.get("--deny")))

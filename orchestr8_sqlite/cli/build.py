@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Category, Json, Roots, print_json
+from orchestr8_sqlite.cli.options import Category, Deny, Json, Roots, print_json
 from orchestr8_sqlite.parameters import parse_category
+from orchestr8_sqlite.settings import read_level
 from orchestr8_sqlite.wording import counted
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ def build(
     output: Annotated[Path, typer.Option("--output", "-o", help="Index file to write.")] = Path("index.db"),
     category: Category = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a library with warnings or errors.")] = False,
+    deny: Deny = None,
+    leave_out: Annotated[
+        bool, typer.Option("--leave-out", help="With --deny: leave such files out instead; --watch always does.")
+    ] = False,
     full: Annotated[bool, typer.Option("--full", help="Read and write everything anew.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Go on and build again whenever a file changes.")] = False,
     as_json: Json = False,
@@ -36,14 +41,23 @@ def build(
     """
     from orchestr8_sqlite.builder import build_index
 
-    category = category and parse_category(category)
+    category, deny = category and parse_category(category), read_level(deny)
     if watch:
         from orchestr8_sqlite.cli.watch import watch_and_report
 
-        watch_and_report(roots, output, category=category, strict=strict, as_json=as_json)
+        watch_and_report(roots, output, category=category, strict=strict, deny=deny, as_json=as_json)
         return
     with _progress() as progress:
-        report = build_index(roots, output, category=category, strict=strict, full=full, progress=progress)
+        report = build_index(
+            roots,
+            output,
+            category=category,
+            strict=strict,
+            deny=deny,
+            leave_out=leave_out,
+            full=full,
+            progress=progress,
+        )
     if as_json:
         names = ("files", "fragments", "scenarios", "keywords", "prompts", "rejected", "ignored", "generation", "size")
         values = {name: getattr(report, name) for name in names}
@@ -62,7 +76,7 @@ def build(
         + (f" ({report.rejected} left out)" if report.rejected else "")
         + (f" ({report.ignored} outside the layout)" if report.ignored else "")
     )
-    changed = counted(len(report.changed), "changed file") if report.changed else "file times"
+    changed = counted(len(report.changed), "changed file") if report.changed else "file times or a commit"
     how = {
         "whole": "built",
         "updated": f"updated for {changed}",
@@ -76,15 +90,18 @@ def lint(
     roots: Roots,
     category: Category = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings are problems too.")] = False,
+    deny: Deny = None,
     as_json: Json = False,
 ) -> None:
-    """Check library folders without building; exit code 1 where something would be left out.
+    """Check library folders without building; exit code 1 for an error: what is left out, or should not be obeyed.
 
     Example: orchestr8-sqlite lint resources --strict
     """
     from orchestr8_sqlite.content import Severity
     from orchestr8_sqlite.library import read_library
+    from orchestr8_sqlite.library.trust import denied
 
+    deny = read_level(deny)
     with _progress() as progress:
         library = read_library(roots, category=category and parse_category(category), progress=progress)
     if as_json:
@@ -96,7 +113,8 @@ def lint(
             f"{len(library.fragments):,} fragments, {len(library.prompts):,} prompts: {_counts(library.diagnostics)}"
         )
     bad = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
-    if any(diagnostic.severity in bad for diagnostic in library.diagnostics):
+    is_denied = deny is not None and any(denied(library.diagnostics, deny))
+    if is_denied or any(diagnostic.severity in bad for diagnostic in library.diagnostics):
         raise typer.Exit(1)
 
 

@@ -1,6 +1,7 @@
 """`sql`, `stats`, `path` and `export`: looking into an index."""
 
 import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +20,10 @@ SELECT category, count(*) AS fragments, sum(token_estimate) AS tokens,
   FROM fragment f GROUP BY category ORDER BY category
 """
 SQL_HINT = (
-    "Views: fragment_detail, keyword_detail, score_evidence, reference_detail; "
+    "Views: fragment_detail, keyword_detail, score_evidence, reference_detail, provenance; "
     'all tables: orchestr8-sqlite sql "SELECT name FROM sqlite_schema".'
 )
+ROOTS = "SELECT root, count(*) FROM source GROUP BY root ORDER BY root"
 DIAGNOSTICS = "SELECT severity, code, count(*) FROM diagnostic GROUP BY severity, code ORDER BY severity, 3 DESC, code"
 
 
@@ -63,6 +65,8 @@ def stats(db: Database = None, as_json: Json = False) -> None:
         fragments, tokens, largest = catalog.db.execute(TOTALS).fetchone()
         categories = catalog.db.execute(CATEGORIES).fetchall()
         diagnostics = catalog.db.execute(DIAGNOSTICS).fetchall()
+        commits = catalog.commits
+        roots = catalog.db.execute(ROOTS).fetchall()
     if as_json:
         print_json(
             {
@@ -74,6 +78,7 @@ def stats(db: Database = None, as_json: Json = False) -> None:
                 "categories": [
                     dict(zip(("category", "fragments", "tokens", "scenarios"), row, strict=True)) for row in categories
                 ],
+                "roots": [{"root": root, "files": files, "commits": commits.get(root, {})} for root, files in roots],
                 "diagnostics": [dict(zip(("severity", "code", "count"), row, strict=True)) for row in diagnostics],
             }
         )
@@ -85,8 +90,19 @@ def stats(db: Database = None, as_json: Json = False) -> None:
         f"{int(meta['keywords']):,} keywords, {int(meta['prompts']):,} prompts"
     )
     print_rows(("category", "fragments", "tokens", "scenarios"), categories)
+    print_rows(("root", "files", "commit"), _roots(roots, commits))
     if diagnostics:
         print_rows(("severity", "diagnostic", "count"), diagnostics)
+
+
+def _roots(
+    roots: Sequence[tuple[str, int]], commits: Mapping[str, Mapping[str, str]]
+) -> Iterator[tuple[str, int | None, str | None]]:
+    """Yield the roots with their files and their commits, and the git checkouts below them."""
+    for root, files in roots:
+        known = commits.get(root, {})
+        yield root, files, known.get("")
+        yield from ((f"{root}/{folder}", None, commit) for folder, commit in known.items() if folder)
 
 
 def path(db: Database = None) -> None:

@@ -14,6 +14,10 @@ Database = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Category = Annotated[str | None, typer.Option("--category", help="Category of plain files that do not say theirs.")]
+Deny = Annotated[
+    str | None,
+    typer.Option(metavar="LEVEL", help="Refuse files with findings of this level or worse: high | medium | low."),
+]
 Roots = Annotated[list[Path], typer.Argument(metavar="ROOT...", help="Folders of Markdown files.", show_default=False)]
 
 

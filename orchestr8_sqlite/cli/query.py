@@ -67,6 +67,9 @@ def load(
     db: Database = None,
     max_tokens: Annotated[int | None, typer.Option(help="Budget of the whole answer.", show_default=False)] = None,
     related: Annotated[bool, typer.Option("--related", help="Name the fragments each one is linked with.")] = False,
+    source: Annotated[
+        bool, typer.Option("--source", help="Say where each text comes from: file, commit, SHA-256.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Print the text of one or more URIs.
@@ -77,9 +80,10 @@ def load(
     from orchestr8_sqlite.settings import read_settings
 
     with closing(Service(read_settings(db))) as service:
-        answer = service.load(uris, max_tokens=max_tokens, related=related)
+        answer = service.load(uris, max_tokens=max_tokens, related=related, shown=source)
     if as_json:
-        print_json({"uris": uris, "tokens": answer.tokens, "text": answer.text})
+        sources = [one._asdict() for one in answer.sources]
+        print_json({"uris": uris, "tokens": answer.tokens, "text": answer.text, "sources": sources})
     else:
         typer.echo(answer.text)
 

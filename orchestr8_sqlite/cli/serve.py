@@ -22,6 +22,14 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    deny: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="With --root: leave files with findings of this level or worse out: high | medium | low. Default: "
+            "ORCHESTR8_DENY.",
+        ),
+    ] = None,
     log_format: Annotated[
         str | None, typer.Option(help="text | json, on standard error. Default: LOG_FORMAT, else text.")
     ] = None,
@@ -47,7 +55,7 @@ def serve(
     """
     from orchestr8_sqlite.settings import read_server_settings
 
-    settings = read_server_settings(db, root or (), watch=watch, log_format=log_format)
+    settings = read_server_settings(db, root or (), watch=watch, log_format=log_format, deny=deny)
     if http is None:
         from orchestr8_sqlite.server.start import serve_stdio
 

@@ -22,14 +22,16 @@ NAMED = 3
 """Changed files that a line names before it only counts."""
 
 
-def watch_and_report(roots: Sequence[Path], output: Path, *, category: str | None, strict: bool, as_json: bool) -> None:
+def watch_and_report(
+    roots: Sequence[Path], output: Path, *, category: str | None, strict: bool, deny: str | None, as_json: bool
+) -> None:
     """Build whenever a file below *roots* changes and print what was done, until interrupted."""
     from orchestr8_sqlite.session import BuildSession
     from orchestr8_sqlite.watch import watch_roots
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _end_with_parent()
-    session = BuildSession(roots, output, category=category, strict=strict)
+    session = BuildSession(roots, output, category=category, strict=strict, deny=deny)
     with suppress(KeyboardInterrupt):
         if as_json:
             watch_roots(session, _print_built_json, _print_failed_json)

@@ -15,19 +15,20 @@ class Notes:
 
     def error(self, code: str, message: str, fix: str, *, line: int | None = None, field: str | None = None) -> None:
         """Note a problem that leaves something out of the index."""
-        self._add(Severity.ERROR, code, message, fix, line, field)
+        self.add(Severity.ERROR, code, message, fix, line, field)
 
     def warn(self, code: str, message: str, fix: str, *, line: int | None = None, field: str | None = None) -> None:
         """Note a problem that was repaired, or that a reader of the library will stumble over."""
-        self._add(Severity.WARNING, code, message, fix, line, field)
+        self.add(Severity.WARNING, code, message, fix, line, field)
 
     def inform(self, code: str, message: str, fix: str, *, line: int | None = None, field: str | None = None) -> None:
         """Note something worth knowing that is no fault."""
-        self._add(Severity.INFO, code, message, fix, line, field)
+        self.add(Severity.INFO, code, message, fix, line, field)
 
-    def _add(
-        self, severity: Severity, code: str, message: str, fix: str, line: int | None, field_name: str | None
+    def add(
+        self, severity: Severity, code: str, message: str, fix: str, line: int | None, field_name: str | None = None
     ) -> None:
+        """Note a problem of any severity."""
         self.diagnostics.append(Diagnostic(severity, code, self.root, self.path, line, field_name, message, fix))
 
 

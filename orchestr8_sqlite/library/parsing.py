@@ -9,10 +9,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, SkillFile, SourceFile
+from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, Severity, SkillFile, SourceFile
 from orchestr8_sqlite.library.document import decode, parse_document
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
+from orchestr8_sqlite.library.trust import note_findings, worst_of
 from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind
 from orchestr8_sqlite.processes import map_in_processes
 from orchestr8_sqlite.settings import Limits
@@ -54,13 +55,15 @@ class Bundle:
 class Parsed:
     """What a file was read as: a record, or None where there is none, and the diagnostics.
 
-    `id_line` is the line of its `id`. A file is not `finished` where it looks as if it were just being written.
+    `id_line` is the line of its `id`. A file is not `finished` where it looks as if it were just being written. `worst`
+    is how bad the worst is that was found in it and all that is bundled with it.
     """
 
     record: Fragment | Prompt | None
     diagnostics: tuple[Diagnostic, ...]
     id_line: int | None = None
     finished: bool = True
+    worst: Severity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +102,21 @@ class Outcome(NamedTuple):
         source, parsed, prepared = self
         record = transfer.flat_record(parsed.record, source)
         notes = transfer.flat_diagnostics(parsed.diagnostics)
-        return _outcome, (transfer.flat_source(source), record, notes, parsed.id_line, parsed.finished, prepared)
+        rest = (parsed.id_line, parsed.finished, parsed.worst)
+        return _outcome, (transfer.flat_source(source), record, notes, rest, prepared)
 
 
 def _outcome(
     source: "transfer.Flat",
     record: "transfer.FlatRecord",
     notes: "transfer.Flat",
-    id_line: int | None,
-    finished: bool,
+    rest: tuple[int | None, bool, Severity | None],
     prepared: object,
 ) -> Outcome:
     from orchestr8_sqlite.library import transfer
 
     file = transfer.read_source(source)
-    parsed = Parsed(transfer.read_record(record, file), transfer.read_diagnostics(notes), id_line, finished)
+    parsed = Parsed(transfer.read_record(record, file), transfer.read_diagnostics(notes), *rest)
     return Outcome(file, parsed, prepared)
 
 
@@ -212,8 +215,9 @@ def parse_content(task: Task, source: SourceFile, content: bytes) -> Parsed:
     notes = Notes(source.root, source.path)
     text = decode(content, notes)
     document = None if text is None else parse_document(text, notes)
-    if document is None:
+    if text is None or document is None:
         return Parsed(None, tuple(notes.diagnostics))
+    worst = _look_through(task.bundle, text, notes)
     found, bundle = task.found, task.bundle
     record: Fragment | Prompt | None
     if found.kind is Kind.PROMPT:
@@ -226,4 +230,17 @@ def parse_content(task: Task, source: SourceFile, content: bytes) -> Parsed:
             found, document, source, skill_files, bundle.nested, notes, fallback_category=task.category
         )
     finished = bool(content.strip()) and all(note.code != UNCLOSED for note in notes.diagnostics)
-    return Parsed(record, tuple(notes.diagnostics), document.line_of("id"), finished)
+    return Parsed(record, tuple(notes.diagnostics), document.line_of("id"), finished, worst)
+
+
+def _look_through(bundle: Bundle, main: str, notes: Notes) -> Severity | None:
+    """Note what is found in a file and its bundle, and return how bad the worst is, that of nested skills included."""
+    found = [note_findings(main.encode(), notes)]
+    for files, is_own in ((bundle.own, True), (bundle.nested, False)):
+        for file in files:
+            apart = Notes(file.source.root, file.source.path)
+            text = decode(file.content, Notes("", ""))
+            if text is not None:
+                found.append(note_findings(text.encode(), apart))
+                notes.diagnostics += apart.diagnostics if is_own else []
+    return worst_of(found)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from orchestr8_sqlite.content import Diagnostic, SkillFile, SourceFile
 from orchestr8_sqlite.errors import LibraryError
+from orchestr8_sqlite.library.checkouts import read_commits
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import Bundle, Task, read_source
 from orchestr8_sqlite.library.skills import MAX_BYTES, MAX_FILES
@@ -26,6 +27,11 @@ class Root:
     files: Files
     notes: Notes
     limits: Limits
+
+    @cached_property
+    def commits(self) -> dict[str, str]:
+        """Return the commits of the git checkout around the root, under "", and of those below, under their paths."""
+        return read_commits(self.folder, self.files.checkouts)
 
     @cached_property
     def layout(self) -> Layout:

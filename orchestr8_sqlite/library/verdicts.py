@@ -7,6 +7,7 @@ from orchestr8_sqlite.content import Diagnostic, Fragment, LibraryQuery, Prompt,
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import Outcome, Task
 from orchestr8_sqlite.library.queries import own_queries
+from orchestr8_sqlite.library.trust import is_denied
 from orchestr8_sqlite.library.walk import Kind
 
 COLLISION = "collision"
@@ -46,8 +47,12 @@ class Verdict(NamedTuple):
         return written if isinstance(written, str) else None
 
 
-def judge(task: Task, outcome: Outcome, holder: Holder) -> Verdict:
-    """Return what becomes of the file of *task*, from which *outcome* was read."""
+def judge(task: Task, outcome: Outcome, holder: Holder, denied: str | None = None) -> Verdict:
+    """Return what becomes of the file of *task*, from which *outcome* was read.
+
+    Args:
+        denied: Level of the findings with which a file, or a skill with one of its files, is left out.
+    """
     parsed = outcome.parsed
     notes = Notes(*task.key, [*parsed.diagnostics])
     record, queries = parsed.record, tuple[LibraryQuery, ...]()
@@ -57,6 +62,9 @@ def judge(task: Task, outcome: Outcome, holder: Holder) -> Verdict:
             "lies in no category, prompt or skill folder; not indexed",
             "move it into a category folder, or give its folder as a root of its own",
         )
+    elif record is not None and denied and parsed.worst and is_denied(parsed.worst, denied):
+        notes.error("denied", f"holds what is of level {denied} or worse; this file is left out", "mend what is found")
+        record = None
     elif record is not None and (first := holder(record)) is not None:
         name = record.name if isinstance(record, Prompt) else record.id
         what = f"{name} is already taken by {first}; this file is left out"

@@ -21,6 +21,7 @@ from orchestr8_sqlite.settings import Limits
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv"})
 PROMPT_FOLDERS = frozenset({"prompts", "commands"})
 SKILL_FILE = "SKILL.md"
+GIT = ".git"
 LAID_OUT = tuple(f"{folder}/" for folder in (*CATEGORIES, *PROMPT_FOLDERS))
 """What the paths begin with that tell a library with folders for its categories from a plain folder."""
 
@@ -56,13 +57,14 @@ class Found:
 
 
 class Files:
-    """The files below a root that can belong to its library, in the order of their paths."""
+    """The files below a root that can belong to its library, in the order of their paths, and the git checkouts."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
         self.sizes = array("q")
         self.modified = array("q")
         self.changed = array("q")
+        self.checkouts: list[str] = []
 
     def add(self, path: str, status: os.stat_result) -> None:
         """Take the file at *path*, relative to the root with `/`: its bytes, its times in ns since 1970."""
@@ -126,10 +128,6 @@ def _walk(
     folder: str, below: str, chain: tuple[Path, ...], files: Files, notes: Notes, depth: int, *, in_skill: bool = False
 ) -> None:
     """Add the files in *folder*, that is *below* its root; *chain* holds the real folders from the root down to it."""
-    if len(chain) - 1 > depth:
-        what = f"{shown(below)} lies in {depth} folders inside one another; deeper ones are not read"
-        notes.error("folder-depth", what, "move it up, or raise ORCHESTR8_MAX_FOLDER_DEPTH")
-        return
     try:
         with os.scandir(folder) as entries:
             ordered = sorted(entries, key=attrgetter("name"))
@@ -138,6 +136,8 @@ def _walk(
         return
     names = [entry.name for entry in ordered]
     in_skill = in_skill or SKILL_FILE in names
+    if GIT in names:
+        files.checkouts.append(below)
     are_readable = "".join(names).isprintable()  # what is no text is not, either
     for name, entry in zip(names, ordered, strict=True):
         if name[0] == "." or name in SKIPPED_FOLDERS:
@@ -171,7 +171,10 @@ def _enter(
     in_skill: bool,
 ) -> None:
     """Add the files in what is no file itself."""
-    if entry.is_dir():
+    if entry.is_dir() and len(chain) > depth:
+        what = f"{shown(path)} lies in {depth} folders inside one another; deeper ones are not read"
+        notes.error("folder-depth", what, "move it up, or raise ORCHESTR8_MAX_FOLDER_DEPTH")
+    elif entry.is_dir():
         real = (_followed(entry, chain) if entry.is_symlink() else None) or chain[-1] / entry.name
         _walk(entry.path, path, (*chain, real), files, notes, depth, in_skill=in_skill)
     elif entry.name.endswith(".md"):

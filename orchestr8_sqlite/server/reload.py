@@ -28,13 +28,13 @@ FIRST_WAIT, SECOND_WAIT = 0.12, 0.12
 OnBuilt = Callable[[], Awaitable[None]]
 
 
-async def build_once(roots: Sequence[Path], index: Path) -> None:
-    """Build the index of *roots* at *index*.
+async def build_once(roots: Sequence[Path], index: Path, deny: str | None = None) -> None:
+    """Build the index of *roots* at *index* without files that have findings of the level *deny* or worse.
 
     Raises:
         BuildError: It could not be built; whatever was there before is untouched.
     """
-    process = await _start(roots, index, "--json")
+    process = await _start(roots, index, "--json", *_denying(deny))
     try:
         output, errors = await process.communicate()
     finally:
@@ -53,6 +53,7 @@ async def watch_library(
     stop: asyncio.Event,
     *,
     first_build: asyncio.Event,
+    deny: str | None = None,
 ) -> None:
     """Keep the index of *roots* at *index* up to date until *stop* is set; the building process is gone then.
 
@@ -61,9 +62,10 @@ async def watch_library(
     Args:
         on_built: Awaited after each build that changed the index.
         first_build: Set once the first build is done, or is known not to get done.
+        deny: Level of the findings with which files are left out.
     """
     try:
-        process = await _start(roots, index, "--watch", "--json")
+        process = await _start(roots, index, "--watch", "--json", *_denying(deny))
     except BuildError as problem:
         logger.error("changes are not followed", extra={"reason": str(problem)})  # noqa: TRY400 - no bug of ours
         first_build.set()
@@ -112,6 +114,10 @@ async def _start(roots: Sequence[Path], index: Path, *options: str) -> Process:
         )
     except OSError as problem:
         raise BuildError(f"{sys.executable} cannot be started to build the index: {problem.strerror}.") from problem
+
+
+def _denying(level: str | None) -> Sequence[str]:
+    return () if level is None else ("--deny", level, "--leave-out")
 
 
 async def _follow(process: Process, on_built: OnBuilt, first_build: asyncio.Event) -> None:

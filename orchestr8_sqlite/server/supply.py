@@ -42,11 +42,11 @@ class Supply:
             await building
 
     async def _build(self, on_built: OnBuilt, ended: asyncio.Event) -> None:
-        roots, index = self._settings.roots, self._settings.base.database
+        roots, index, deny = self._settings.roots, self._settings.base.database, self._settings.deny
         if self._settings.watch:
-            await watch_library(roots, index, on_built, ended, first_build=self.first_build)
+            await watch_library(roots, index, on_built, ended, first_build=self.first_build, deny=deny)
             return
-        once = asyncio.ensure_future(build_once(roots, index))
+        once = asyncio.ensure_future(build_once(roots, index, deny))
         ending = asyncio.ensure_future(ended.wait())
         await asyncio.wait({once, ending}, return_when=asyncio.FIRST_COMPLETED)
         for task in (once, ending):
@@ -63,8 +63,9 @@ class Supply:
             await on_built()
 
     def _is_there(self) -> bool:
+        """Tell whether there is an index that leaves out what this server must not serve."""
         try:
-            Catalog.open(self._settings.base.database).close()
+            with Catalog.open(self._settings.base.database) as catalog:
+                return self._settings.deny in (None, catalog.meta.get("denied"))
         except CatalogError:
             return False
-        return True

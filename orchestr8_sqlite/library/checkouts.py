@@ -1,0 +1,74 @@
+"""The git checkouts around and below a folder → the commits they are at, read from their files.
+
+Nothing is run, and no setting of a checkout counts: it may be a stranger's.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+MARK = ".git"
+MAX_BYTES = 64 << 20
+"""Of a file of git's own; `packed-refs` takes about 70 bytes a branch or tag."""
+
+MAX_LINKS = 5
+"""Names that may stand for other names, one after the other. Source: git, `refs.c`, SYMREF_MAXDEPTH."""
+
+COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+REFERENCE = re.compile(r"refs/[^\0-\x20\x7f~^:?*\[\\]+")
+
+
+def read_commits(folder: Path, below: Iterable[str]) -> dict[str, str]:
+    """Return the commits of the checkout that *folder* lies in, under "", and of those *below* it, under their paths.
+
+    Where a commit cannot be told, as outside of any checkout or before the first commit, there is none.
+    """
+    around = next((one for one in (folder.resolve(), *folder.resolve().parents) if (one / MARK).exists()), None)
+    places = {"": around, **{path: folder / path for path in below if path}}
+    commits = {path: read_commit(place) for path, place in places.items() if place is not None}
+    return {path: commit for path, commit in commits.items() if commit is not None}
+
+
+def read_commit(checkout: Path) -> str | None:
+    """Return the commit that *checkout*, a folder with a `.git`, is at; None where it cannot be told."""
+    try:
+        own = _git_folder(checkout / MARK)
+        common = own / (_read(own / "commondir") or ".")
+        return _resolve("HEAD", (own, common))
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def _git_folder(mark: Path) -> Path:
+    """Return the folder that *mark* is, or that it names, as in a worktree and a submodule."""
+    if mark.is_dir():
+        return mark
+    return mark.parent / (_read(mark) or "").removeprefix("gitdir:").strip()
+
+
+def _resolve(name: str, folders: tuple[Path, Path]) -> str | None:
+    """Return the commit that a name of git's stands for, looked for in the worktree's own folder and the common one."""
+    for _ in range(MAX_LINKS):
+        found = next((text for folder in folders if (text := _read(folder / name))), None) or _packed(name, folders[1])
+        if found is None or COMMIT.fullmatch(found):
+            return found
+        name = found.removeprefix("ref:").strip()
+        if not REFERENCE.fullmatch(name) or ".." in name:
+            return None
+    return None
+
+
+def _packed(name: str, folder: Path) -> str | None:
+    """Return what `packed-refs` says of *name*."""
+    for line in (_read(folder / "packed-refs") or "").splitlines():
+        commit, _, packed = line.partition(" ")
+        if packed == name and COMMIT.fullmatch(commit):
+            return commit
+    return None
+
+
+def _read(path: Path) -> str | None:
+    """Return the text of a file without the white space around it, None where there is no plain file of some size."""
+    if not path.is_file() or path.stat().st_size > MAX_BYTES:
+        return None
+    return path.read_text(encoding="utf-8", errors="replace").strip()
