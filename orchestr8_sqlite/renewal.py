@@ -59,7 +59,11 @@ def bring_up_to_date(job: Job, target: Path) -> Built | None:
             wanted = {**made_by(), **{name: job.settings[name] for name in ("category", "roots", "shipped")}}
             is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENTS, OUTCOMES} <= catalog.meta.keys()
             if is_like_ours and not _is_fragmented(catalog.db):
-                return _follow(job, catalog, target.stat().st_mtime_ns)
+                catalog.begin_to_verify()
+                built = _follow(job, catalog, target.stat().st_mtime_ns)
+                if built is not None and built.how is How.UNCHANGED:
+                    catalog.verify(fully=True)
+                return built
     except BuildError as problem:
         if not isinstance(problem.__cause__, sqlite3.Error):
             raise
@@ -179,12 +183,14 @@ def _opened(draft: Draft, catalog: Catalog) -> Iterator[sqlite3.Connection]:
 
     Raises:
         _OvertakenError: Another one is in its place.
+        CatalogError: It is damaged, and so is what was written.
     """
     path = draft.ready()
     _check_current(draft, catalog)
     with closing(open_for_writing(path)) as db:
         yield db
     _check_current(draft, catalog)
+    catalog.verify(fully=True)
     catalog.close()
 
 

@@ -41,6 +41,7 @@ class Snapshots:
         self._lock = threading.Lock()
         self._idle: list[Catalog] = []
         self._current: Catalog | None = None
+        self._compares_all = False
 
     def snapshot(self) -> "Snapshot":
         """Return what a thread enters to read one version only, until it leaves."""
@@ -66,7 +67,12 @@ class Snapshots:
     def unchanged_edition(self) -> Edition | None:
         """Return the newest version that was read where it is still the one in place, else None; opens nothing."""
         current = self._current
-        return edition_of(current) if current is not None and current.is_current() else None
+        is_good = current is not None and current.is_current() and not current.is_known_damaged
+        return edition_of(current) if is_good and current is not None else None
+
+    def compare_all(self) -> None:
+        """Compare with their checksums, from now on, files of any size, while they are read."""
+        self._compares_all = True
 
     def take(self) -> Catalog:
         """Return a connection to the file as it stands, for the caller alone until it is given back.
@@ -75,9 +81,11 @@ class Snapshots:
             CatalogError: There is no usable index at the path.
         """
         with self._lock:
-            if self._idle and self._idle[-1].is_current():
+            if self._idle and self._idle[-1].is_current() and not self._idle[-1].is_known_damaged:
                 return self._idle.pop()
         fresh = Catalog.open(self._path)
+        if self._compares_all:
+            fresh.begin_to_verify()
         self._notice(fresh)
         return fresh
 
@@ -97,7 +105,7 @@ class Snapshots:
         """Keep a connection for the next request, or close it where there are enough or its file was replaced."""
         with self._lock:
             newest = self._current is not None and self._current.identity == catalog.identity
-            if newest and len(self._idle) < MOST_IDLE:
+            if newest and len(self._idle) < MOST_IDLE and not catalog.is_known_damaged:
                 self._idle.append(catalog)
                 return
         catalog.close()
@@ -110,7 +118,10 @@ class Snapshots:
 
 
 class Snapshot:
-    """One version of the index for all that a thread reads within the context, nested ones included; enter it once."""
+    """One version of the index for all that a thread reads within the context, nested ones included; enter it once.
+
+    Where that version is damaged, leaving the outermost context raises `CatalogError` in place of whatever came of it.
+    """
 
     __slots__ = ("_abandoned", "_catalog", "_nested", "_snapshots", "_threads")
 
@@ -152,7 +163,10 @@ class Snapshot:
         self._threads.snapshot = None
         if self._catalog is not None:
             self._catalog.db.set_progress_handler(None, 0)
-            self._snapshots.give_back(self._catalog)
+            try:
+                self._catalog.verify_after(error)
+            finally:
+                self._snapshots.give_back(self._catalog)
 
 
 def edition_of(catalog: Catalog) -> Edition:

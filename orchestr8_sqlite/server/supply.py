@@ -64,7 +64,7 @@ class Supply:
 
     def _is_there(self) -> bool:
         try:
-            Catalog.open(self._settings.base.database).close()
+            with Catalog.open(self._settings.base.database):
+                return True
         except CatalogError:
             return False
-        return True
