@@ -171,7 +171,9 @@ class Catalog:
             self.comparison.begin()
 
     def verify(self, *, fully: bool = False) -> None:
-        """Return where nothing is known against what was read: a small file has been compared with its checksum then.
+        """Return where nothing is known against what was read.
+
+        A small file has been compared with its checksum then, and a larger one where that was begun, see `checksums`.
 
         Args:
             fully: Wait for that however large the file is.
@@ -180,7 +182,7 @@ class Catalog:
             CatalogError: The file is not what was built.
         """
         if self.comparison is not None:
-            fault = self.comparison.result() if fully or self.comparison.is_small else self.comparison.fault
+            fault = self.comparison.result() if fully or self.comparison.is_soon_over else self.comparison.fault
             if fault:
                 raise _damaged(self.path, fault)
 

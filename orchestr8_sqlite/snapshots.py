@@ -71,7 +71,7 @@ class Snapshots:
         return edition_of(current) if is_good and current is not None else None
 
     def compare_all(self) -> None:
-        """Compare with their checksums, from now on, files of any size, while they are read."""
+        """Begin to compare with its checksum, from now on, a file of any size when it is opened."""
         self._compares_all = True
 
     def take(self) -> Catalog:
