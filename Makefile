@@ -12,10 +12,10 @@ BUNDLED := orchestr8_sqlite/bundled.db
 SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.txt' -o -name '*.jsonl')
 QUERY ?= retry a flaky API call with exponential backoff
 
-.PHONY: help run test test-slow check conformance format docs bench bench-smoke eval wheel mcpb lock clean
+.PHONY: help run test test-slow check conformance torture torture-bounded format docs bench bench-smoke eval wheel mcpb lock clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/run.stamp ## Set up, build the index of resources/, answer one search, say how to connect a client
 	$(BIN)/orchestr8-sqlite build resources -o index.db
@@ -47,6 +47,12 @@ BOUNDS := --fail-under scenario:recall@5=0.65 --fail-under queries.jsonl:recall@
 
 conformance: $(VENV)/dev.stamp ## Run the official conformance suite of the protocol, and check docs/protocol.md; needs npm
 	PYTHONPATH=tests $(BIN)/python -m conformance.run $(WRITE)
+
+torture: $(VENV)/dev.stamp $(BUNDLED) ## Inject faults (kills, full disks, damage …) and show that nothing is lost (ONLY=module runs one class)
+	PYTHONPATH=tests $(BIN)/python -m torture.run $(if $(ONLY),--only $(ONLY))
+
+torture-bounded: $(VENV)/dev.stamp $(BUNDLED) ## Inject fewer of these faults, in minutes
+	PYTHONPATH=tests $(BIN)/python -m torture.run --bounded $(if $(ONLY),--only $(ONLY))
 
 format: $(VENV)/dev.stamp ## Format the code and apply safe fixes
 	$(BIN)/ruff format .
