@@ -190,10 +190,12 @@ class Catalog:
         """Do as `verify` does after work that ended with *error*; one that nobody foresaw may come of damage.
 
         Raises:
-            CatalogError: The file is not what was built, or SQLite cannot read it.
+            CatalogError: The file is not what was built, was overwritten meanwhile, or SQLite cannot read it.
         """
         is_foreseen = error is None or isinstance(error, Orchestr8Error) or not isinstance(error, Exception)
         self.verify(fully=not is_foreseen)
+        if self.comparison is not None and self.comparison.is_overwritten():
+            raise CatalogError(f"The index {self.path} was overwritten while it was being read; ask again.")
         if isinstance(error, sqlite3.Error):
             raise self._unreadable(error)
 
@@ -207,8 +209,10 @@ class Catalog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
-        self.verify_after(error)
+        try:
+            self.verify_after(error)
+        finally:
+            self.close()
 
     @contextmanager
     def reading(self) -> Iterator[None]:

@@ -37,7 +37,7 @@ def add_checksum(path: Path) -> None:
     Raises:
         OSError: It cannot be read or written.
     """
-    with path.open("rb+", buffering=0) as file:
+    with path.open("rb+") as file:
         status = os.fstat(file.fileno())
         end = _end_of_database(file)
         page = _page(_sum(file, end))
@@ -61,7 +61,8 @@ class Comparison:
         self._begun = False
         self._over = Event()
         with path.open("rb", buffering=0) as file:
-            if _end_of_database(file) != identity[2] - PAGE or not _last_page(file, identity).startswith(MARK):
+            self._last_page = _read_last_page(file, identity)
+            if _end_of_database(file) != identity[2] - PAGE or not self._last_page.startswith(MARK):
                 self._begun, self.fault = True, "it does not end with the checksum of a build"
                 self._over.set()
         if identity[2] <= SMALL:
@@ -91,6 +92,17 @@ class Comparison:
         self._over.wait()
         return self.fault
 
+    def is_overwritten(self) -> bool:
+        """Tell whether the very file has been given another content since, so that what was read may be of both."""
+        try:
+            identity = identity_of(os.stat(self._path))  # noqa: PTH116 - half as dear
+            if identity == self._identity or identity[0] != self._identity[0]:
+                return False
+            now = comparison_of(self._path, identity)
+        except OSError:
+            return False
+        return now.result() != "" or now._last_page != self._last_page  # noqa: SLF001 - of the same class
+
     def _read(self, file: BinaryIO) -> None:
         with file:
             try:
@@ -102,7 +114,7 @@ class Comparison:
         number, _, size = identity_of(os.fstat(file.fileno()))
         if (number, size) != (self._identity[0], self._identity[2]):  # whoever renews its time leaves it as it is
             return "another file has taken its place"
-        same = _last_page(file, self._identity) == _page(_sum(file, self._identity[2] - PAGE))
+        same = self._last_page == _page(_sum(file, self._identity[2] - PAGE))
         return "" if same else "its checksum is not that of its build"
 
     def _end(self, fault: str) -> None:
@@ -128,7 +140,7 @@ def _end_of_database(file: BinaryIO) -> int:
     return (65536 if size == 1 else size) * int.from_bytes(header[28:32], "big")
 
 
-def _last_page(file: BinaryIO, identity: Identity) -> bytes:
+def _read_last_page(file: BinaryIO, identity: Identity) -> bytes:
     file.seek(max(identity[2] - PAGE, 0))
     return file.read(PAGE)
 

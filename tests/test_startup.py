@@ -8,9 +8,9 @@ import json
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import servers
@@ -228,7 +228,7 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that takes down what every index opened from now on is asked, but for settings."""
     asked: list[str] = []
 
-    def watched(path: Path, *look: Any) -> tuple[sqlite3.Connection, Identity]:
+    def watched(path: Path, *look: Callable[[Path, Identity], object] | None) -> tuple[sqlite3.Connection, Identity]:
         connection, identity = connect(path, *look)
         connection.set_trace_callback(lambda sql: None if sql.startswith("PRAGMA") else asked.append(sql))
         return connection, identity
