@@ -14,7 +14,7 @@ import pytest
 from servers import greet, receive, release, search, send, start
 from support import Invoke, build, markdown, write_files
 
-from orchestr8_sqlite import checksums
+from orchestr8_sqlite import checksums, evidence_rows
 from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.checksums import add_checksum
@@ -208,6 +208,17 @@ def test_update_ends_with_a_checksum_too(library: Path, index: Path) -> None:
     assert build_index([library], index).how is How.UPDATED
     with closing(Service(Settings(index, "info", 10))) as service:
         assert "hard" in service.read("orchestr8://guides/roses").text
+
+
+def test_build_copies_nothing_from_a_damaged_bundled_index(
+    library: Path, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundled = Path(shutil.copy(index, tmp_path / "bundled.db"))
+    with closing(sqlite3.connect(bundled, isolation_level=None)) as db:
+        db.execute("UPDATE synonym_form SET stem = 'other'")
+    monkeypatch.setattr(evidence_rows, "bundled_index", lambda: bundled)
+    with closing(sqlite3.connect(build(library, tmp_path / "built.db"))) as db:
+        assert db.execute("SELECT count(*) FROM synonym_form WHERE stem <> 'other'").fetchone()[0] > 100
 
 
 def test_build_leaves_what_is_no_index_as_it_is(library: Path, tmp_path: Path) -> None:
