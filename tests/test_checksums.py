@@ -4,11 +4,13 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import Any, BinaryIO
 
 import pytest
 from servers import greet, receive, release, search, send, start
@@ -17,7 +19,7 @@ from support import Invoke, build, markdown, write_files
 from orchestr8_sqlite import checksums, evidence_rows
 from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.checksums import add_checksum
+from orchestr8_sqlite.checksums import Comparison, add_checksum
 from orchestr8_sqlite.checkup.index import check_index
 from orchestr8_sqlite.checkup.report import Verdict
 from orchestr8_sqlite.errors import BuildError, CatalogError
@@ -25,6 +27,7 @@ from orchestr8_sqlite.jobs import How
 from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.settings import Settings
+from orchestr8_sqlite.writer import create_schema
 
 PAGE = 4096
 FILES = {
@@ -51,10 +54,25 @@ def service(index: Path) -> Iterator[Service]:
 
 
 @pytest.fixture
-def any_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every index be too large to be compared when it is opened, and answers not wait for that."""
+def any_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let every index be too large to be compared when it is opened, and no comparison end before it is waited for."""
+    waited_for = Event()
+    result, compared = Comparison.result, Comparison._compared
+
+    def wait(self: Comparison) -> str:
+        waited_for.set()
+        return result(self)
+
+    def compare(self: Comparison, file: BinaryIO) -> str:
+        waited_for.wait()
+        return compared(self, file)
+
     monkeypatch.setattr(checksums, "SMALL", 0)
     monkeypatch.setattr(checksums, "PATIENCE", 0)
+    monkeypatch.setattr(Comparison, "result", wait)
+    monkeypatch.setattr(Comparison, "_compared", compare)
+    yield
+    waited_for.set()
 
 
 def change_text(path: Path) -> None:
@@ -194,8 +212,11 @@ def test_answer_stands_where_only_the_time_of_the_file_was_renewed_or_another_to
 
 
 @pytest.mark.parametrize("edit", [False, True])
-def test_build_over_a_damaged_index_writes_everything_anew(library: Path, index: Path, edit: bool) -> None:
+def test_build_over_a_damaged_index_writes_everything_anew(
+    library: Path, index: Path, any_is_large: None, edit: bool
+) -> None:
     change_text(index)
+    os.utime(index, (time.time() + 10, time.time() + 10))  # no file is in doubt
     if edit:
         write_files(library, {"guides/roses.md": markdown("useWhen: [Pruning roses]", "# Roses\n\nPrune them hard.\n")})
     assert build_index([library], index).how is How.WHOLE
@@ -211,13 +232,17 @@ def test_update_ends_with_a_checksum_too(library: Path, index: Path) -> None:
 
 
 def test_build_copies_nothing_from_a_damaged_bundled_index(
-    library: Path, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundled = Path(shutil.copy(index, tmp_path / "bundled.db"))
+    with Catalog.open(index) as catalog:
+        settings = {name: catalog.meta[name] for name in ("synonyms", "shipped")}
     with closing(sqlite3.connect(bundled, isolation_level=None)) as db:
         db.execute("UPDATE synonym_form SET stem = 'other'")
     monkeypatch.setattr(evidence_rows, "bundled_index", lambda: bundled)
-    with closing(sqlite3.connect(build(library, tmp_path / "built.db"))) as db:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        create_schema(db)
+        evidence_rows.begin_synonyms(db, settings, [])
         assert db.execute("SELECT count(*) FROM synonym_form WHERE stem <> 'other'").fetchone()[0] > 100
 
 
