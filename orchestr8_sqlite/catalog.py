@@ -13,8 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from orchestr8_sqlite.checksums import Comparison, comparison_of
 from orchestr8_sqlite.connections import Identity, connect, is_at
-from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.errors import CatalogError, Orchestr8Error
 from orchestr8_sqlite.model import PromptArgument
 
 APPLICATION_ID = 1_865_970_545
@@ -28,7 +29,7 @@ PAGE_CACHE = "PRAGMA cache_size = -20000"
 """KiB that a connection may keep of the file: with SQLite's 2,000 a search of 2,294 fragments takes a third longer."""
 
 BUILD = "build it with: orchestr8-sqlite build ROOT -o INDEX"
-REBUILD = "build it again with: orchestr8-sqlite build ROOT -o INDEX"
+REBUILD = "build it again with: orchestr8-sqlite build ROOT -o INDEX --full"
 
 FRAGMENT_COLUMNS = """
 SELECT f.id, f.uri, f.category, f.name, f.title, f.description, f.token_estimate, f.size, s.mtime_ns
@@ -88,33 +89,46 @@ class PromptRow(NamedTuple):
 
 
 class Catalog:
-    """One open index. Use it in one thread at a time; close it or use it as a context manager."""
+    """One open index. Use it in one thread at a time; close it or use it as a context manager.
 
-    def __init__(self, db: sqlite3.Connection, path: Path, identity: Identity) -> None:
+    As a context manager it raises `CatalogError` in the end where what was read is not to be trusted, see `verify`.
+    """
+
+    def __init__(
+        self, db: sqlite3.Connection, path: Path, identity: Identity, comparison: Comparison | None = None
+    ) -> None:
         self.db = db
         self.path = path
         self.identity = identity
+        self.comparison = comparison
         self.meta: Mapping[str, str] = dict(db.execute("SELECT key, value FROM meta"))
 
     @classmethod
-    def open(cls, path: Path) -> Self:
+    def open(cls, path: Path, *, is_finished: bool = True) -> Self:
         """Open the index at *path*.
 
+        Args:
+            is_finished: Whether it has its checksum; one that is being built has none yet.
+
         Raises:
-            CatalogError: It is missing, no index of ours, damaged, or of another major schema version.
+            CatalogError: It is missing, no index of ours, known to be damaged, or of another major schema version.
         """
         check_sqlite()
         try:
-            db, identity = connect(path)
+            db, identity = connect(path, comparison_of if is_finished else None)
         except FileNotFoundError:
             raise CatalogError(f"There is no index at {path}; {BUILD}.") from None
         except (OSError, sqlite3.Error) as problem:
-            raise CatalogError(f"The index {path} cannot be opened: {problem}.") from None
+            what = (isinstance(problem, OSError) and problem.strerror) or problem
+            raise CatalogError(f"The index {path} cannot be opened: {what}.") from None
         try:
             _check_header(db, path)
+            comparison = comparison_of(path, identity) if is_finished else None
+            if comparison is not None and comparison.fault:
+                raise _damaged(path, comparison.fault)
             db.execute(PAGE_CACHE)
-            return cls(db, path, identity)
-        except sqlite3.Error as problem:
+            return cls(db, path, identity, comparison)
+        except (OSError, sqlite3.Error) as problem:
             db.close()
             raise CatalogError(f"{path} is no usable index ({problem}); {REBUILD}.") from None
         except CatalogError:
@@ -156,6 +170,45 @@ class Catalog:
         self.db.execute("SELECT rowid FROM fragment_text LIMIT 0")  # connects the virtual table while that is allowed
         self.db.set_authorizer(_authorize_reading)
 
+    @property
+    def is_known_damaged(self) -> bool:
+        """Tell whether the file is known not to be what was built."""
+        return self.comparison is not None and self.comparison.fault != ""
+
+    def begin_to_verify(self) -> None:
+        """Begin to compare the file with its checksum, however large it is."""
+        if self.comparison is not None:
+            self.comparison.begin()
+
+    def verify(self, *, fully: bool = False) -> None:
+        """Return where nothing is known against what was read.
+
+        A small file has been compared with its checksum then, and a larger one where that was begun, see `checksums`.
+
+        Args:
+            fully: Wait for that however large the file is.
+
+        Raises:
+            CatalogError: The file is not what was built.
+        """
+        if self.comparison is not None:
+            fault = self.comparison.result() if fully or self.comparison.is_soon_over else self.comparison.fault
+            if fault:
+                raise _damaged(self.path, fault)
+
+    def verify_after(self, error: BaseException | None) -> None:
+        """Do as `verify` does after work that ended with *error*; one that nobody foresaw may come of damage.
+
+        Raises:
+            CatalogError: The file is not what was built, was overwritten meanwhile, or SQLite cannot read it.
+        """
+        is_foreseen = error is None or isinstance(error, Orchestr8Error) or not isinstance(error, Exception)
+        self.verify(fully=not is_foreseen)
+        if self.comparison is not None and self.comparison.is_overwritten():
+            raise CatalogError(f"The index {self.path} was overwritten while it was being read; ask again.")
+        if isinstance(error, sqlite3.Error):
+            raise self._unreadable(error)
+
     def close(self) -> None:
         """Close the file."""
         self.db.close()
@@ -166,7 +219,10 @@ class Catalog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.verify_after(error)
+        finally:
+            self.close()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -174,7 +230,10 @@ class Catalog:
         try:
             yield
         except sqlite3.Error as problem:
-            raise CatalogError(f"The index {self.path} cannot be read ({problem}); {REBUILD}.") from None
+            raise self._unreadable(problem) from None
+
+    def _unreadable(self, problem: sqlite3.Error) -> CatalogError:
+        return CatalogError(f"The index {self.path} cannot be read ({problem}); {REBUILD}.")
 
     def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
         """Return the rows of a statement.
@@ -273,6 +332,10 @@ def _authorize_reading(action: int, name: str | None, *_: object) -> int:
     reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)
     data_version = action == sqlite3.SQLITE_PRAGMA and name == "data_version"  # FTS5 asks for it
     return sqlite3.SQLITE_OK if action in reading or data_version else sqlite3.SQLITE_DENY
+
+
+def _damaged(path: Path, fault: str) -> CatalogError:
+    return CatalogError(f"The index {path} is damaged: {fault}; {REBUILD}.")
 
 
 def _check_header(db: sqlite3.Connection, path: Path) -> None:

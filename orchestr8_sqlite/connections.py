@@ -65,12 +65,18 @@ def stop_if_abandoned(db: sqlite3.Connection) -> None:
         raise problem
 
 
-def connect(path: Path) -> tuple[sqlite3.Connection, Identity]:
-    """Open *path* immutable, for any thread, and return with it which file that is, however often it is replaced."""
+def connect(path: Path, look: Callable[[Path, Identity], object] | None = None) -> tuple[sqlite3.Connection, Identity]:
+    """Open *path* immutable, for any thread, and return with it which file that is, however often it is replaced.
+
+    Args:
+        look: Called for every file that is opened, while it is in its place.
+    """
     uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     while True:
         identity = identity_of(path.stat())
         db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, factory=Reader)
+        if look is not None:
+            look(path, identity)
         if is_at(path, identity):
             return db, identity
         db.close()

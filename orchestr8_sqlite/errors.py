@@ -4,7 +4,7 @@
     ├── SettingsError        an environment variable or option holds no usable value
     ├── LibraryError         a root cannot be read at all
     ├── BuildError           a build was refused; the old index is untouched
-    ├── CatalogError         the index file is missing, foreign, too old or too new
+    ├── CatalogError         the index file is missing, foreign, damaged, too old or too new
     ├── ClientFileError      the configuration of a client cannot be read or must not be changed
     ├── ServeError           the address cannot be listened on, or no worker can be started
     └── RequestError         a URI or parameter is wrong; says what to send instead

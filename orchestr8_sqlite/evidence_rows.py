@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orchestr8_sqlite.bulk import insert_rows
+from orchestr8_sqlite.checksums import comparison_of
+from orchestr8_sqlite.connections import identity_of
 from orchestr8_sqlite.evidence import MOST_COUNTED, Held, Lengths, topics_of, weigh
 from orchestr8_sqlite.packing import BLOCK, pack_members, unpack_members
 from orchestr8_sqlite.settings import bundled_index
@@ -246,9 +248,9 @@ def begin_synonyms(db: sqlite3.Connection, settings: Mapping[str, str], roots: S
 
 
 def _copied(db: sqlite3.Connection, shipped: str) -> bool:
-    """Copy the synonyms of the bundled index, and tell whether it is there and has those of the *shipped* files."""
+    """Copy the synonyms of the bundled index, and tell whether it is sound and has those of the *shipped* files."""
     path = bundled_index()
-    if not path.is_file():
+    if not path.is_file() or comparison_of(path, identity_of(path.stat())).result():
         return False
     db.execute("ATTACH ? AS bundled", (str(path),))
     try:

@@ -133,7 +133,7 @@ def measure_least_coverage(catalog: Catalog, meanwhile: Callable[[], None] = not
 def _measure_part(part: tuple[Path, int]) -> tuple[list[float], list[float]]:
     """Return the coverages of every so many requests of each kind, asked of the index at a path."""
     path, first = part
-    with Catalog.open(path) as catalog:
+    with Catalog.open(path, is_finished=False) as catalog:
         return _coverages(catalog, first, PARTS)
 
 

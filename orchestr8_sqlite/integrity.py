@@ -98,7 +98,7 @@ def check_index(db: sqlite3.Connection, path: Path) -> None:
 
 def check_pages(path: Path) -> None:
     """Raise BuildError where the tables and indexes in the database at *path* are not in order."""
-    with Catalog.open(path) as catalog:
+    with Catalog.open(path, is_finished=False) as catalog:
         verdict = catalog.db.execute("PRAGMA integrity_check").fetchone()[0]
     _require(verdict == "ok", f"integrity_check says: {verdict}")
 

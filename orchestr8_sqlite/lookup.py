@@ -48,7 +48,8 @@ def find(
 ) -> LookupResult:
     """Return the answer to *request*: candidates best first, and how they were found.
 
-    Where the tables of the first two tiers are damaged, the third answers by the classic rules.
+    Where SQLite cannot read the tables of the first two tiers though the file is what was built, the third answers by
+    the classic rules.
 
     Args:
         quick: Whether precomputed answers may be used; the build that makes them says no.
@@ -57,7 +58,7 @@ def find(
         holders: Where the default ranker reads its lists, if not from the index as it is.
 
     Raises:
-        CatalogError: The index is damaged beyond that.
+        CatalogError: The index is damaged, or SQLite cannot read what the third tier needs either.
     """
     with catalog.reading():
         try:
@@ -65,6 +66,7 @@ def find(
         except sqlite3.DatabaseError as problem:
             if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
                 raise  # nobody waits for the answer any more
+            catalog.verify(fully=True)
             logger.warning("the index is damaged, answering by tags, capabilities and scenarios alone: %s", problem)
             from orchestr8_sqlite.tiers.fuzzy import match_fuzzy
 

@@ -179,12 +179,15 @@ def _opened(draft: Draft, catalog: Catalog) -> Iterator[sqlite3.Connection]:
 
     Raises:
         _OvertakenError: Another one is in its place.
+        CatalogError: It is damaged, and so is what was written.
     """
     path = draft.ready()
     _check_current(draft, catalog)
+    catalog.begin_to_verify()  # beside the writing
     with closing(open_for_writing(path)) as db:
         yield db
     _check_current(draft, catalog)
+    catalog.verify(fully=True)
     catalog.close()
 
 

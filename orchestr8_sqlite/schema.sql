@@ -2,7 +2,8 @@
 --
 -- Made for people too: `sqlite3 index.db .schema` shows these comments, and the views at the end
 -- answer the common questions. Works on SQLite >= 3.37 with FTS5. The file is written once and
--- replaced as a whole; it is never changed in place.
+-- replaced as a whole; it is never changed in place. Behind the last page of the database stands
+-- the checksum of all before it: what differs from it is not answered from.
 --
 -- Version history
 --   1.0  first schema

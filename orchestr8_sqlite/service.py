@@ -96,7 +96,11 @@ class Service:
         self.snapshots.close()
 
     def warm_up(self) -> None:
-        """Load what makes the requests to a large index fast, if there is an index; a server does once it serves."""
+        """Load what makes the requests to a large index fast, if there is an index; a server does once it serves.
+
+        From then on files of any size are compared with their checksums; before, only small ones are.
+        """
+        self.snapshots.compare_all()
         with suppress(CatalogError), self.snapshots.snapshot():
             load_arrays(self.catalog.size)
 

@@ -43,6 +43,7 @@ class Snapshots:
         self._idle: list[Catalog] = []
         self._current: Catalog | None = None
         self._open = 0
+        self._compares_all = False
 
     def snapshot(self) -> "Snapshot":
         """Return what a thread enters to read one version only, until it leaves."""
@@ -68,7 +69,12 @@ class Snapshots:
     def unchanged_edition(self) -> Edition | None:
         """Return the newest version that was read where it is still the one in place, else None; opens nothing."""
         current = self._current
-        return edition_of(current) if current is not None and current.is_current() else None
+        is_good = current is not None and current.is_current() and not current.is_known_damaged
+        return edition_of(current) if is_good and current is not None else None
+
+    def compare_all(self) -> None:
+        """Begin to compare with its checksum, from now on, a file of any size when it is opened."""
+        self._compares_all = True
 
     def take(self) -> Catalog:
         """Return a connection to the file as it stands, for the caller alone until it is given back.
@@ -82,10 +88,13 @@ class Snapshots:
 
     def _take_idle(self) -> Catalog | None:
         with self._lock:
-            return self._idle.pop() if self._idle and self._idle[-1].is_current() else None
+            idle = self._idle
+            return idle.pop() if idle and idle[-1].is_current() and not idle[-1].is_known_damaged else None
 
     def _open_another(self) -> Catalog:
         fresh = Catalog.open(self._path)
+        if self._compares_all:
+            fresh.begin_to_verify()
         with self._lock:
             self._open += 1
             if self._current is not None and edition_of(self._current) == edition_of(fresh):
@@ -114,7 +123,7 @@ class Snapshots:
         self._limit(catalog)
         with self._lock:
             newest = self._current is not None and self._current.identity == catalog.identity
-            if newest and len(self._idle) < MOST_IDLE:
+            if newest and len(self._idle) < MOST_IDLE and not catalog.is_known_damaged:
                 self._idle.append(catalog)
                 return
         self._close([catalog])
@@ -133,7 +142,10 @@ class Snapshots:
 
 
 class Snapshot:
-    """One version of the index for all that a thread reads within the context, nested ones included; enter it once."""
+    """One version of the index for all that a thread reads within the context, nested ones included; enter it once.
+
+    Where that version is damaged, leaving the outermost context raises `CatalogError` in place of whatever came of it.
+    """
 
     __slots__ = ("_abandoned", "_catalog", "_nested", "_snapshots", "_threads")
 
@@ -175,7 +187,10 @@ class Snapshot:
         self._threads.snapshot = None
         if self._catalog is not None:
             heed(self._catalog.db, None)
-            self._snapshots.give_back(self._catalog)
+            try:
+                self._catalog.verify_after(error)
+            finally:
+                self._snapshots.give_back(self._catalog)
 
 
 def edition_of(catalog: Catalog) -> Edition:

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from orchestr8_sqlite.catalog import APPLICATION_ID
+from orchestr8_sqlite.checksums import add_checksum
 from orchestr8_sqlite.connections import Identity, identity_of
 from orchestr8_sqlite.errors import BuildError
 
@@ -140,11 +141,21 @@ def _sync(path: Path) -> None:
         os.fsync(file.fileno())
 
 
+def _begin_to_sync(path: Path) -> None:
+    """Write most of a file to the disk while its checksum is worked out; what fails here fails in the end too."""
+    with suppress(OSError):
+        _sync(path)
+
+
 def put_in_place(temporary: Path, target: Path) -> None:
-    """Sync the finished file, rename it over *target*, and sync the folder that names it.
+    """Add its checksum to the finished file, sync it, rename it over *target*, and sync the folder that names it.
 
     What the file before occupied is given free by a thread: that takes as long as copying it.
     """
+    syncing = Thread(target=_begin_to_sync, args=(temporary,), name="sync")
+    syncing.start()
+    add_checksum(temporary)
+    syncing.join()
     _sync(temporary)
     if os.name != "posix":
         temporary.replace(target)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import watchfiles
 
-from orchestr8_sqlite.errors import BuildError, LibraryError
+from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
 from orchestr8_sqlite.library import is_skipped
 from orchestr8_sqlite.session import BuildSession, Built
 
@@ -94,7 +94,7 @@ class Builds:
         if time.monotonic() - self._last > CALM_SECONDS:
             try:
                 self._session.settle()
-            except BuildError as problem:
+            except (BuildError, CatalogError) as problem:
                 self._tell_failure(str(problem))
 
     def _tell_failure(self, message: str) -> None:

@@ -16,6 +16,7 @@ from strategies import open_in_memory
 from support import Invoke, MakeCatalog, MakeIndex, MakeLibrary, write_files, write_fragments
 
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.checksums import add_checksum
 from orchestr8_sqlite.cli import main
 from orchestr8_sqlite.content import Fragment
 from orchestr8_sqlite.evidence_rows import write_synonyms
@@ -83,6 +84,7 @@ def make_catalog(tmp_path: Path) -> Iterator[MakeCatalog]:
         begin_empty(connection)
         write_fragments(connection, fragments, {"least_coverage": str(least_coverage)})
         connection.close()
+        add_checksum(path)
         opened.append(Catalog.open(path))
         return opened[-1]
 

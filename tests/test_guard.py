@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import HANDSHAKES, MODERN, REVISIONS, Ask, Message, asking, call
+from serving import HANDSHAKES, MODERN, REVISIONS, Ask, Message, asking, call, texts
 from support import GARDENING, build, markdown, write_files
 
 from orchestr8_sqlite.errors import CatalogError
@@ -114,7 +114,11 @@ def test_failure_of_ours_is_an_internal_error_without_a_word_of_its_cause(
     for name in ("read", "prompt", "search", "load", "load_skill"):
         monkeypatch.setattr(Service, name, failing(problem))
     for method, params in REQUESTS:
-        assert ask(method, **params)["error"] == {"code": -32603, "message": sentence}
+        answer = ask(method, **params)
+        if method == "tools/call" and isinstance(problem, CatalogError):
+            assert (answer["result"]["isError"], texts(answer["result"])) == (True, [sentence])
+        else:
+            assert answer["error"] == {"code": -32603, "message": sentence}
     problems = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert len(problems) == len(REQUESTS)
     traced = [record for record in problems if record.exc_info]

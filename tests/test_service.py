@@ -14,6 +14,7 @@ from support import GARDENING, build, markdown, write_files
 from orchestr8_sqlite import lookup
 from orchestr8_sqlite import service as service_module
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.checksums import add_checksum
 from orchestr8_sqlite.errors import CatalogError, RequestError, UnknownResource
 from orchestr8_sqlite.model import LookupResult, MatchRequest, Mode, Ranker, Tier
 from orchestr8_sqlite.service import Answer, Service
@@ -330,6 +331,7 @@ def test_answer_is_judged_anew_where_only_what_it_must_cover_was_measured_anew(s
     connection.execute("UPDATE meta SET value = '1.0' WHERE key = 'least_coverage'")
     connection.commit()
     connection.close()
+    add_checksum(settled)
     settled.replace(index)
     assert service.search(request).text.startswith("Nothing fits 'retry cobol fortran'")
 
@@ -381,6 +383,7 @@ def damage(path: Path, table: str) -> None:
     connection.execute(f"DROP TABLE {table}")
     connection.commit()
     connection.close()
+    add_checksum(path)
 
 
 def test_damaged_index_is_one_sentence(index: Path) -> None:

@@ -8,7 +8,7 @@ import json
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,17 +55,17 @@ BUILDING = PARSING | {"concurrent.futures", "importlib.resources", "logging", "n
 EDITING = frozenset({"dataclasses"})
 
 BUDGETS = {
-    "search retry --db {index}": Budget(38, 22, SEARCHING),
-    "search retry --json --db {index}": Budget(38, 22, SEARCHING),
-    "search retry --mode full --db {index}": Budget(39, 22, SEARCHING | {"dataclasses"}),
-    "load orchestr8://skills/retry --db {index}": Budget(45, 25, SEARCHING | {"dataclasses", "mimetypes"}),
-    "sql SELECT/**/1 --db {index}": Budget(10, 9),
-    "stats --db {index}": Budget(10, 9),
-    "path --db {index}": Budget(10, 9),
-    "export --db {index} -o {folder}/export": Budget(11, 9),
+    "search retry --db {index}": Budget(39, 22, SEARCHING),
+    "search retry --json --db {index}": Budget(39, 22, SEARCHING),
+    "search retry --mode full --db {index}": Budget(40, 22, SEARCHING | {"dataclasses"}),
+    "load orchestr8://skills/retry --db {index}": Budget(46, 25, SEARCHING | {"dataclasses", "mimetypes"}),
+    "sql SELECT/**/1 --db {index}": Budget(11, 9),
+    "stats --db {index}": Budget(11, 9),
+    "path --db {index}": Budget(11, 9),
+    "export --db {index} -o {folder}/export": Budget(12, 9),
     "lint {library}": Budget(41, 50, PARSING),
-    "build {library} -o {folder}/built.db": Budget(90, None, BUILDING),
-    "eval --self --db {index}": Budget(41, None, SEARCHING | {"dataclasses", "ir_measures", "numpy", "tempfile"}),
+    "build {library} -o {folder}/built.db": Budget(91, None, BUILDING),
+    "eval --self --db {index}": Budget(42, None, SEARCHING | {"dataclasses", "ir_measures", "numpy", "tempfile"}),
     "install --list": Budget(14, 10, EDITING),
     "install cursor --db {index}": Budget(14, 10, EDITING),
     "install codex --db {index}": Budget(14, 25, EDITING | {"tomlkit"}),
@@ -73,9 +73,9 @@ BUDGETS = {
     "--help": Budget(19, 11),
     "--version": Budget(19, 10),
 }
-BUDGET_OF_DOCTOR = Budget(27, 43, EDITING | {"tempfile", "tomllib", "yaml"})
-BUDGET_BEFORE_THE_FIRST_ANSWER = Budget(15, 66, frozenset({"logging"}))
-BUDGET_OF_THE_SERVER = Budget(67, 45, SEARCHING | {"concurrent.futures", "dataclasses", "mimetypes"})
+BUDGET_OF_DOCTOR = Budget(28, 43, EDITING | {"tempfile", "tomllib", "yaml"})
+BUDGET_BEFORE_THE_FIRST_ANSWER = Budget(16, 66, frozenset({"logging"}))
+BUDGET_OF_THE_SERVER = Budget(68, 45, SEARCHING | {"concurrent.futures", "dataclasses", "mimetypes"})
 
 
 @pytest.fixture(scope="module")
@@ -235,8 +235,8 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that takes down what every index opened from now on is asked, but for settings."""
     asked: list[str] = []
 
-    def watched(path: Path) -> tuple[sqlite3.Connection, Identity]:
-        connection, identity = connect(path)
+    def watched(path: Path, *look: Callable[[Path, Identity], object] | None) -> tuple[sqlite3.Connection, Identity]:
+        connection, identity = connect(path, *look)
         connection.set_trace_callback(lambda sql: None if sql.startswith("PRAGMA") else asked.append(sql))
         return connection, identity
 

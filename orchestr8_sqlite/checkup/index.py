@@ -4,6 +4,7 @@ import platform
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import yaml
@@ -61,7 +62,7 @@ def check_index(path: Path) -> Iterator[Check]:
         yield omitted("integrity", "there is no index to check")
         yield omitted("contents", "there is no index to count")
         return
-    with catalog:
+    with closing(catalog):
         yield ok("index", f"{path}: schema {catalog.meta.get('schema_version', '?')}, {_age(path)}, {_size(path)}")
         yield _check_integrity(catalog)
         yield _check_contents(catalog)
@@ -69,6 +70,11 @@ def check_index(path: Path) -> Iterator[Check]:
 
 
 def _check_integrity(catalog: Catalog) -> Check:
+    try:
+        catalog.verify(fully=True)
+    except CatalogError as error:
+        finding, _, advice = str(error).rstrip(".").rpartition("; ")
+        return problem("integrity", finding, advice)
     small = catalog.path.stat().st_size <= THOROUGH_BYTES
     pragma = "PRAGMA integrity_check(1)" if small else "PRAGMA quick_check(1)"
     try:

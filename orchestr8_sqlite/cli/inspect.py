@@ -62,6 +62,8 @@ def stats(db: Database = None, as_json: Json = False) -> None:
     path = read_settings(db).database
     with Catalog.open(path) as catalog:
         meta = dict(catalog.meta)
+        scenarios, keywords, prompts = (int(meta[name]) for name in ("scenarios", "keywords", "prompts"))
+        head = f"schema {meta['schema_version']}, generation {meta['generation']}"
         fragments, tokens, largest = catalog.db.execute(TOTALS).fetchone()
         categories = catalog.db.execute(CATEGORIES).fetchall()
         diagnostics = catalog.db.execute(DIAGNOSTICS).fetchall()
@@ -84,10 +86,10 @@ def stats(db: Database = None, as_json: Json = False) -> None:
         )
         return
     mebibytes = path.stat().st_size / 1_048_576
-    typer.echo(f"{path}: {mebibytes:.1f} MiB, schema {meta['schema_version']}, generation {meta['generation']}")
+    typer.echo(f"{path}: {mebibytes:.1f} MiB, {head}")
     typer.echo(
-        f"{fragments:,} fragments (~{tokens:,} tokens, largest ~{largest:,}), {int(meta['scenarios']):,} scenarios, "
-        f"{int(meta['keywords']):,} keywords, {int(meta['prompts']):,} prompts"
+        f"{fragments:,} fragments (~{tokens:,} tokens, largest ~{largest:,}), {scenarios:,} scenarios, "
+        f"{keywords:,} keywords, {prompts:,} prompts"
     )
     print_rows(("category", "fragments", "tokens", "scenarios"), categories)
     print_rows(("root", "files", "commit"), _roots(roots, commits))

@@ -27,6 +27,8 @@ RESOURCE_NOT_FOUND = -32002
 BUG = "internal error in %s"
 ABOUT_A_BUG = "Internal error; see the server's log."
 
+UNREADABLE = "The library's index cannot be read; see the server's log."
+
 MOST_FAULTS = 3
 """Faults of one request's parameters that its answer names."""
 
@@ -132,7 +134,7 @@ def translated(context: Context) -> Iterator[None]:
         raise MCPError(types.INVALID_PARAMS, str(problem)) from None
     except Orchestr8Error as problem:
         logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
-        raise MCPError(types.INTERNAL_ERROR, "The library's index cannot be read; see the server's log.") from None
+        raise MCPError(types.INTERNAL_ERROR, UNREADABLE) from None
     except Exception:
         logger.exception(BUG, context.method)
         raise MCPError(types.INTERNAL_ERROR, ABOUT_A_BUG) from None

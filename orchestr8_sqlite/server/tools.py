@@ -9,7 +9,7 @@ from mcp.shared.exceptions import MCPError
 from orchestr8_sqlite.errors import CatalogError, RequestError
 from orchestr8_sqlite.parameters import check_names, make_request, read_number, read_texts, read_truth
 from orchestr8_sqlite.server.definitions import LOAD, LOAD_SKILL, MAX_BUDGET, SEARCH, SEARCH_SKILL, SKILL_TOOLS, TOOLS
-from orchestr8_sqlite.server.guard import Context, Guard, note, note_answer
+from orchestr8_sqlite.server.guard import UNREADABLE, Context, Guard, note, note_answer, translated
 from orchestr8_sqlite.server.paging import Pages
 from orchestr8_sqlite.service import Answer, Service
 from orchestr8_sqlite.wording import one_line
@@ -50,31 +50,41 @@ class Tools:
         """
 
         def page() -> list[types.Tool]:
-            try:
-                generation = self._service.catalog.generation
-            except CatalogError as problem:
-                logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
-                return GENERAL
-            Pages("tools", generation).after(params)
+            Pages("tools", self._service.catalog.generation).after(params)
             return self._offered()
 
-        tools = await self._guard.run(context, page) if self._guard.is_ready else GENERAL
+        tools = GENERAL
+        if self._guard.is_ready:
+            with translated(context):
+                try:
+                    tools = await self._guard.in_thread(page)
+                except CatalogError as problem:
+                    logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
         if context.protocol_version < STRUCTURED_SINCE:
             tools = [tool.model_copy(update={"title": None, "output_schema": None}) for tool in tools]
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """Return the result of a tool; a mistake in its arguments is a result too, which says what to send instead."""
+        """Return the result of a tool; a mistake in its arguments is a result too, which says what to send instead.
+
+        So is an index that cannot be read: a model is shown the result of a tool, but no error of the protocol.
+        """
         note(tool=one_line(params.name))
         call = self._calls.get(params.name)
         if call is None:
             offered = ", ".join(tool.name for tool in await self._guard.run(context, self._offered))
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {one_line(params.name)!r}; there are {offered}.")
         arguments = params.arguments or {}
-        answer = await self._guard.run(context, lambda: _attempt(call, arguments))
+        with translated(context):
+            try:
+                answer = await self._guard.in_thread(lambda: _attempt(call, arguments))
+            except CatalogError as problem:
+                logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
+                note(error=types.INTERNAL_ERROR)
+                return _failure(UNREADABLE)
         if isinstance(answer, RequestError):
             note(mistake=str(answer))
-            return types.CallToolResult(content=[types.TextContent(text=str(answer))], is_error=True)
+            return _failure(str(answer))
         note_answer(answer)
         return _result(answer, structured=context.protocol_version >= STRUCTURED_SINCE)
 
@@ -121,6 +131,10 @@ def _attempt(call: Callable[[Arguments], Answer], arguments: Arguments) -> Answe
         return call(arguments)
     except RequestError as mistake:
         return mistake
+
+
+def _failure(sentence: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=sentence)], is_error=True)
 
 
 def _budget(arguments: Arguments) -> int | None:
