@@ -37,6 +37,7 @@ from orchestr8_sqlite.jobs import (
     write_settings,
 )
 from orchestr8_sqlite.keyword_file import keywords_aside
+from orchestr8_sqlite.leftovers import remove_leftovers
 from orchestr8_sqlite.library.parsing import FEWEST, Key, read_batches
 from orchestr8_sqlite.library.reader import Progress
 from orchestr8_sqlite.library.roots import open_roots
@@ -102,6 +103,7 @@ def build_index(
     started = time.perf_counter()
     check_sqlite()
     check_target(target)
+    remove_leftovers(target)
     began = time.time_ns()
     job = Job(folders, open_roots(folders), category, latest_file_time(), began, strict, keep, settle, progress)
     built = (None if full else bring_up_to_date(job, target)) or _build_anew(job, target)
