@@ -17,7 +17,7 @@ from pathlib import Path
 
 from orchestr8_sqlite.catalog import Catalog, check_sqlite
 from orchestr8_sqlite.content import Diagnostic
-from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.errors import BuildError, CatalogError
 from orchestr8_sqlite.evidence_rows import begin_synonyms
 from orchestr8_sqlite.finishing import settle_rows
 from orchestr8_sqlite.fragment_rows import prepare_batch
@@ -107,7 +107,13 @@ def build_index(
     began = time.time_ns()
     job = Job(folders, open_roots(folders), category, latest_file_time(), began, strict, keep, settle, progress)
     built = (None if full else bring_up_to_date(job, target)) or _build_anew(job, target)
-    return _report(target, built, started)
+    try:
+        return _report(target, built, started)
+    except sqlite3.Error as problem:
+        raise BuildError(
+            f"The index {target} is in place, but cannot be read ({problem}); check the disk, "
+            "then build again with --full."
+        ) from problem
 
 
 def _build_anew(job: Job, target: Path) -> Built:

@@ -31,7 +31,7 @@ from orchestr8_sqlite.jobs import (
     write_settings,
 )
 from orchestr8_sqlite.library.comparison import DOUBT_NS, Change, KnownFile, compare_files
-from orchestr8_sqlite.library.parsing import Key
+from orchestr8_sqlite.library.parsing import Key, read_regular
 from orchestr8_sqlite.target import Draft, drafting, renew_time
 from orchestr8_sqlite.wordlists import read_synonyms
 from orchestr8_sqlite.writer import CONTENTS, OUTCOMES, made_by
@@ -48,6 +48,7 @@ MOST_FREE = 0.25
 """Share of an index that may be left free by changes before it is written anew."""
 
 KNOWN_FILES = "SELECT root, path, mtime_ns, iif(sha256 = '', -1, size) FROM source"
+UNREADABLE = "SELECT DISTINCT root, path FROM diagnostic WHERE code = 'unreadable' AND path <> ''"
 DIGEST = "SELECT sha256 FROM source WHERE root = ? AND path = ?"
 PLACES = IN_ORDER.replace(" ORDER BY", " WHERE path = '' ORDER BY")
 
@@ -141,7 +142,18 @@ def _is_untouched(job: Job, catalog: Catalog, read_ns: int) -> bool:
     """Tell whether no file and no setting is other than when the index was built, without a look at any content."""
     last = max((max(root.files.changed, default=0) for root in job.roots), default=0)
     wanted = {**job.settings, "files": job.digest}
-    return last < read_ns - DOUBT_NS and wanted.items() <= catalog.meta.items()
+    is_as_it_was = last < read_ns - DOUBT_NS and wanted.items() <= catalog.meta.items()
+    return is_as_it_was and not _is_readable_again(job, catalog.db)
+
+
+def _is_readable_again(job: Job, db: sqlite3.Connection) -> bool:
+    """Tell whether a file can be read that could not be: where a disk or a network failed, no time says so."""
+    folders = {root.label: root.folder for root in job.roots}
+    for label, path in db.execute(UNREADABLE):
+        with suppress(OSError):
+            read_regular(folders[label] / path)
+            return True
+    return False
 
 
 def _is_nothing(job: Job, catalog: Catalog, change: Change, following: Following) -> bool:

@@ -7,7 +7,7 @@ from itertools import compress, repeat
 from pathlib import Path
 from typing import NamedTuple
 
-from orchestr8_sqlite.library.parsing import Key
+from orchestr8_sqlite.library.parsing import Key, read_regular
 from orchestr8_sqlite.library.roots import Root
 from orchestr8_sqlite.library.walk import SKILL_FILE, Layout, skills_around
 
@@ -88,7 +88,7 @@ def _files_of(root: Root, latest: int | None) -> list[KnownFile]:
 
 def _is_same(path: Path, sha256: str | None) -> bool:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+        return hashlib.sha256(read_regular(path)[1]).hexdigest() == sha256
     except OSError:
         return False
 

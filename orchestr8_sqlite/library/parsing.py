@@ -1,6 +1,9 @@
 """One file of a library → what it holds, without a look at any other: work for whichever process has time."""
 
+import errno
 import hashlib
+import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -183,15 +186,29 @@ def read_file(task: Task, prepare: Prepare = nothing) -> Outcome:
 def read_source(task: Task, notes: Notes) -> tuple[SourceFile, bytes | None]:
     """Return the file of *task* and its bytes, None (and an error noted) where it cannot be read."""
     label, path = task.key
-    file = task.root / path
     try:
-        modified = file.stat().st_mtime_ns
-        content = file.read_bytes()
+        modified, content = read_regular(task.root / path)
     except OSError as problem:
         notes.error("unreadable", f"cannot be read: {problem.strerror}", "make it readable or remove it")
         return SourceFile(label, path, 0, 0, ""), None
     mtime_ns = modified if task.latest is None else min(modified, task.latest)
     return SourceFile(label, path, mtime_ns, len(content), hashlib.sha256(content).hexdigest()), content
+
+
+def read_regular(path: Path) -> tuple[int, bytes]:
+    """Return the time of a file, in ns since 1970, and its bytes, which are of one file even where it is replaced.
+
+    What has become a pipe since the listing is not waited for.
+
+    Raises:
+        OSError: It cannot be read, or is no regular file.
+    """
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(number, "rb", buffering=0) as file:
+        status = os.fstat(number)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        return status.st_mtime_ns, file.read()
 
 
 def parse_content(task: Task, source: SourceFile, content: bytes) -> Parsed:

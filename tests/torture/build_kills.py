@@ -8,7 +8,7 @@ from torture import Case
 from torture.builds import FIRST, MANY, UPDATE, WHOLE, Kind, faults, with_details, with_fault
 from torture.shim import CHANGES, Action, Call, Fault, Who
 
-MOST, MOST_BOUNDED = 150, 7
+MOST, MOST_BOUNDED = 36, 3
 """Points at which builds of one kind are killed."""
 
 KILLED = (
@@ -34,7 +34,7 @@ def cases(seed: int, *, bounded: bool) -> Iterator[Case]:
             yield Case(name, f"{kind.name}, {one}", partial(with_fault, kind=kind, fault=one))
     chosen = random.Random(seed)
     for kind, longest in SECONDS.items():
-        for _ in range(2 if bounded else 25):
+        for _ in range(1 if bounded else 12):
             yield _at_any_moment(kind, chosen.uniform(0, longest))
 
 

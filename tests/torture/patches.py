@@ -5,6 +5,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +77,15 @@ DEEDS: dict[str, Deed] = {
 
 
 def apply(changes: Mapping[str, Any]) -> None:
-    """Change the clock by `clock` seconds, and do `deed` to `path` after the listing or before file number `read`."""
+    """Do what *changes* say.
+
+    The clock is wrong by `clock` seconds `from` its look of that number on; before file number `read`, 0 for right
+    after the listing, `deed` is done to `path`, or the process stands still and writes its number to `stop`.
+    """
     if "clock" in changes:
         _change_clock(changes["clock"], changes.get("from", 0))
-    if changes.get("stop"):
-        _after_listing(lambda: os.kill(os.getpid(), signal.SIGSTOP))
+    if "stop" in changes:
+        _before_reading(changes["read"], partial(_stand_still, Path(changes["stop"])))
     if "deed" in changes:
 
         def deed() -> None:
@@ -90,6 +95,11 @@ def apply(changes: Mapping[str, Any]) -> None:
             _after_listing(deed)
         else:
             _before_reading(changes["read"], deed)
+
+
+def _stand_still(path: Path) -> None:
+    path.write_text(str(os.getpid()), encoding="utf-8")
+    os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def _change_clock(seconds: float, first: int) -> None:

@@ -5,6 +5,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -118,8 +119,8 @@ def look(index: Path) -> Seen:
 
 def answers_of(index: Path) -> tuple[str, ...]:
     """Return what the index answers to some requests."""
-    service = Service(Settings(index, "error", 10))
-    return tuple(service.search(MatchRequest(query)).text for query in QUERIES)
+    with closing(Service(Settings(index, "error", 10))) as service:
+        return tuple(service.search(MatchRequest(query)).text for query in QUERIES)
 
 
 def is_same(index: Path, stage: Stage) -> bool:
