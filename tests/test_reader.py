@@ -13,7 +13,7 @@ from support import SHARED, MakeLibrary, markdown, needs_shared
 from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.content import Library, Severity
 from orchestr8_sqlite.errors import LibraryError
-from orchestr8_sqlite.library import read_library
+from orchestr8_sqlite.library import parsing, read_library
 from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
 
 
@@ -100,14 +100,14 @@ def test_a_file_of_a_skill_that_cannot_be_read_is_said(
     root = make_library(
         {"skills/pdf/SKILL.md": markdown("name: pdf\ndescription: Fills forms"), "skills/pdf/x.py": "x"}
     )
-    read_bytes = Path.read_bytes
+    read_regular = parsing.read_regular
 
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path) -> tuple[int, bytes]:
         if path.name == "x.py":
             raise PermissionError(13, "Permission denied")
-        return read_bytes(path)
+        return read_regular(path)
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(parsing, "read_regular", refuse)
     library = read_library([root])
     assert [(note.severity, note.path) for note in library.diagnostics] == [(Severity.ERROR, "skills/pdf/x.py")]
     assert [[file.path for file in fragment.skill_files] for fragment in library.fragments] == [["SKILL.md"]]
@@ -116,10 +116,10 @@ def test_a_file_of_a_skill_that_cannot_be_read_is_said(
 def test_a_file_that_cannot_be_read_is_said(make_library: MakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make_library({"agents/a.md": "# A"})
 
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path) -> tuple[int, bytes]:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(parsing, "read_regular", refuse)
     library = read_library([root])
     assert [(note.severity, note.code) for note in library.diagnostics] == [(Severity.ERROR, "unreadable")]
     assert [source.path for source in library.rejected] == ["agents/a.md"]
