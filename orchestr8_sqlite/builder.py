@@ -17,7 +17,7 @@ from pathlib import Path
 
 from orchestr8_sqlite.catalog import Catalog, check_sqlite
 from orchestr8_sqlite.content import Diagnostic
-from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.errors import BuildError, CatalogError
 from orchestr8_sqlite.evidence_rows import begin_synonyms
 from orchestr8_sqlite.finishing import settle_rows
 from orchestr8_sqlite.fragment_rows import prepare_batch
@@ -37,6 +37,7 @@ from orchestr8_sqlite.jobs import (
     write_settings,
 )
 from orchestr8_sqlite.keyword_file import keywords_aside
+from orchestr8_sqlite.leftovers import remove_leftovers
 from orchestr8_sqlite.library.parsing import FEWEST, Key, read_batches
 from orchestr8_sqlite.library.reader import Progress
 from orchestr8_sqlite.library.roots import open_roots
@@ -106,6 +107,7 @@ def build_index(
     started = time.perf_counter()
     check_sqlite()
     check_target(target)
+    remove_leftovers(target)
     began = time.time_ns()
     job = Job(
         folders,
@@ -121,7 +123,13 @@ def build_index(
         progress,
     )
     built = (None if full else bring_up_to_date(job, target)) or _build_anew(job, target)
-    return _report(target, built, started)
+    try:
+        return _report(target, built, started)
+    except sqlite3.Error as problem:
+        raise BuildError(
+            f"The index {target} is in place, but cannot be read ({problem}); check the disk, "
+            "then build again with --full."
+        ) from problem
 
 
 def _build_anew(job: Job, target: Path) -> Built:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from orchestr8_sqlite.inversion import Keywords
 from orchestr8_sqlite.jobs import open_for_writing
+from orchestr8_sqlite.leftovers import KEYWORDS
 from orchestr8_sqlite.processes import Companion, Gatherer, are_many_processors, nothing
 from orchestr8_sqlite.vocabulary import KeywordWriter
 
@@ -90,8 +91,7 @@ def keywords_aside(db: sqlite3.Connection, path: Path, *, apart: bool) -> Iterat
     Args:
         apart: Let another process write them, where there is a processor for it.
     """
-    aside = path.with_name(f"{path.name}-keywords")
-    aside.unlink(missing_ok=True)
+    aside = path.with_name(path.name + KEYWORDS)
     schema = [sql for (sql,) in db.execute(SCHEMA, (json.dumps(TABLES),))]
     begin = partial(_Tables, aside, schema)
     gatherer: Gatherer[Message] = Companion(begin) if apart and are_many_processors() else begin()

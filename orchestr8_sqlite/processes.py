@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from orchestr8_sqlite.errors import BuildError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
     from multiprocessing.connection import Connection
     from multiprocessing.context import BaseContext
 
@@ -22,7 +23,10 @@ R = TypeVar("R")
 AHEAD = 3
 """Tasks a process that may wait, done or not, for their results to be taken: what bounds the memory."""
 
-ENDED = "A process that helps to build was ended from outside; is there memory enough?"
+LOOK_SECONDS = 1.0
+"""How often it is looked whether the processes still live, while a result is waited for."""
+
+ENDED = "A process that helps to build was ended from outside, perhaps for want of memory; free some and build again."
 
 NEW_OBJECTS = 100_000
 """Objects that are made before a helping process looks for garbage among them: there is hardly any."""
@@ -62,13 +66,46 @@ def map_in_processes(
         try:
             meanwhile()
             while waiting:
-                yield waiting.popleft().result()
+                yield _result(waiting.popleft(), pool)
                 waiting.extend(pool.submit(work, task) for task in islice(following, 1))
         except BrokenProcessPool:
             raise BuildError(ENDED) from None
         finally:
             for future in waiting:
                 future.cancel()
+            _end(pool)
+
+
+def _result(future: "Future[R]", pool: "ProcessPoolExecutor") -> R:
+    """Return the result of a task.
+
+    Raises:
+        BrokenProcessPool: One of the processes was ended from outside.
+    """
+    while True:
+        try:
+            return future.result(LOOK_SECONDS)
+        except TimeoutError:
+            if future.done():
+                raise
+            _end_if_broken(pool)
+
+
+def _end_if_broken(pool: "ProcessPoolExecutor") -> None:
+    """End the processes where one of them has ended: amid a message, its end goes unnoticed, and all wait for ever."""
+    if any(process.exitcode is not None for process in (pool._processes or {}).values()):  # noqa: SLF001
+        _end(pool)
+
+
+def _end(pool: "ProcessPoolExecutor") -> None:
+    """End the processes, whose results nobody wants any more.
+
+    A pool that asks them to end waits for ever where one was killed with a lock on the way of the results. And it
+    reads from there until nobody has the other end any more.
+    """
+    for process in (pool._processes or {}).values():  # noqa: SLF001 - there is no other way
+        process.kill()
+    pool._result_queue._writer.close()  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 class Gatherer(Protocol[T_contra]):
@@ -169,11 +206,24 @@ def _context() -> "BaseContext":
 def _begin_to_help() -> None:
     """Let a helping process be ended by who started it alone, and let its garbage collector be.
 
-    An interrupt from the keyboard reaches all processes, and is said by one. What was inherited is kept; of the rest
-    little is garbage.
+    An interrupt from the keyboard reaches all processes, and is said by one. Where that one is killed, nobody else
+    tells those that wait: they have inherited both ends of their pipes. What was inherited is kept; of the rest little
+    is garbage.
     """
     import signal
+    from threading import Thread
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, name="parent", daemon=True).start()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
+
+
+def _end_with_parent() -> None:
+    """End this process at once when the one that started it has ended, however that was."""
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

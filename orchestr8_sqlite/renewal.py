@@ -1,5 +1,6 @@
 """An index that is there already → the same, up to date: a copy with the rows of changed files written anew."""
 
+import logging
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Diagnostic
+from orchestr8_sqlite.disk_errors import is_of_the_disk
 from orchestr8_sqlite.errors import BuildError, CatalogError
 from orchestr8_sqlite.evidence_rows import replace_synonyms
 from orchestr8_sqlite.finishing import UNSETTLED, Answers, drop_answers, settle_rows
@@ -29,10 +31,12 @@ from orchestr8_sqlite.jobs import (
     write_settings,
 )
 from orchestr8_sqlite.library.comparison import DOUBT_NS, Change, KnownFile, compare_files
-from orchestr8_sqlite.library.parsing import Key
+from orchestr8_sqlite.library.parsing import Key, read_regular
 from orchestr8_sqlite.target import Draft, drafting, renew_time
 from orchestr8_sqlite.wordlists import read_synonyms
 from orchestr8_sqlite.writer import CONTENTS, OUTCOMES, made_by
+
+logger = logging.getLogger(__name__)
 
 MOST_CHANGED = 0.25
 """Share of the files above which writing everything anew is no slower."""
@@ -44,6 +48,7 @@ MOST_FREE = 0.25
 """Share of an index that may be left free by changes before it is written anew."""
 
 KNOWN_FILES = "SELECT root, path, mtime_ns, iif(sha256 = '', -1, size) FROM source"
+UNREADABLE = "SELECT DISTINCT root, path FROM diagnostic WHERE code = 'unreadable' AND path <> ''"
 DIGEST = "SELECT sha256 FROM source WHERE root = ? AND path = ?"
 PLACES = IN_ORDER.replace(" ORDER BY", " WHERE path = '' ORDER BY")
 
@@ -60,15 +65,29 @@ def bring_up_to_date(job: Job, target: Path) -> Built | None:
             wanted = {**made_by(), **{name: job.settings[name] for name in shaping}}
             is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENTS, OUTCOMES} <= catalog.meta.keys()
             if is_like_ours and not _is_fragmented(catalog.db):
-                return _follow(job, catalog, target.stat().st_mtime_ns)
+                return _follow(job, catalog, _read_ns(job, catalog))
     except BuildError as problem:
-        if not isinstance(problem.__cause__, sqlite3.Error):
+        if not isinstance(problem.__cause__, sqlite3.Error) or is_of_the_disk(problem.__cause__):
             raise
-    except (CatalogError, sqlite3.Error):  # damaged
-        pass
+        _say_anew(target, problem.__cause__)
+    except (CatalogError, sqlite3.Error) as problem:
+        if target.exists() and target.stat().st_size:
+            _say_anew(target, problem)
     except _OvertakenError:  # look again
         return bring_up_to_date(job, target)
     return None
+
+
+def _say_anew(target: Path, problem: Exception) -> None:
+    """Say why an index that is there is not brought up to date but made anew, which takes longer."""
+    why = str(problem).partition("; ")[0].rstrip(".").removeprefix(f"The index {target} ")  # what to do is done here
+    logger.warning("The index %s cannot be brought up to date and is built anew (%s).", target, why)
+
+
+def _read_ns(job: Job, catalog: Catalog) -> int:
+    """Return when the files of an index were looked at, in ns since 1970; 0 where the clock was or is wrong."""
+    modified = catalog.identity[1]
+    return modified if modified <= job.began else 0
 
 
 def _follow(job: Job, catalog: Catalog, read_ns: int) -> Built | None:
@@ -123,7 +142,18 @@ def _is_untouched(job: Job, catalog: Catalog, read_ns: int) -> bool:
     """Tell whether no file and no setting is other than when the index was built, without a look at any content."""
     last = max((max(root.files.changed, default=0) for root in job.roots), default=0)
     wanted = {**job.settings, **job.provenance, "files": job.digest}
-    return last < read_ns - DOUBT_NS and wanted.items() <= catalog.meta.items()
+    is_as_it_was = last < read_ns - DOUBT_NS and wanted.items() <= catalog.meta.items()
+    return is_as_it_was and not _is_readable_again(job, catalog.db)
+
+
+def _is_readable_again(job: Job, db: sqlite3.Connection) -> bool:
+    """Tell whether a file can be read that could not be: where a disk or a network failed, no time says so."""
+    folders = {root.label: root.folder for root in job.roots}
+    for label, path in db.execute(UNREADABLE):
+        with suppress(OSError):
+            read_regular(folders[label] / path)
+            return True
+    return False
 
 
 def _is_nothing(job: Job, catalog: Catalog, change: Change, following: Following) -> bool:

@@ -1,9 +1,10 @@
 """The index file that a build makes: checked before, and put in place in one step."""
 
+import errno
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -11,7 +12,12 @@ from threading import Event, Thread
 from orchestr8_sqlite.catalog import APPLICATION_ID
 from orchestr8_sqlite.checksums import add_checksum
 from orchestr8_sqlite.connections import Identity, identity_of
+from orchestr8_sqlite.disk_errors import explain
 from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.leftovers import temporary_beside
+
+NO_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP})
+"""What a file system says that knows no sync of a folder."""
 
 
 @contextmanager
@@ -21,16 +27,19 @@ def replacing(target: Path) -> Iterator[Path]:
     Raises:
         BuildError: It could not be written or put in place.
     """
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        temporary.unlink(missing_ok=True)
+    with _writing(target) as temporary:
         yield temporary
-        if temporary.exists():
-            put_in_place(temporary, target)
+        put_in_place(temporary, target)
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[Path]:
+    """Yield the name of a temporary file beside *target*; what the system refuses meanwhile is a BuildError."""
+    try:
+        with temporary_beside(target) as temporary:
+            yield temporary
     except (OSError, sqlite3.Error) as problem:
-        raise BuildError(f"The index {target} could not be written: {problem}.") from problem
-    finally:
-        temporary.unlink(missing_ok=True)
+        raise BuildError(explain(problem, target)) from problem
 
 
 def check_target(target: Path) -> None:
@@ -126,14 +135,14 @@ def drafting(target: Path) -> Iterator[Draft]:
     Raises:
         BuildError: It could not be written or put in place.
     """
-    with replacing(target) as path:
+    with _writing(target) as path:
         draft = Draft(target, path)
         try:
             yield draft
         finally:
             draft.finish()
-        if not draft.is_wanted:
-            path.unlink(missing_ok=True)
+        if draft.is_wanted:
+            put_in_place(path, target)
 
 
 def _sync(path: Path) -> None:
@@ -141,21 +150,40 @@ def _sync(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _begin_to_sync(path: Path) -> None:
-    """Write most of a file to the disk while its checksum is worked out; what fails here fails in the end too."""
-    with suppress(OSError):
-        _sync(path)
+def _sync_meanwhile(path: Path, work: Callable[[Path], None]) -> None:
+    """Write most of a file to the disk while *work* reads it.
+
+    Raises:
+        OSError: The disk failed, which it says but once.
+    """
+    problems: list[OSError] = []
+
+    def sync() -> None:
+        try:
+            _sync(path)
+        except OSError as problem:
+            problems.append(problem)
+
+    syncing = Thread(target=sync, name="sync")
+    syncing.start()
+    try:
+        work(path)
+    finally:
+        syncing.join()
+    if problems:
+        raise problems[0]
 
 
 def put_in_place(temporary: Path, target: Path) -> None:
     """Add its checksum to the finished file, sync it, rename it over *target*, and sync the folder that names it.
 
     What the file before occupied is given free by a thread: that takes as long as copying it.
+
+    Raises:
+        OSError: The file could not be synced or renamed.
+        BuildError: It is in place, but the folder could not be synced.
     """
-    syncing = Thread(target=_begin_to_sync, args=(temporary,), name="sync")
-    syncing.start()
-    add_checksum(temporary)
-    syncing.join()
+    _sync_meanwhile(temporary, add_checksum)
     _sync(temporary)
     if os.name != "posix":
         temporary.replace(target)
@@ -166,8 +194,21 @@ def put_in_place(temporary: Path, target: Path) -> None:
     temporary.replace(target)
     if before is not None:
         Thread(target=os.close, args=(before,), name="free", daemon=True).start()
-    folder = os.open(target.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        _sync_folder(target.parent)
+    except OSError as problem:
+        raise BuildError(
+            f"The index {target} is in place, but its folder could not be synced ({problem.strerror}): a loss of power "
+            "may bring the one before back; check the disk, then build again with --full."
+        ) from problem
+
+
+def _sync_folder(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    except OSError as problem:
+        if problem.errno not in NO_SYNC:
+            raise
     finally:
-        os.close(folder)
+        os.close(number)

@@ -1,8 +1,10 @@
 """Builds: same input, same bytes; the old index survives whatever goes wrong; nothing foreign is overwritten."""
 
+import errno
 import os
 import sqlite3
-from collections.abc import Mapping
+import stat
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,9 +15,11 @@ from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
 from orchestr8_sqlite.holdout import measure_least_coverage
+from orchestr8_sqlite.library.roots import Root, open_roots
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import LookupResult, Ranker
 from orchestr8_sqlite.parameters import make_request
+from orchestr8_sqlite.settings import Limits
 from orchestr8_sqlite.writer import write_quick_lookups
 
 ONE = {"skills/retry.md": markdown("useWhen:\n  - Retrying a flaky call")}
@@ -240,3 +244,64 @@ def test_missing_and_empty_files_are_no_index(tmp_path: Path) -> None:
     (tmp_path / "empty.db").touch()
     with pytest.raises(CatalogError, match="no orchestr8-sqlite index"):
         Catalog.open(tmp_path / "empty.db")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders are synced on POSIX only")
+def test_folder_that_cannot_be_synced_is_said_although_the_index_is_in_place(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _refuse_to_sync_folders(monkeypatch, errno.EIO)
+    with pytest.raises(BuildError, match=r"is in place, but its folder could not be synced .*--full\.$"):
+        build_index([make_library({"guides/a.md": "# A\n"})], tmp_path / "index.db")
+    assert rows(tmp_path / "index.db", "SELECT path FROM fragment") == [("guides/a",)]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders are synced on POSIX only")
+def test_file_system_that_knows_no_sync_of_folders_is_no_fault(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _refuse_to_sync_folders(monkeypatch, errno.EINVAL)
+    build_index([make_library({"guides/a.md": "# A\n"})], tmp_path / "index.db")
+
+
+def _refuse_to_sync_folders(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    fsync = os.fsync
+
+    def refuse(file: int) -> None:
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(number, os.strerror(number))
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+
+
+def test_index_whose_file_is_not_synced_gets_no_name(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    with pytest.raises(BuildError, match=r"the disk of .* failed"):
+        build_index([make_library({"guides/a.md": "# A\n"})], folder / "index.db")
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_file_that_becomes_a_pipe_after_the_listing_is_not_waited_for(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_library({"guides/a.md": "# A\n", "guides/b.md": "# B\n"})
+
+    def open_and_change(folders: Sequence[Path], limits: Limits) -> list[Root]:
+        found = open_roots(folders, limits)
+        (root / "guides/b.md").unlink()
+        os.mkfifo(root / "guides/b.md")
+        return found
+
+    monkeypatch.setattr("orchestr8_sqlite.builder.open_roots", open_and_change)
+    report = build_index([root], tmp_path / "index.db")
+    assert (report.fragments, report.rejected) == (1, 1)
+    assert [one.message for one in report.diagnostics] == ["cannot be read: it is no regular file"]

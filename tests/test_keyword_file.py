@@ -85,14 +85,16 @@ def test_failure_to_write_keywords_is_said_and_leaves_no_file(
     make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, apart: bool
 ) -> None:
     def run_out_of_space(*_: object) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
+        problem = sqlite3.OperationalError("database or disk is full")
+        problem.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise problem
 
     monkeypatch.setattr(vocabulary, "write_scenario_sets", run_out_of_space)
     if not apart:
         monkeypatch.setattr("os.cpu_count", lambda: 1)
     folder = tmp_path / "out"
     folder.mkdir()
-    with pytest.raises(BuildError, match=r"could not be written: database or disk is full\.$"):
+    with pytest.raises(BuildError, match=r"could not be written: no space is left in .*; free some and build again\.$"):
         build_index([make_library(FILES)], folder / "index.db", full=True)
     assert not list(folder.iterdir())
 

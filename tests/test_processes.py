@@ -4,8 +4,10 @@ import gc
 import os
 import signal
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,24 @@ def read(path: Path) -> str:
 def end_itself(number: int) -> int:
     os.kill(os.getpid(), signal.SIGKILL)
     return number
+
+
+def end_itself_amid_its_answer(number: int) -> bytes:
+    """Send half of the result and be killed: whoever reads on the other end waits for the rest."""
+
+    def send_half(connection: Connection, content: bytes) -> None:
+        os.write(connection.fileno(), content[: len(content) // 2])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if number == 3:
+        setattr(Connection, "_send", send_half)  # noqa: B010 - in this process alone
+    return b"x" * 100_000
+
+
+def wait_for_ever(path: Path) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f"{os.getpid()} ")
+    time.sleep(600)
 
 
 def interrupt_itself(number: int) -> int:
@@ -138,6 +158,41 @@ def test_tasks_are_asked_for_no_sooner_than_there_is_room_for_their_results() ->
 def test_ended_process_is_said_in_one_sentence() -> None:
     with pytest.raises(BuildError, match="ended from outside"):
         list(map_in_processes(end_itself, range(TASKS)))
+
+
+def test_process_that_was_ended_amid_its_answer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "LOOK_SECONDS", 0.1)
+    with pytest.raises(BuildError, match="ended from outside"):
+        list(map_in_processes(end_itself_amid_its_answer, range(TASKS)))
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc here")
+def test_other_processes_end_when_this_one_is_killed(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    starter = os.fork()
+    if starter == 0:
+        companion: Companion[str] = Companion(partial(Lines, tmp_path / "lines"))
+        begun.write_text(f"{companion._process.pid} ", encoding="utf-8")
+        list(map_in_processes(wait_for_ever, [begun] * 2))
+    numbers: list[str] = []
+    deadline = time.monotonic() + 20
+    while len(numbers) < 3 and time.monotonic() < deadline:
+        numbers = begun.read_text(encoding="utf-8").split() if begun.exists() else []
+        time.sleep(0.01)
+    os.kill(starter, signal.SIGKILL)
+    os.waitpid(starter, 0)
+    assert len(numbers) == 3
+    while any(_is_running(number) for number in numbers) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(_is_running(number) for number in numbers)
+
+
+def _is_running(number: str) -> bool:
+    try:
+        state = Path(f"/proc/{number}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
 
 
 def test_processes_start_anew_where_a_thread_runs(monkeypatch: pytest.MonkeyPatch) -> None:

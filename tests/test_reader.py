@@ -14,8 +14,6 @@ from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.content import Library, Severity
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.library import parsing, read_library
-from orchestr8_sqlite.library.notes import Notes
-from orchestr8_sqlite.library.walk import Found, Kind
 from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
 
 
@@ -102,13 +100,14 @@ def test_a_file_of_a_skill_that_cannot_be_read_is_said(
     root = make_library(
         {"skills/pdf/SKILL.md": markdown("name: pdf\ndescription: Fills forms"), "skills/pdf/x.py": "x"}
     )
+    read_regular = parsing.read_regular
 
-    def refuse(path: str, flags: int) -> int:
-        if path.endswith("x.py"):
+    def refuse(path: Path, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
+        if path.name == "x.py":
             raise PermissionError(13, "Permission denied")
-        return os.open(path, flags)
+        return read_regular(path, most)
 
-    monkeypatch.setattr(parsing, "open_at_once", refuse)
+    monkeypatch.setattr(parsing, "read_regular", refuse)
     library = read_library([root])
     assert [(note.severity, note.path) for note in library.diagnostics] == [(Severity.ERROR, "skills/pdf/x.py")]
     assert [[file.path for file in fragment.skill_files] for fragment in library.fragments] == [["SKILL.md"]]
@@ -117,10 +116,10 @@ def test_a_file_of_a_skill_that_cannot_be_read_is_said(
 def test_a_file_that_cannot_be_read_is_said(make_library: MakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make_library({"agents/a.md": "# A"})
 
-    def refuse(path: str, flags: int) -> int:
+    def refuse(path: Path, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(parsing, "open_at_once", refuse)
+    monkeypatch.setattr(parsing, "read_regular", refuse)
     library = read_library([root])
     assert [(note.severity, note.code) for note in library.diagnostics] == [(Severity.ERROR, "unreadable")]
     assert [source.path for source in library.rejected] == ["agents/a.md"]
@@ -147,14 +146,6 @@ def test_how_large_a_file_may_be_is_set_by_the_environment(
     root = make_library({"agents/a.md": "# A\n\nSome text.\n"})
     monkeypatch.setenv("ORCHESTR8_MAX_FILE_BYTES", "10")
     assert [note.code for note in read_library([root]).diagnostics] == ["file-size"]
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_a_file_that_has_become_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.md")
-    task = parsing.Task(tmp_path, "root", Found("pipe.md", Kind.FRAGMENT))
-    source, content = parsing.read_source(task, Notes("root", "pipe.md"))
-    assert (source.size, content) == (0, b"")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="file names are text there")

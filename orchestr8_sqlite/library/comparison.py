@@ -7,7 +7,7 @@ from itertools import compress, repeat
 from pathlib import Path
 from typing import NamedTuple
 
-from orchestr8_sqlite.library.parsing import Key
+from orchestr8_sqlite.library.parsing import Key, read_regular
 from orchestr8_sqlite.library.roots import Root
 from orchestr8_sqlite.library.walk import SKILL_FILE, Layout, skills_around
 
@@ -89,7 +89,8 @@ def _files_of(root: Root, latest: int | None) -> list[KnownFile]:
 def _is_same(path: Path, sha256: str | None) -> bool:
     """Tell whether a file has the digest; one without was not read, and may be too large to."""
     try:
-        return bool(sha256) and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+        content = read_regular(path)[1] if sha256 else None
+        return content is not None and hashlib.sha256(content).hexdigest() == sha256
     except OSError:
         return False
 

@@ -1,7 +1,9 @@
 """One file of a library → what it holds, without a look at any other: work for whichever process has time."""
 
+import errno
 import hashlib
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -190,9 +192,7 @@ def read_source(task: Task, notes: Notes) -> tuple[SourceFile, bytes | None]:
     """Return the file of *task* and its bytes, None (and an error noted) where it cannot be read or is too large."""
     label, path = task.key
     try:
-        with open(task.root / path, "rb", buffering=0, opener=open_at_once) as file:
-            status = os.fstat(file.fileno())
-            content = file.readall() if status.st_size <= task.most else None
+        status, content = read_regular(task.root / path, task.most)
     except OSError as problem:
         notes.error("unreadable", f"cannot be read: {problem.strerror}", "make it readable or remove it")
         return SourceFile(label, path, 0, 0, ""), None
@@ -205,9 +205,23 @@ def read_source(task: Task, notes: Notes) -> tuple[SourceFile, bytes | None]:
     return SourceFile(label, path, mtime_ns, len(content), hashlib.sha256(content).hexdigest()), content
 
 
-def open_at_once(path: str, flags: int) -> int:
-    """Open a file; what has become a pipe since it was listed is not waited for."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+def read_regular(path: Path, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
+    """Return what the system says of a file, and its bytes, which are of one file even where it is replaced.
+
+    What has become a pipe since the listing is not waited for.
+
+    Args:
+        most: The bytes of the largest file that is read; of a larger one None comes for the bytes.
+
+    Raises:
+        OSError: It cannot be read, or is no regular file.
+    """
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(number, "rb", buffering=0) as file:
+        status = os.fstat(number)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        return status, None if most is not None and status.st_size > most else file.readall()
 
 
 def parse_content(task: Task, source: SourceFile, content: bytes) -> Parsed:

@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 
 from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.leftovers import remove_leftovers
 
 logger = logging.getLogger(__name__)
 
@@ -166,8 +167,7 @@ async def _end(process: Process, index: Path) -> None:
                 with suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
-    for left in index.parent.glob(f".{index.name}.{process.pid}.*"):
-        left.unlink(missing_ok=True)
+    remove_leftovers(index)
 
 
 async def _ended(process: Process, seconds: float) -> bool:

@@ -1,0 +1,111 @@
+"""The files that builds have beside an index: names that are nobody else's, and the removal of what the dead left.
+
+A build holds a lock on one of its files as long as it or a process that helps it runs: `.index.db.PID.RANDOM.tmp-lock`.
+The number of the process says nothing for sure, as others get it later, or have it already on another machine or in
+another container; the lock does. Where there are no such locks, age decides.
+"""
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+if sys.platform != "win32":  # there nobody can remove a file that is open
+    import fcntl
+
+OLD_SECONDS = 86_400.0
+"""Age from which on a file that cannot be locked belongs to no build any more. None takes so long without a write."""
+
+KEYWORDS, LOCK = "-keywords", "-lock"
+"""What the names of the files beside the temporary one end with; the lock is made first and removed last."""
+
+OURS = r"(\.{name}\.\d+(?:\.[0-9a-f]{{8}})?\.tmp)(?:-keywords|-lock)?"
+
+
+@contextmanager
+def temporary_beside(target: Path) -> Iterator[Path]:
+    """Yield a name beside *target* that no other build has; what has it afterwards is removed.
+
+    Raises:
+        OSError: No file can be made there.
+    """
+    path, lock = _claim(target)
+    try:
+        yield path
+    finally:
+        _remove(path, lock)
+
+
+def remove_leftovers(target: Path) -> None:
+    """Remove what builds of *target* have left that were killed, as far as that is allowed."""
+    ours = re.compile(OURS.format(name=re.escape(target.name)))
+    with suppress(OSError):
+        for name in {found[1] for file in target.parent.iterdir() if (found := ours.fullmatch(file.name))}:
+            _remove_dead(target.with_name(name))
+
+
+def _claim(target: Path) -> tuple[Path, int]:
+    """Return a new name and its lock; another build may take a lock for one of the dead until it is held."""
+    while True:
+        path = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+        lock = os.open(_beside(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        if _is_taken(lock) is not False and _beside(path, LOCK).exists():
+            return path, lock
+        os.close(lock)
+
+
+def _remove_dead(path: Path) -> None:
+    """Remove the files of a build where that no longer runs."""
+    try:
+        lock = os.open(_beside(path, LOCK), os.O_RDWR)
+    except OSError:
+        lock = None
+    is_dead = None if lock is None else _is_taken(lock)
+    if is_dead or (is_dead is None and _is_old(path)):
+        _remove(path, lock)
+    elif lock is not None:
+        os.close(lock)
+
+
+def _is_taken(lock: int) -> bool | None:
+    """Take a lock and tell whether that could be done: not while another holds it, None where there are no locks."""
+    if sys.platform == "win32":
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _is_old(path: Path) -> bool:
+    """Tell whether nothing was written to the files of a build for long; a time far ahead is from a wrong clock."""
+    times = []
+    for file in (path, _beside(path, KEYWORDS), _beside(path, LOCK)):
+        with suppress(OSError):
+            times.append(file.stat().st_mtime)
+    now = time.time()
+    return all(abs(now - one) > OLD_SECONDS for one in times)
+
+
+def _remove(path: Path, lock: int | None) -> None:
+    """Remove the files of a build; one that cannot be removed is left to the next build, and its lock with it."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+        _beside(path, KEYWORDS).unlink(missing_ok=True)
+        if os.name == "posix":
+            _beside(path, LOCK).unlink(missing_ok=True)
+    if lock is not None:
+        os.close(lock)
+    if os.name != "posix":  # there it must be closed before
+        with suppress(OSError):
+            _beside(path, LOCK).unlink(missing_ok=True)
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)

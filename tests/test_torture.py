@@ -1,0 +1,41 @@
+"""The harness that injects faults counts what became of them, and tells losses from survivals."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from torture import Case, Lost, Skipped, Wrong
+from torture.build_kills import cases
+from torture.run import judge, main, summary, table
+
+
+def case(outcome: Exception | None, fault: str = "kill") -> Case:
+    def run(_: Path) -> None:
+        if outcome is not None:
+            raise outcome
+
+    return Case(fault, "a name", run)
+
+
+def test_outcomes_are_counted_by_fault_and_skipped_cases_were_not_tried() -> None:
+    outcomes = [None, None, Lost("gone"), Wrong("mixed"), Skipped("no compiler"), ValueError("a bug")]
+    verdicts = [judge(case(outcome)) for outcome in outcomes]
+    assert table(verdicts).splitlines()[2].split() == ["kill", "5", "2", "2", "1", "1"]
+    assert "5 faults injected" in summary(verdicts)
+    assert "2 survived, 2 lost, 1 wrong answers; 1 skipped." in summary(verdicts)
+
+
+@pytest.mark.parametrize(("outcome", "code"), [(None, 0), (Lost("x"), 1), (Wrong("x"), 1), (Skipped("x"), 1)])
+def test_anything_lost_or_nothing_tried_is_a_failure(
+    outcome: Exception | None, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torture.run.modules", lambda _: ["build_kills"])
+    monkeypatch.setattr("torture.build_kills.cases", lambda *_, **__: iter([case(outcome)]))
+    monkeypatch.setattr(sys, "argv", ["run"])
+    assert main() == code
+
+
+@pytest.mark.slow
+def test_killed_build_loses_nothing() -> None:
+    verdicts = [judge(one) for _, one in zip(range(3), cases(1, bounded=True), strict=False)]
+    assert {one.outcome for one in verdicts} <= {"survived", "skipped"}, verdicts
