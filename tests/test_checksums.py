@@ -144,6 +144,14 @@ def test_index_without_its_checksum_is_refused(index: Path, change: str) -> None
         Catalog.open(index)
 
 
+def test_fault_that_sqlite_tells_in_no_utf_8_is_a_sentence(index: Path) -> None:
+    data = index.read_bytes()
+    assert b"CREATE TABLE source" in data
+    index.write_bytes(data.replace(b"CREATE TABLE source", b"CREATE \xe4ABLE source"))
+    with pytest.raises(CatalogError, match=r"is no usable index .*; build it again"):
+        Catalog.open(index)
+
+
 @pytest.mark.parametrize(
     "line", [("search", "retry"), ("load", "orchestr8://skills/retry"), ("stats",), ("sql", "SELECT 1")]
 )

@@ -97,7 +97,7 @@ def _check_speed(catalog: Catalog) -> Iterator[Check]:
 def _check_contents(catalog: Catalog) -> Check:
     try:
         fragments, prompts, skills = catalog.db.execute(COUNTS).fetchone()
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeError) as error:
         return problem("contents", str(error), REBUILD)
     finding = ", ".join(counted(*one) for one in ((fragments, "fragment"), (prompts, "prompt"), (skills, "skill")))
     if fragments or prompts:
