@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import pytest
 from servers import greet, receive, release, search, send, start
+from serving import asking, call
 from support import Invoke, build, markdown, write_files
 
 from orchestr8_sqlite import checksums, evidence_rows
@@ -174,7 +175,7 @@ def test_server_tells_of_a_large_index_as_soon_as_it_is_compared(
 ) -> None:
     change_text(index)
     assert "Wajt." in service.read("orchestr8://skills/retry").text
-    service.warm_up()
+    service.snapshots.compare_all()
     with closing(Catalog.open(index)) as catalog:
         assert catalog.comparison is not None
         catalog.begin_to_verify()
@@ -264,7 +265,20 @@ def test_build_leaves_what_is_no_index_as_it_is(library: Path, tmp_path: Path) -
     assert places.read_bytes() == before
 
 
-# --- the server process
+# --- the server
+
+
+def test_first_answer_of_a_server_waits_for_an_index_of_medium_size(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checksums, "SMALL", 0)
+    change_text(index)
+    with closing(Service(Settings(index, "info", 10))) as command:
+        assert "Wajt." in command.read("orchestr8://skills/retry").text
+    os.utime(index)
+    with asking(index) as ask:
+        assert "error" in ask("resources/read", uri="orchestr8://skills/retry")
+        assert call(ask, "search", query="retry")["isError"]
 
 
 @pytest.mark.slow
