@@ -128,7 +128,7 @@ class Catalog:
                 raise _damaged(path, comparison.fault)
             db.execute(PAGE_CACHE)
             return cls(db, path, identity, comparison)
-        except (OSError, sqlite3.Error) as problem:
+        except (OSError, sqlite3.Error, UnicodeError) as problem:  # SQLite's own words quote what it cannot read
             db.close()
             raise CatalogError(f"{path} is no usable index ({problem}); {REBUILD}.") from None
         except CatalogError:

@@ -96,11 +96,7 @@ class Service:
         self.snapshots.close()
 
     def warm_up(self) -> None:
-        """Load what makes the requests to a large index fast, if there is an index; a server does once it serves.
-
-        From then on files of any size are compared with their checksums; before, only small ones are.
-        """
-        self.snapshots.compare_all()
+        """Load what makes the requests to a large index fast, if there is an index; a server does once it serves."""
         with suppress(CatalogError), self.snapshots.snapshot():
             load_arrays(self.catalog.size)
 

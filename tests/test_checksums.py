@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import pytest
 from servers import greet, receive, release, search, send, start
+from serving import asking, call
 from support import Invoke, build, markdown, write_files
 
 from orchestr8_sqlite import checksums, evidence_rows
@@ -144,6 +145,14 @@ def test_index_without_its_checksum_is_refused(index: Path, change: str) -> None
         Catalog.open(index)
 
 
+def test_fault_that_sqlite_tells_in_no_utf_8_is_a_sentence(index: Path) -> None:
+    data = index.read_bytes()
+    assert b"CREATE TABLE source" in data
+    index.write_bytes(data.replace(b"CREATE TABLE source", b"CREATE \xe4ABLE source"))
+    with pytest.raises(CatalogError, match=r"(is no usable index|is damaged).*; build it again"):
+        Catalog.open(index)
+
+
 @pytest.mark.parametrize(
     "line", [("search", "retry"), ("load", "orchestr8://skills/retry"), ("stats",), ("sql", "SELECT 1")]
 )
@@ -157,10 +166,7 @@ def test_command_says_one_sentence_and_nothing_else(index: Path, invoke: Invoke,
 def test_doctor_compares_an_index_of_any_size(index: Path, any_is_large: None) -> None:
     change_text(index)
     (found,) = [check for check in check_index(index) if check.verdict is Verdict.PROBLEM]
-    assert (found.name, found.advice) == (
-        "integrity",
-        "build it again with: orchestr8-sqlite build ROOT -o INDEX --full",
-    )
+    assert (found.name, found.advice) == ("index", "build it again with: orchestr8-sqlite build ROOT -o INDEX --full")
     assert found.finding.endswith("is damaged: its checksum is not that of its build")
 
 
@@ -169,7 +175,7 @@ def test_server_tells_of_a_large_index_as_soon_as_it_is_compared(
 ) -> None:
     change_text(index)
     assert "Wajt." in service.read("orchestr8://skills/retry").text
-    service.warm_up()
+    service.snapshots.compare_all()
     with closing(Catalog.open(index)) as catalog:
         assert catalog.comparison is not None
         catalog.begin_to_verify()
@@ -263,7 +269,20 @@ def test_build_leaves_what_is_no_index_as_it_is(library: Path, tmp_path: Path) -
     assert places.read_bytes() == before
 
 
-# --- the server process
+# --- the server
+
+
+def test_first_answer_of_a_server_waits_for_an_index_of_medium_size(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checksums, "SMALL", 0)
+    change_text(index)
+    with closing(Service(Settings(index, "info", 10))) as command:
+        assert "Wajt." in command.read("orchestr8://skills/retry").text
+    os.utime(index)
+    with asking(index) as ask:
+        assert "error" in ask("resources/read", uri="orchestr8://skills/retry")
+        assert call(ask, "search", query="retry")["isError"]
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from test_session import assert_same_rows, edit, some_document, some_path
 from orchestr8_sqlite import finishing, renewal
 from orchestr8_sqlite.builder import BuildReport, build_index
 from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog
+from orchestr8_sqlite.checksums import add_checksum
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.jobs import How
 from orchestr8_sqlite.library import comparison, parsing
@@ -467,6 +468,7 @@ def damage_rows(path: Path) -> None:
     """Take a table away that an update writes to and that opening does not look at."""
     with closing(sqlite3.connect(path)) as db:
         db.execute("DROP TABLE field_block")
+    add_checksum(path)
 
 
 def test_index_that_cannot_be_updated_is_built_anew_and_that_is_said_in_a_line(

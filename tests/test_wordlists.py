@@ -15,6 +15,7 @@ from support import MakeLibrary, build, markdown, rows, write_files
 
 from orchestr8_sqlite import builder, evidence_rows, wordlists
 from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.checksums import add_checksum
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.evidence_rows import begin_synonyms
 from orchestr8_sqlite.keywords import STOP_WORDS, extract_keywords, stem
@@ -156,6 +157,7 @@ def test_shipped_synonyms_are_copied_from_a_bundled_index_that_has_the_same(
         db.execute("INSERT INTO synonym_word VALUES ('marked', 1, 0, 1)")
         db.execute(change)
         db.commit()
+    add_checksum(bundled)
     built = build(root, tmp_path / "index.db")
     assert rows(built, "SELECT * FROM synonym_word WHERE stem = 'marked'") == ([("marked", 1, 0, 1)] if copied else [])
     with closing(sqlite3.connect(built)) as db:

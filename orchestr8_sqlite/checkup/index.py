@@ -4,7 +4,6 @@ import platform
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import yaml
@@ -53,28 +52,22 @@ def _has_fts5() -> bool:
 
 
 def check_index(path: Path) -> Iterator[Check]:
-    """Yield what is to be said of the index at *path*: that it opens, is sound, and holds something."""
+    """Yield what is to be said of the index at *path*: that it opens, is what was built, and holds something."""
     try:
-        catalog = Catalog.open(path)
+        with Catalog.open(path) as catalog:
+            catalog.verify(fully=True)
+            found = f"{path}: schema {catalog.meta.get('schema_version', '?')}, {_age(path)}, {_size(path)}"
+            checks = [ok("index", found), _check_integrity(catalog), _check_contents(catalog), *_check_speed(catalog)]
     except CatalogError as error:
         finding, _, advice = str(error).rstrip(".").rpartition("; ")
         yield problem("index", finding or advice, advice if finding else f"make {path} readable")
         yield omitted("integrity", "there is no index to check")
         yield omitted("contents", "there is no index to count")
         return
-    with closing(catalog):
-        yield ok("index", f"{path}: schema {catalog.meta.get('schema_version', '?')}, {_age(path)}, {_size(path)}")
-        yield _check_integrity(catalog)
-        yield _check_contents(catalog)
-        yield from _check_speed(catalog)
+    yield from checks
 
 
 def _check_integrity(catalog: Catalog) -> Check:
-    try:
-        catalog.verify(fully=True)
-    except CatalogError as error:
-        finding, _, advice = str(error).rstrip(".").rpartition("; ")
-        return problem("integrity", finding, advice)
     small = catalog.path.stat().st_size <= THOROUGH_BYTES
     pragma = "PRAGMA integrity_check(1)" if small else "PRAGMA quick_check(1)"
     try:

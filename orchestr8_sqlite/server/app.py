@@ -64,6 +64,7 @@ class LibraryServer(Server[dict[str, Any]]):
             ready: Set once there is an index, where it may be missing at first.
             stateless: Whether no connection outlives its request, so that handshake clients can be told of nothing.
         """
+        service.snapshots.compare_all()
         guard = Guard(executor, service.snapshots, ready)
         self.changes = Changes(service, guard)
         self._stateless = stateless
