@@ -59,7 +59,7 @@ BUDGETS = {
     "search retry --json --db {index}": Budget(38, 22, SEARCHING),
     "search retry --mode full --db {index}": Budget(39, 22, SEARCHING | {"dataclasses"}),
     "load orchestr8://skills/retry --db {index}": Budget(44, 25, SEARCHING | {"dataclasses", "mimetypes"}),
-    "sql SELECT/**/1 --db {index}": Budget(10, 9),
+    "sql SELECT/**/1 --db {index}": Budget(12, 9),
     "stats --db {index}": Budget(10, 9),
     "path --db {index}": Budget(10, 9),
     "export --db {index} -o {folder}/export": Budget(11, 9),

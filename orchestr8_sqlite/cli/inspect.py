@@ -1,6 +1,8 @@
 """`sql`, `stats`, `path` and `export`: looking into an index."""
 
-import sqlite3
+import os
+import sys
+import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +24,9 @@ SQL_HINT = (
     "Views: fragment_detail, keyword_detail, score_evidence, reference_detail; "
     'all tables: orchestr8-sqlite sql "SELECT name FROM sqlite_schema".'
 )
+GRACE_SECONDS = 1.0
+"""How much longer than it may a statement is waited for, before the process ends in the midst of it."""
+
 DIAGNOSTICS = "SELECT severity, code, count(*) FROM diagnostic GROUP BY severity, code ORDER BY severity, 3 DESC, code"
 
 
@@ -29,21 +34,30 @@ def sql(
     statement: Annotated[str, typer.Argument(help="One SELECT statement.")],
     db: Database = None,
     as_json: Json = False,
+    timeout: Annotated[float, typer.Option(min=0.01, max=86_400, help="Seconds that it may take.")] = 60,
 ) -> None:
     """Run one read-only SQL statement on the index.
 
     Example: orchestr8-sqlite sql "SELECT uri, tags FROM fragment_detail WHERE category = 'skill'"
     """
     from orchestr8_sqlite.catalog import Catalog
+    from orchestr8_sqlite.statements import out_of_time, run_statement
 
+    def give_up() -> None:
+        sys.stderr.write(f"{out_of_time(timeout)}\n")
+        sys.stderr.flush()
+        os._exit(2)
+
+    watchdog = threading.Timer(timeout + GRACE_SECONDS, give_up)
+    watchdog.daemon = True
     with Catalog.open(read_settings(db).database) as catalog:
-        catalog.forbid_all_but_reading()
+        watchdog.start()
         try:
-            cursor = catalog.db.execute(statement)
-            rows = cursor.fetchall()
-        except (sqlite3.Error, sqlite3.Warning) as problem:
-            raise RequestError(f"SQLite says: {problem}. {SQL_HINT}") from None
-    columns = [column[0] for column in cursor.description or ()]
+            columns, rows = run_statement(catalog.db, statement, timeout)
+        except RequestError as problem:
+            raise RequestError(f"{problem} {SQL_HINT}") from None
+        finally:
+            watchdog.cancel()
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
