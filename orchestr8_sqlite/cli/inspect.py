@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
+from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.settings import read_settings
 
@@ -93,8 +94,8 @@ def stats(db: Database = None, as_json: Json = False) -> None:
         )
         return
     mebibytes = path.stat().st_size / 1_048_576
-    typer.echo(f"{path}: {mebibytes:.1f} MiB, schema {meta['schema_version']}, generation {meta['generation']}")
-    typer.echo(
+    echo(f"{path}: {mebibytes:.1f} MiB, schema {meta['schema_version']}, generation {meta['generation']}")
+    echo(
         f"{fragments:,} fragments (~{tokens:,} tokens, largest ~{largest:,}), {int(meta['scenarios']):,} scenarios, "
         f"{int(meta['keywords']):,} keywords, {int(meta['prompts']):,} prompts"
     )
@@ -112,7 +113,7 @@ def path(db: Database = None) -> None:
 
     database = read_settings(db).database
     Catalog.open(database).close()
-    typer.echo(str(database.absolute()))
+    echo(str(database.absolute()))
 
 
 def export(
@@ -131,4 +132,4 @@ def export(
         raise RequestError(f"--format must be json, not {form!r}.")
     with Catalog.open(read_settings(db).database) as catalog:
         for written in export_json(catalog, output):
-            typer.echo(str(written))
+            echo(str(written))
