@@ -132,10 +132,12 @@ def read_truth(name: str, value: object) -> bool:
 def _items(name: str, value: object) -> list[str]:
     if value is None:
         return []
-    parts = value.split(",") if isinstance(value, str) else value
+    parts = [value] if isinstance(value, str) else value
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
         raise RequestError(f"'{name}' must be a comma-separated text or a list of texts.")
-    if sum(map(len, parts)) > LONGEST_TEXT:
+    if isinstance(value, str):
+        parts = value[: LONGEST_TEXT + 1].split(",")
+    if sum(map(len, parts)) + len(parts) - 1 > LONGEST_TEXT:
         raise RequestError(f"'{name}' has more than {LONGEST_TEXT:,} characters; name fewer.")
     return [_stored(part.strip()) for part in parts if part.strip()]
 
