@@ -1,6 +1,7 @@
 """No text of a library commands the terminal of whoever reads it; a pipe gets it byte for byte."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from support import Invoke, build, markdown, write_files
 
 from orchestr8_sqlite.cli.terminal import harmless
+from orchestr8_sqlite.server.log import FORMATTERS
 
 pty = pytest.importorskip("pty")
 
@@ -100,3 +102,13 @@ def test_json_on_a_terminal_means_the_same(library: Path) -> None:
 def test_what_is_taken_away_can_be_seen_and_letters_stay() -> None:
     assert harmless("a\x1b[31mb\r\nc\rd\te") == "a\ufffd[31mb\nc\ufffdd\te"
     assert harmless("नमस्‍ते 👩‍💻 café 再試行") == "नमस्‍ते 👩‍💻 café 再試行"
+
+
+@pytest.mark.parametrize("form", FORMATTERS)
+def test_no_line_of_the_log_commands_a_terminal(form: str) -> None:
+    record = logging.makeLogRecord({"msg": f"asked {COMMANDS}\n", "levelname": "INFO", "query": f"a{COMMANDS}é再"})
+    line = FORMATTERS[form]().format(record)
+    assert line.isprintable()
+    assert "é再" in line
+    if form == "json":
+        assert json.loads(line)["query"] == f"a{COMMANDS}é再"
