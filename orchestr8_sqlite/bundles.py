@@ -72,7 +72,7 @@ def find_bundle(catalog: Catalog, name: str) -> Bundle:
     if skill is None or not catalog.rows(CONTENT, {"id": skill.id, "path": MAIN_FILE}):
         names = [row[0] for row in catalog.rows(SKILL_NAMES)]
         alike = nearest(name.strip().casefold(), names)
-        hint = f"Nearest: {', '.join(alike)}." if alike else "Find one with `search_skill`."
+        hint = f"Nearest: {', '.join(map(one_line, alike))}." if alike else "Find one with `search_skill`."
         raise UnknownResource(f"There is no skill {one_line(name)!r}. {hint}")
     return Bundle(skill, paths[0], tuple((path, size) for path, size in files))
 
@@ -90,7 +90,7 @@ def documents_of(catalog: Catalog, bundle: Bundle, wanted: Sequence[str]) -> tup
     for path in wanted:
         if path not in known and path != ALL_FILES:
             alike = nearest(path, known) or known[:SUGGESTIONS]
-            hint = f"Nearest: {', '.join(alike)}." if alike else "It has none but SKILL.md."
+            hint = f"Nearest: {', '.join(map(one_line, alike))}." if alike else "It has none but SKILL.md."
             raise RequestError(f"The skill {bundle.skill.name!r} has no file {one_line(path)!r}. {hint}")
     chosen = known if ALL_FILES in wanted else sorted(set(wanted))
     texts = {path: as_text(catalog.rows(CONTENT, {"id": bundle.skill.id, "path": path})[0][0]) for path in chosen}
@@ -133,7 +133,9 @@ def list_skills(catalog: Catalog, result: LookupResult) -> tuple[str, dict[str, 
 
 def _list_of(bundle: Bundle, shown: Mapping[str, str | None]) -> str:
     """Return the lines that name the files of a skill which are not shown, none for none."""
-    binary = [f"{path} is binary: read {bundle.uri(path)}" for path, text in shown.items() if text is None]
+    binary = [
+        f"{one_line(path, 200)} is binary: read {bundle.uri(path)}" for path, text in shown.items() if text is None
+    ]
     others = [(path, size) for path, size in bundle.files if path not in shown]
     listed = "; ".join(f"{one_line(path, 200)} ({counted(size, 'byte')})" for path, size in others[:LISTED_FILES])
     more = f"; and {len(others) - LISTED_FILES:,} more" if len(others) > LISTED_FILES else ""

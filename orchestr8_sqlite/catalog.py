@@ -28,6 +28,9 @@ COMMITS = "commits"
 PAGE_CACHE = "PRAGMA cache_size = -20000"
 """KiB that a connection may keep of the file: with SQLite's 2,000 a search of 2,294 fragments takes a third longer."""
 
+SORT_IN_MEMORY = "PRAGMA temp_store = MEMORY"
+"""Nothing is written while an index is read, not even what is sorted."""
+
 BUILD = "build it with: orchestr8-sqlite build ROOT -o INDEX"
 REBUILD = "build it again with: orchestr8-sqlite build ROOT -o INDEX --full"
 
@@ -127,6 +130,7 @@ class Catalog:
             if comparison is not None and comparison.fault:
                 raise _damaged(path, comparison.fault)
             db.execute(PAGE_CACHE)
+            db.execute(SORT_IN_MEMORY)
             return cls(db, path, identity, comparison)
         except (OSError, sqlite3.Error, UnicodeError) as problem:  # SQLite's own words quote what it cannot read
             db.close()
@@ -164,11 +168,6 @@ class Catalog:
     def is_current(self) -> bool:
         """Tell whether the file at the path is still the one that is open."""
         return is_at(self.path, self.identity)
-
-    def forbid_all_but_reading(self) -> None:
-        """Let this connection run SELECT statements only: no ATTACH, no writes, no extensions, no settings."""
-        self.db.execute("SELECT rowid FROM fragment_text LIMIT 0")  # connects the virtual table while that is allowed
-        self.db.set_authorizer(_authorize_reading)
 
     @property
     def is_known_damaged(self) -> bool:
@@ -324,14 +323,6 @@ def check_sqlite() -> None:
     if sqlite3.sqlite_version_info < MINIMUM_SQLITE:
         needed = ".".join(map(str, MINIMUM_SQLITE[:2]))
         raise CatalogError(f"SQLite {sqlite3.sqlite_version} is too old: {needed} or newer with FTS5 is needed.")
-
-
-def _authorize_reading(action: int, name: str | None, *_: object) -> int:
-    if action == sqlite3.SQLITE_FUNCTION:
-        return sqlite3.SQLITE_OK
-    reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)
-    data_version = action == sqlite3.SQLITE_PRAGMA and name == "data_version"  # FTS5 asks for it
-    return sqlite3.SQLITE_OK if action in reading or data_version else sqlite3.SQLITE_DENY
 
 
 def _damaged(path: Path, fault: str) -> CatalogError:

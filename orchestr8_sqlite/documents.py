@@ -6,30 +6,45 @@ from typing import Any, NamedTuple
 
 from orchestr8_sqlite.catalog import Catalog, FragmentRow
 from orchestr8_sqlite.errors import UnknownResource
+from orchestr8_sqlite.fences import FENCE_TOKENS, fenced, holds_fence
 from orchestr8_sqlite.model import SCHEME
 from orchestr8_sqlite.sections import cut_note, cut_to_budget, fair_shares, shorten
 from orchestr8_sqlite.tokens import HEADROOM, compact_json, estimate_tokens, fits, sent_tokens
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.wording import counted, nearest, one_line
 
-SEPARATOR = "\n\n---\n\n"
+NOTE_FRAME = 5
+"""Tokens around a note in JSON."""
 
 
 class Document(NamedTuple):
     """A text under the URI or name it was asked by; `tail` are lines about it, which outlast a cut.
 
-    `source` says in a few tokens where it comes from; the JSON tells it, the text does not.
+    `source` says in a few tokens where it comes from; the JSON tells it, the text does not. `cut_off` says what a cut
+    left out. `is_answer` tells whether the text is an answer of ours, no text of a library.
     """
 
     uri: str
     body: str
     tail: str = ""
     source: str = ""
+    cut_off: str = ""
+    is_answer: bool = False
+
+    @property
+    def note(self) -> str:
+        """Return what is said of the body, as paragraphs of their own."""
+        return "\n\n".join(filter(None, (self.cut_off, self.tail)))
 
     @property
     def text(self) -> str:
-        """Return the body, and its tail as paragraphs of their own."""
-        return f"{self.body}\n\n{self.tail}" if self.tail else self.body
+        """Return the body in a fence, and what is said of it."""
+        return f"{fenced(self.body)}\n{self.note}" if self.note else fenced(self.body)
+
+    @property
+    def tokens(self) -> int:
+        """Return how many tokens the body has, and what is said of it."""
+        return sent_tokens(self.body) + (sent_tokens(self.note) + NOTE_FRAME if self.note else 0)
 
     @property
     def head(self) -> str:
@@ -49,11 +64,12 @@ class Document(NamedTuple):
 
         The tail is cut to at most half of them.
         """
-        if sent_tokens(self.text) <= share:
+        if self.tokens <= share:
             return self
         tail = shorten(self.tail, share / 2) if self.tail else ""
-        room = share - (sent_tokens(tail) + 2 if tail else 0)
-        return self._replace(body=cut_to_budget(self.body, (), room, cut_note(self.uri), sent_tokens), tail=tail)
+        room = share - NOTE_FRAME - (sent_tokens(tail) + 2 if tail else 0)
+        body, cut_off = cut_to_budget(self.body, (), room, cut_note(self.uri), sent_tokens)
+        return self._replace(body=body, tail=tail, cut_off=cut_off)
 
 
 class Handout(NamedTuple):
@@ -89,13 +105,14 @@ def hand_out(documents: Sequence[Document], max_tokens: int | None) -> Handout:
     """
     if max_tokens is None:
         return _handout(documents, "")
-    sizes = [sent_tokens(document.text) for document in documents]
+    sizes = [document.tokens for document in documents]
 
     def of_first(count: int) -> Handout:
         left_out = len(documents) - count
         note = f"[left out: {counted(left_out, 'text')}; load fewer at once or raise maxTokens]" if left_out else ""
         empty = _handout([document._replace(body="", tail="") for document in documents[:count]], note)
-        frame = max(estimate_tokens(empty.text), estimate_tokens(compact_json(empty.content)))
+        fences = FENCE_TOKENS * count
+        frame = max(estimate_tokens(empty.text) + fences, estimate_tokens(compact_json(empty.content)))
         shares = fair_shares(sizes[:count], max_tokens / HEADROOM - frame)
         return _handout([d.cut(share) for d, share in zip(documents, shares, strict=False)], note)
 
@@ -113,11 +130,19 @@ def _most(of_first: Callable[[int], Handout], most: int, max_tokens: int) -> int
 
 
 def _handout(documents: Sequence[Document], note: str) -> Handout:
-    parts = [document.text if len(documents) == 1 else document.head + document.text for document in documents]
     content: dict[str, Any] = {"documents": [_entry(document) for document in documents]}
-    return Handout(SEPARATOR.join([*parts, note] if note else parts), content | ({"note": note} if note else {}))
+    if len(documents) == 1 and not note and _stands_alone(documents[0]):
+        return Handout(documents[0].body, content)
+    parts = [document.text if len(documents) == 1 else document.head + document.text for document in documents]
+    return Handout("\n\n".join([*parts, note] if note else parts), content | ({"note": note} if note else {}))
 
 
 def _entry(document: Document) -> dict[str, str]:
-    entry = {"uri": document.uri, "text": document.text}
-    return entry | ({"source": document.source} if document.source else {})
+    entry = {"uri": document.uri, "text": document.body}
+    said = {"note": document.note, "source": document.source}
+    return entry | {name: text for name, text in said.items() if text}
+
+
+def _stands_alone(document: Document) -> bool:
+    """Tell whether a text needs no fence: nothing of ours is beside it, nor anything in it that looks so."""
+    return not document.note and (document.is_answer or not holds_fence(document.body))

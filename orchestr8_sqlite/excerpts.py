@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from math import floor
 from typing import NamedTuple
 
+from orchestr8_sqlite.fences import fenced
 from orchestr8_sqlite.model import Candidate, LookupResult
 from orchestr8_sqlite.sections import cut_at_sections, cut_note, fair_shares
 from orchestr8_sqlite.tokens import estimate_tokens, sent_tokens
@@ -20,22 +21,24 @@ FULL_SHARE = 0.8
 MINIMUM_SHARE = 40
 """Tokens below which a match is given as its URI only."""
 
-SEPARATOR = "\n\n---\n\n"
-
 FRAME = 14
-"""Tokens around an excerpt: the separator, or the names and brackets of its JSON."""
+"""Tokens around an excerpt: fences and separator, or the names and brackets of its JSON."""
+
+NOTE_FRAME = 5
+"""Tokens around a note in JSON."""
 
 
 class Excerpt(NamedTuple):
-    """The text of a match under its `head`; one without head is a line that says that the text is left out.
+    """The text of a match under its `head`; one without head is left out.
 
-    `frame` are the tokens of all but the text, those around the excerpt too.
+    `frame` are the tokens of all but the text, those around the excerpt too. `note` says what is left out.
     """
 
     candidate: Candidate
     head: str
     text: str
     frame: int
+    note: str = ""
 
     def cut(self, keywords: Sequence[str], room: float) -> "Excerpt":
         """Return the excerpt, whose text has too many, cut at sections to *room* tokens of text.
@@ -44,9 +47,10 @@ class Excerpt(NamedTuple):
         """
         uri = self.candidate.uri
         if room < MINIMUM_SHARE:
-            text = f"[left out: ~{self.candidate.token_estimate} tokens; load {uri}]"
-            return Excerpt(self.candidate, "", text, sent_tokens("") + FRAME)
-        return self._replace(text=cut_at_sections(self.text, keywords, room, cut_note(uri), sent_tokens))
+            note = f"[left out: ~{self.candidate.token_estimate} tokens; load {uri}]"
+            return Excerpt(self.candidate, "", "", sent_tokens(note) + FRAME, note)
+        cut = cut_at_sections(self.text, keywords, room - NOTE_FRAME, cut_note(uri), sent_tokens)
+        return self._replace(text=cut.text, note=cut.note, frame=self.frame + sent_tokens(cut.note) + NOTE_FRAME)
 
 
 def excerpt(result: LookupResult, read_body: ReadBody, budget: float) -> list[Excerpt]:
@@ -90,8 +94,13 @@ def _is_room(shown: Sequence[Excerpt], further: Sequence[Candidate], budget: flo
 
 
 def joined(excerpts: Sequence[Excerpt]) -> str:
-    """Return the excerpts as one Markdown text."""
-    return SEPARATOR.join(f"{one.head}\n{one.text}" if one.head else one.text for one in excerpts)
+    """Return the excerpts as one Markdown text, each text in its fence."""
+    return "\n\n".join(map(_shown, excerpts))
+
+
+def _shown(one: Excerpt) -> str:
+    lines = (one.head, fenced(one.text), one.note) if one.head else (one.note,)
+    return "\n".join(filter(None, lines))
 
 
 def _whole(candidate: Candidate, read_body: ReadBody) -> Excerpt:

@@ -14,6 +14,9 @@ from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS, MatchRequest, M
 E = TypeVar("E", Mode, Ranker)
 
 MAX_QUERY_LENGTH = 1000
+LONGEST_TEXT = 65_536
+"""Characters of a text with its spaces, above which it is not even looked at."""
+
 DEFAULT_RESULTS = {Mode.INDEX: 5, Mode.CATALOG: 15, Mode.FULL: 15}
 PARAMETERS = ("query", "mode", "categories", "tags", "maxResults", "maxTokens", "minScore", "ranker", "explain")
 
@@ -80,14 +83,25 @@ def _query(value: object) -> str:
         raise RequestError("The parameter 'query' is missing: say in a few words what you need.")
     if not isinstance(value, str):
         raise RequestError(f"'query' must be text, not {_shown(value)}.")
-    query = " ".join(value.replace("\0", " ").split())
+    if len(value) > LONGEST_TEXT:
+        raise _too_long(len(value))
+    query = " ".join(_stored(value).replace("\0", " ").split())
     if not query:
         raise RequestError("The parameter 'query' is empty: say in a few words what you need.")
     if len(query) > MAX_QUERY_LENGTH:
-        raise RequestError(
-            f"'query' has {len(query):,} characters, at most {MAX_QUERY_LENGTH:,} are read; shorten it to what matters."
-        )
+        raise _too_long(len(query))
     return query
+
+
+def _too_long(length: int) -> RequestError:
+    return RequestError(
+        f"'query' has {length:,} characters, at most {MAX_QUERY_LENGTH:,} are read; shorten it to what matters."
+    )
+
+
+def _stored(text: str) -> str:
+    """Return *text* as a database can hold it: question marks for halves of surrogate pairs."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _tags(value: object) -> tuple[str, ...]:
@@ -118,10 +132,14 @@ def read_truth(name: str, value: object) -> bool:
 def _items(name: str, value: object) -> list[str]:
     if value is None:
         return []
-    parts = value.split(",") if isinstance(value, str) else value
+    parts = [value] if isinstance(value, str) else value
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
         raise RequestError(f"'{name}' must be a comma-separated text or a list of texts.")
-    return [part.strip() for part in parts if part.strip()]
+    if isinstance(value, str):
+        parts = value[: LONGEST_TEXT + 1].split(",")
+    if sum(map(len, parts)) + len(parts) - 1 > LONGEST_TEXT:
+        raise RequestError(f"'{name}' has more than {LONGEST_TEXT:,} characters; name fewer.")
+    return [_stored(part.strip()) for part in parts if part.strip()]
 
 
 def read_texts(name: str, value: object) -> list[str]:

@@ -39,7 +39,8 @@ def find_prompt(catalog: Catalog, name: str) -> PromptRow:
     if prompt is None:
         names = [known.name for known in catalog.prompts(limit=MOST_COMPARED)]
         alike = nearest(name, names) or names[:SUGGESTIONS]
-        raise UnknownResource(f"There is no prompt {one_line(name, 80)!r}. Nearest: {', '.join(alike) or 'none'}.")
+        shown = ", ".join(map(one_line, alike)) or "none"
+        raise UnknownResource(f"There is no prompt {one_line(name, 80)!r}. Nearest: {shown}.")
     return prompt
 
 
@@ -52,7 +53,7 @@ def fill_prompt(prompt: PromptRow, values: Mapping[str, str]) -> str:
     known = {argument.name for argument in prompt.arguments}
     needed = [a for a in prompt.arguments if a.required and not values.get(a.name, "").strip()]
     if needed:
-        names = ", ".join(f"{a.name!r} ({a.description})" if a.description else repr(a.name) for a in needed)
+        names = ", ".join(f"{a.name!r} ({one_line(a.description)})" if a.description else repr(a.name) for a in needed)
         raise RequestError(f"The prompt {prompt.name!r} needs the argument{'s' if needed[1:] else ''} {names}.")
     for name in values:
         if name not in known:
@@ -72,7 +73,7 @@ def fill_prompt(prompt: PromptRow, values: Mapping[str, str]) -> str:
         for start, end in uris:
             if start <= match.start() < end:
                 in_query = "?" in prompt.body[start : match.start()]
-                return quote_plus(_searched(value)) if in_query else quote(value)
+                return quote_plus(_searched(value), errors="replace") if in_query else quote(value, errors="replace")
         return value
 
     return PLACEHOLDER.sub(value_of, prompt.body)

@@ -1,7 +1,8 @@
 """A `LookupResult` → what is sent: Markdown, and the same as JSON. Both keep the token budget.
 
 An answer is made as entries first, one a match, under the names that its JSON has; the Markdown is
-written from them. Texts of other people (titles, scenarios, tags) are put on one line and cut before.
+written from them. Texts of other people (titles, scenarios, tags) are put on one line and cut before; contents stand
+in fences.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -226,7 +227,7 @@ def _nothing(result: LookupResult) -> str:
     query = one_line(result.request.query, QUERY_LENGTH)
     if not result.keywords:
         return f"Nothing fits {query!r}: it holds no word to search for; name the technology or the problem."
-    filters = [*result.request.categories, *result.request.tags]
+    filters = [*result.request.categories, *(one_line(tag, WORD_LENGTH) for tag in result.request.tags)]
     text = f"Nothing fits {query!r}" + (f" within {', '.join(filters)}" if filters else "")
     if result.uncovered:
         text += f"; not covered: {', '.join(one_line(word, WORD_LENGTH) for word in result.uncovered[:8])}"
@@ -259,5 +260,7 @@ def _full(result: LookupResult, read_body: "ReadBody") -> Rendering:
 
 
 def _full_entry(excerpt: "Excerpt") -> Entry:
-    candidate = excerpt.candidate
-    return {"uri": candidate.uri, "score": candidate.score, "text" if excerpt.head else "note": excerpt.text}
+    entry: Entry = {"uri": excerpt.candidate.uri, "score": excerpt.candidate.score}
+    if excerpt.head:
+        entry["text"] = excerpt.text
+    return entry | ({"note": excerpt.note} if excerpt.note else {})

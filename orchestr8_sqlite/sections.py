@@ -24,6 +24,13 @@ class Section(NamedTuple):
         return bool(self.title) and not self.text.partition("\n")[2].strip()
 
 
+class Cut(NamedTuple):
+    """What is left of a text, and the line that says what is missing, empty where nothing is."""
+
+    text: str
+    note: str = ""
+
+
 def split_sections(body: str) -> list[Section]:
     """Return *body* in sections; joined by newlines they are the body again. Code is never cut."""
     from orchestr8_sqlite.markdown import Body
@@ -41,9 +48,9 @@ def cut_to_budget(
     max_tokens: float,
     note: Callable[[int, int], str],
     measure: Callable[[str], int] = estimate_tokens,
-) -> str:
+) -> Cut:
     """Return *body* where it has no more than *max_tokens*, else cut as by `cut_at_sections`."""
-    return body if measure(body) <= max_tokens else cut_at_sections(body, keywords, max_tokens, note, measure)
+    return Cut(body) if measure(body) <= max_tokens else cut_at_sections(body, keywords, max_tokens, note, measure)
 
 
 def cut_at_sections(
@@ -52,8 +59,8 @@ def cut_at_sections(
     max_tokens: float,
     note: Callable[[int, int], str],
     measure: Callable[[str], int],
-) -> str:
-    """Return as many whole sections of *body* as fit into *max_tokens*, in their order, and the line *note*.
+) -> Cut:
+    """Return as many whole sections of *body* as fit into *max_tokens* with the line *note*, in their order.
 
     Sections are chosen by how many of *keywords* they hold, then by their order; the first one (title
     and introduction) goes before others of the same rank. A heading with nothing below it stands only above a section
@@ -78,7 +85,7 @@ def cut_at_sections(
             room -= sizes[index]
     left_out = [size for index, size in enumerate(sizes) if index not in kept]
     parts = [sections[index].text.rstrip() for index in sorted(kept)]
-    return "\n".join([*parts, note(len(left_out), sum(left_out))])
+    return Cut("\n".join(parts), note(len(left_out), sum(left_out)))
 
 
 def cut_note(uri: str) -> Callable[[int, int], str]:

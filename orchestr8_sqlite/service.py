@@ -248,7 +248,8 @@ class Service:
         problems: list[RequestError] = []
         for uri in dict.fromkeys(uris):
             try:
-                documents.append(Document(uri, _whole_text(uri, self.read(uri))))
+                answer = self.read(uri)
+                documents.append(Document(uri, _whole_text(uri, answer), is_answer=answer.result is not None))
             except RequestError as problem:
                 problems.append(problem)
         if problems:

@@ -56,6 +56,8 @@ def parse_uri(text: str) -> Read | Match | Listing:
         UnknownResource: It is no orchestr8 URI.
         RequestError: A part of it is not acceptable.
     """
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair is no character
     if len(text) > MAX_URI_LENGTH:
         raise RequestError(f"The URI has {len(text):,} characters, at most {MAX_URI_LENGTH:,} are read.")
     accepted = ACCEPTED.fullmatch(text.strip())

@@ -100,7 +100,7 @@ def test_wanted_files_follow_the_instructions_each_once_in_alphabetical_order(ca
         "orchestr8://skills/pdf/Zebra.txt",
         "orchestr8://skills/pdf/scripts/fill%20in.py",
     ]
-    assert [document.text for document in documents[1:]] == ["Z\n", "print(1)\n"]
+    assert [document.body for document in documents[1:]] == ["Z\n", "print(1)\n"]
     assert documents[0].text.endswith("Files of this skill, for `files`: data.bin (3 bytes)")
     assert binary == []
 
@@ -114,7 +114,7 @@ def test_all_files_are_the_texts_and_the_uris_of_binary_ones(catalog: Catalog) -
 
 def test_skill_without_files_is_its_instructions(catalog: Catalog) -> None:
     documents, binary = documents_of(catalog, find_bundle(catalog, "alone"), ["*"])
-    assert [document.text for document in documents] == ["# Alone\n\nOne."]
+    assert [document.body for document in documents] == ["# Alone\n\nOne."]
     assert binary == []
 
 

@@ -164,7 +164,7 @@ def test_printed_sql_of_a_fuzzy_answer_says_that_its_rows_are_weighed_afterwards
 
 def test_load_prints_the_body_and_its_neighbours(invoke: Invoke, index: Path) -> None:
     _, out, _ = invoke("load", "orchestr8://skills/retry", "--db", index, "--related")
-    assert out == "# Retrying\n\nWait longer each time.\n\nRelated: orchestr8://skills/breaker\n"
+    assert out == "~~~~\n# Retrying\n\nWait longer each time.\n~~~~\nRelated: orchestr8://skills/breaker\n"
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,13 @@ SMALL, LARGE, OTHER = sections("small", 1), sections("large", 12), sections("oth
 
 def test_one_document_is_its_text_alone() -> None:
     text, content = forms([SMALL], None)
-    assert text == SMALL.text
-    assert content == {"documents": [{"uri": SMALL.uri, "text": SMALL.text}]}
+    assert text == SMALL.body
+    assert content == {"documents": [{"uri": SMALL.uri, "text": SMALL.body}]}
 
 
 def test_several_stand_under_their_uris_in_the_order_given() -> None:
     text, content = forms([OTHER, SMALL], None)
-    assert text == f"## {OTHER.uri}\n{OTHER.text}\n\n---\n\n## {SMALL.uri}\n{SMALL.text}"
+    assert text == f"## {OTHER.uri}\n~~~~\n{OTHER.body}\n~~~~\n\n## {SMALL.uri}\n~~~~\n{SMALL.body}\n~~~~"
     assert [document["uri"] for document in content["documents"]] == [OTHER.uri, SMALL.uri]
 
 
@@ -51,12 +51,12 @@ def test_budget_that_holds_all_cuts_nothing() -> None:
 def test_small_ones_stay_whole_and_large_ones_are_cut_at_sections() -> None:
     text, content = forms([LARGE, SMALL, OTHER], 700)
     large, small, other = content["documents"]
-    assert small["text"] == SMALL.text
+    assert small == {"uri": SMALL.uri, "text": SMALL.body}
     for cut, document in ((large, LARGE), (other, OTHER)):
-        assert cut["text"] in text
-        note = cut["text"].rpartition("\n")[2]
+        note = cut["note"]
+        assert f"## {document.uri}\n~~~~\n{cut['text']}\n~~~~\n{note}" in text
         assert f"whole text: load {document.uri}]" in note
-        parts = [part.rstrip() for part in document.text.split("\n\n## ")]
+        parts = [part.rstrip() for part in document.body.split("\n\n## ")]
         left = sum(part.removeprefix("## ") not in cut["text"] for part in parts)
         assert note.startswith(f"[cut: {left} sections, ~")
         assert 0 < left < len(parts)
@@ -75,7 +75,7 @@ def test_both_forms_keep_the_budget(documents: list[Document], budget: int) -> N
 
 def test_neighbours_are_the_last_line() -> None:
     followed = SMALL.followed_by(["orchestr8://skills/a", "orchestr8://skills/b"])
-    assert followed.text == f"{SMALL.text}\n\nRelated: orchestr8://skills/a orchestr8://skills/b"
+    assert followed.text == f"~~~~\n{SMALL.body}\n~~~~\nRelated: orchestr8://skills/a orchestr8://skills/b"
     assert SMALL.followed_by([]) == SMALL
 
 
@@ -84,7 +84,8 @@ def test_neighbours_outlast_a_cut(budget: int) -> None:
     line = "Related: orchestr8://skills/a orchestr8://skills/b"
     text, content = forms([LARGE.followed_by(["orchestr8://skills/a", "orchestr8://skills/b"])], budget)
     assert text.endswith(f"load {LARGE.uri}]\n\n{line}")
-    assert content["documents"][0]["text"] == text
+    document = content["documents"][0]
+    assert text == f"~~~~\n{document['text']}\n~~~~\n{document['note']}"
     assert estimate_tokens(as_json(content)) <= budget
 
 

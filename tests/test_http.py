@@ -199,9 +199,23 @@ def test_other_paths_do_not_exist(shared: WebServer, path: str) -> None:
 def test_what_is_no_request_is_told_so_without_a_trace(shared: WebServer, body: bytes, revision: str) -> None:
     said = {"Content-Type": "application/json", "Accept": "*/*", "Mcp-Protocol-Version": revision}
     reply = shared.send("POST", "/mcp", said, body)
-    assert reply.status == 400
-    assert b"Traceback" not in reply.body
-    assert b"site-packages" not in reply.body
+    error = reply.message["error"]
+    answer = (reply.status, error["code"], error["message"])
+    assert answer in [
+        (400, -32700, "The body is not JSON in UTF-8."),
+        (400, -32600, "The body is no JSON-RPC 2.0 request or notification."),
+    ]
+    assert (error["code"] == -32600) == body.endswith((b"[]", b"}"))
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/elsewhere", "/healthz"])
+def test_no_answer_names_the_program_that_gives_it_or_opens_itself_to_web_pages(guarded: WebServer, path: str) -> None:
+    """By a banner one could look up what it is open to."""
+    for verb, headers in [("GET", {}), ("POST", {"Authorization": f"Bearer {TOKEN}"}), ("OPTIONS", {})]:
+        reply = guarded.send(verb, path, {"Origin": "https://evil.example", **headers})
+        assert "server" not in reply.headers
+        assert not [name for name in reply.headers if name.startswith("access-control")]
+        assert verb != "OPTIONS" or reply.status >= 400
 
 
 # The index

@@ -14,6 +14,7 @@ from serving import asking, call
 from support import Invoke, MakeLibrary, build, markdown, rows, write_files
 
 from orchestr8_sqlite.builder import build_index
+from orchestr8_sqlite.checksums import add_checksum
 from orchestr8_sqlite.jobs import How
 from orchestr8_sqlite.library.checkouts import read_commit, read_commits
 from orchestr8_sqlite.provenance import Source
@@ -179,7 +180,7 @@ def test_load_tells_the_file_that_a_text_comes_from(
         {"uri": uri, "root": "library", "path": path, "sha256": sha256, "commit": ONE}
     ]
     _, out, _ = invoke("load", uri, "--db", str(index), "--source")
-    assert out.endswith(f"\n\nSource: library/{path}@1111111111 sha256:{sha256[:12]}\n")
+    assert out.endswith(f"\n~~~~\nSource: library/{path}@1111111111 sha256:{sha256[:12]}\n")
 
 
 def test_lists_and_searches_come_from_no_file(index: Path, invoke: Invoke) -> None:
@@ -212,6 +213,7 @@ def test_index_of_before_is_read_without_commits(index: Path, invoke: Invoke) ->
     with sqlite3.connect(index) as db:
         db.execute("DELETE FROM meta WHERE key = 'commits'")
     db.close()
+    add_checksum(index)
     _, out, _ = invoke("load", "orchestr8://skills/a", "--db", str(index), "--json")
     assert json.loads(out)["sources"][0]["commit"] is None
     assert invoke("stats", "--db", str(index))[0] == 0

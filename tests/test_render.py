@@ -206,7 +206,7 @@ def test_full_mode_takes_the_matches_that_counting_every_text_takes(sizes: list[
         read: list[int] = []
         shown = excerpt(result, noting(catalog, read), budget)
         expected = list(shown[:3])
-        used = sum(sent_tokens(one.text) + sent_tokens(one.head) + FRAME for one in expected)
+        used = sum(sent_tokens(one.text) + one.frame for one in expected)
         for candidate in result.candidates[3:]:
             head = f"## Skill: {candidate.uri} · {candidate.score:g}"
             tokens = sent_tokens(catalog.body(candidate.fragment_id)) + sent_tokens(head) + FRAME

@@ -1,11 +1,14 @@
 """Splitting a body at its headings, and cutting it to a budget."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.sections import cut_to_budget, split_sections
+from orchestr8_sqlite.sections import cut_to_budget as cut
+from orchestr8_sqlite.sections import split_sections
 from orchestr8_sqlite.tokens import estimate_tokens
 
 LINES = st.sampled_from(
@@ -39,6 +42,12 @@ def fenced_code(draw: st.DrawFn) -> str:
 
 def note(sections: int, tokens: int) -> str:
     return f"[cut: {sections} sections, ~{tokens:,} tokens left out]"
+
+
+def cut_to_budget(body: str, keywords: list[str], budget: int, say: Callable[[int, int], str]) -> str:
+    """Return what is left and, in a line of its own, what is said of the rest."""
+    done = cut(body, keywords, budget, say)
+    return "\n".join(filter(None, done)) if done.note else done.text
 
 
 @settings(max_examples=100, deadline=None)

@@ -150,7 +150,7 @@ def test_load_that_is_cut_is_cut_alike_in_both_forms(ask: Ask, uris: list[str]) 
     result = call(ask, "load", uris=uris[:3], maxTokens=1500)
     text, documents = texts(result)[0], result["structuredContent"]["documents"]
     assert [document["uri"] for document in documents] == uris[:3]
-    assert text == "\n\n---\n\n".join(f"## {document['uri']}\n{document['text']}" for document in documents)
+    assert text == "\n\n".join(f"## {one['uri']}\n~~~~\n{one['text']}\n~~~~\n{one['note']}" for one in documents)
     for document in documents:
-        assert re.search(r"\[cut: \d+ sections, ~\d+ tokens left out; whole text: load (\S+)\]$", document["text"])
-        assert document["text"].endswith(f"load {document['uri']}]")
+        assert re.fullmatch(r"\[cut: \d+ sections, ~\d+ tokens left out; whole text: load (\S+)\]", document["note"])
+        assert document["note"].endswith(f"load {document['uri']}]")

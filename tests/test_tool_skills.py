@@ -68,13 +68,13 @@ def test_load_of_several_has_each_under_its_uri_in_the_order_asked(ask: Ask) -> 
     text, documents, _ = load(ask, "load", uris=uris)
     assert [document["uri"] for document in documents] == uris
     assert documents[0]["text"].strip() == "# Deploy\n\nProduction."
-    assert text == "\n\n---\n\n".join(f"## {document['uri']}\n{document['text']}" for document in documents)
+    assert text == "\n\n".join(f"## {one['uri']}\n~~~~\n{one['text']}\n~~~~" for one in documents)
 
 
 def test_related_ones_are_named_in_both_forms_and_linked(ask: Ask) -> None:
     text, documents, links = load(ask, "load", uris=["orchestr8://guides/pdf"], related=True)
-    assert text.endswith(f"\n\nRelated: {SKILL}")
-    assert documents[0]["text"] == text
+    assert text == f"~~~~\n{documents[0]['text']}\n~~~~\nRelated: {SKILL}"
+    assert documents[0]["note"] == f"Related: {SKILL}"
     assert [(link["uri"], link["name"]) for link in links] == [(SKILL, "pdf-forms")]
 
 
@@ -94,7 +94,7 @@ def test_bundled_file_is_loaded_by_its_uri_and_a_binary_one_is_named(ask: Ask) -
 def test_bundled_file_has_no_neighbours_but_is_loaded(ask: Ask) -> None:
     _, documents, _ = load(ask, "load", uris=[f"{SKILL}/scripts/fill.py", "orchestr8://guides/pdf"], related=True)
     assert documents[0]["text"] == FILL
-    assert documents[1]["text"].endswith(f"Related: {SKILL}")
+    assert documents[1]["note"] == f"Related: {SKILL}"
 
 
 def test_search_skill_finds_skills_alone_by_name_and_what_they_do(ask: Ask) -> None:
@@ -132,8 +132,9 @@ def test_every_skill_that_is_found_can_be_loaded_by_what_the_answer_says(ask: As
 def test_load_skill_gives_the_instructions_and_lists_the_files(ask: Ask) -> None:
     text, documents, links = load(ask, "load_skill", name="pdf-forms")
     listed = "assets/logo.png (12 bytes); references/fields.md (27 bytes); scripts/fill.py (14 bytes)"
-    assert text == f"# PDF forms\n\nFill.\n\nFiles of this skill, for `files`: {listed}"
-    assert documents == [{"uri": SKILL, "text": text}]
+    note = f"Files of this skill, for `files`: {listed}"
+    assert text == f"~~~~\n# PDF forms\n\nFill.\n~~~~\n{note}"
+    assert documents == [{"uri": SKILL, "text": "# PDF forms\n\nFill.", "note": note}]
     assert links == []
 
 
@@ -144,7 +145,8 @@ def test_load_skill_appends_files_alphabetically_and_links_binary_ones(ask: Ask,
         (f"{SKILL}/references/fields.md", FIELDS),
         (f"{SKILL}/scripts/fill.py", FILL),
     ]
-    assert documents[0]["text"] == f"# PDF forms\n\nFill.\n\nassets/logo.png is binary: read {IMAGE}"
+    assert documents[0]["text"] == "# PDF forms\n\nFill."
+    assert documents[0]["note"] == f"assets/logo.png is binary: read {IMAGE}"
     assert text.index("# PDF forms") < text.index(FIELDS) < text.index(FILL)
     assert [(link["uri"], link["mimeType"], link["annotations"]) for link in links] == [
         (IMAGE, "image/png", {"audience": ["user"]})

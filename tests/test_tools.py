@@ -107,11 +107,11 @@ def test_full_mode_gives_the_same_contents_in_both_forms(ask: Ask) -> None:
     text, content = search(ask, "retry calls", mode="full")
     assert [match["uri"] for match in content["matches"]] == ["orchestr8://skills/retry", "orchestr8://skills/breaker"]
     assert content["matches"][0]["text"].startswith("# Retrying\n\nSee orchestr8://skills/breaker.")
-    for part, match in zip(text.split("\n\n---\n\n"), content["matches"], strict=True):
-        head, _, body = part.partition("\n")
+    for part, match in zip(text.split("\n~~~~\n\n"), content["matches"], strict=True):
+        head, _, body = part.partition("\n~~~~\n")
         assert match["uri"] in head
         assert f"{match['score']:g}" in head
-        assert body == match["text"]
+        assert body.removesuffix("\n~~~~") == match["text"]
 
 
 def test_full_mode_gives_even_the_smallest_contents(ask: Ask) -> None:

@@ -231,11 +231,11 @@ def test_any_bytes_can_be_looked_through(content: bytes) -> None:
         *(pytest.param(piece, marks=pytest.mark.slow) for piece in (*PIECES, *HOSTILE)),
     ],
 )  # fmt: skip
-def test_hostile_megabyte_takes_less_than_a_second(piece: str) -> None:
+def test_hostile_megabyte_takes_seconds_at_most(piece: str) -> None:
     content = (piece * (1_000_000 // len(piece.encode()))).encode()
     started = time.process_time()
     note_findings(content, Notes("library", "a.md"))
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 5  # in proportion to the square it would take minutes
 
 
 def test_files_of_skills_and_prompts_are_looked_through(make_library: MakeLibrary) -> None:

@@ -21,8 +21,17 @@ def main() -> None:
         sys.stderr.write(f"{problem.filename or 'A file'} cannot be used: {problem.strerror}.\n")
         sys.exit(1)
     except Orchestr8Error as problem:
-        sys.stderr.write(f"{problem}\n")
+        sys.stderr.write(f"{_harmless(str(problem))}\n")
         sys.exit(2 if isinstance(problem, RequestError) else 1)
+
+
+def _harmless(text: str) -> str:
+    """Return *text*, which may quote others, as it may be shown where standard error is."""
+    if not sys.stderr.isatty():
+        return text
+    from orchestr8_sqlite.cli.terminal import harmless
+
+    return harmless(text)
 
 
 def _run(arguments: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestr8_sqlite.cli.options import Category, Deny, Json, Roots, print_json
+from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.parameters import parse_category
 from orchestr8_sqlite.settings import read_level
 from orchestr8_sqlite.wording import counted
@@ -108,7 +109,7 @@ def lint(
         print_json([as_dict(diagnostic) for diagnostic in library.diagnostics])
     else:
         for diagnostic in library.diagnostics:
-            typer.echo(line_of(diagnostic))
+            echo(line_of(diagnostic))
         typer.echo(
             f"{len(library.fragments):,} fragments, {len(library.prompts):,} prompts: {_counts(library.diagnostics)}"
         )
@@ -140,7 +141,7 @@ def _print_grouped(diagnostics: "Sequence[Diagnostic]", roots: str) -> None:
     ):
         alike = [d for d in diagnostics if (d.severity, d.code) == (severity, code)]
         for diagnostic in alike[:EXAMPLES]:
-            typer.echo(line_of(diagnostic), err=True)
+            echo(line_of(diagnostic), err=True)
         if count > EXAMPLES:
             typer.echo(f"  … and {count - EXAMPLES:,} more [{code}]", err=True)
     if any(count > EXAMPLES for count in codes.values()):

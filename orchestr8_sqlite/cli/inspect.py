@@ -1,6 +1,8 @@
 """`sql`, `stats`, `path` and `export`: looking into an index."""
 
-import sqlite3
+import os
+import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +10,7 @@ from typing import Annotated
 import typer
 
 from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
+from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.settings import read_settings
 
@@ -24,6 +27,9 @@ SQL_HINT = (
     'all tables: orchestr8-sqlite sql "SELECT name FROM sqlite_schema".'
 )
 ROOTS = "SELECT root, count(*) FROM source GROUP BY root ORDER BY root"
+GRACE_SECONDS = 1.0
+"""How much longer than it may a statement is waited for, before the process ends in the midst of it."""
+
 DIAGNOSTICS = "SELECT severity, code, count(*) FROM diagnostic GROUP BY severity, code ORDER BY severity, 3 DESC, code"
 
 
@@ -31,21 +37,30 @@ def sql(
     statement: Annotated[str, typer.Argument(help="One SELECT statement.")],
     db: Database = None,
     as_json: Json = False,
+    timeout: Annotated[float, typer.Option(min=0.01, max=86_400, help="Seconds that it may take.")] = 60,
 ) -> None:
     """Run one read-only SQL statement on the index.
 
     Example: orchestr8-sqlite sql "SELECT uri, tags FROM fragment_detail WHERE category = 'skill'"
     """
     from orchestr8_sqlite.catalog import Catalog
+    from orchestr8_sqlite.statements import out_of_time, run_statement
 
+    def give_up() -> None:
+        sys.stderr.write(f"{out_of_time(timeout)}\n")
+        sys.stderr.flush()
+        os._exit(2)
+
+    watchdog = threading.Timer(timeout + GRACE_SECONDS, give_up)
+    watchdog.daemon = True
     with Catalog.open(read_settings(db).database) as catalog:
-        catalog.forbid_all_but_reading()
+        watchdog.start()
         try:
-            cursor = catalog.db.execute(statement)
-            rows = cursor.fetchall()
-        except (sqlite3.Error, sqlite3.Warning) as problem:
-            raise RequestError(f"SQLite says: {problem}. {SQL_HINT}") from None
-    columns = [column[0] for column in cursor.description or ()]
+            columns, rows = run_statement(catalog.db, statement, timeout)
+        except RequestError as problem:
+            raise RequestError(f"{problem} {SQL_HINT}") from None
+        finally:
+            watchdog.cancel()
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
@@ -86,8 +101,8 @@ def stats(db: Database = None, as_json: Json = False) -> None:
         )
         return
     mebibytes = path.stat().st_size / 1_048_576
-    typer.echo(f"{path}: {mebibytes:.1f} MiB, {head}")
-    typer.echo(
+    echo(f"{path}: {mebibytes:.1f} MiB, {head}")
+    echo(
         f"{fragments:,} fragments (~{tokens:,} tokens, largest ~{largest:,}), {scenarios:,} scenarios, "
         f"{keywords:,} keywords, {prompts:,} prompts"
     )
@@ -116,7 +131,7 @@ def path(db: Database = None) -> None:
 
     database = read_settings(db).database
     Catalog.open(database).close()
-    typer.echo(str(database.absolute()))
+    echo(str(database.absolute()))
 
 
 def export(
@@ -135,4 +150,4 @@ def export(
         raise RequestError(f"--format must be json, not {form!r}.")
     with Catalog.open(read_settings(db).database) as catalog:
         for written in export_json(catalog, output):
-            typer.echo(str(written))
+            echo(str(written))

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from orchestr8_sqlite.cli.terminal import echo, echo_json, harmless
+
 Database = Annotated[
     Path | None,
     typer.Option("--db", help="Index file. Default: ORCHESTR8_DB, else the bundled index.", show_default=False),
@@ -23,22 +25,25 @@ Roots = Annotated[list[Path], typer.Argument(metavar="ROOT...", help="Folders of
 
 def print_json(value: object) -> None:
     """Print *value* as indented JSON."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_hex))
+    echo_json(json.dumps(value, ensure_ascii=False, indent=2, default=_hex))
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows as a table on a terminal, tab-separated with a head line in a pipe."""
     if not sys.stdout.isatty():
-        typer.echo("\t".join(columns))
+        echo("\t".join(columns))
         for row in rows:
-            typer.echo("\t".join(_cell(value) for value in row))
+            echo("\t".join(_cell(value) for value in row))
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(*columns)
+    table = Table()
+    for column in columns:
+        table.add_column(Text(harmless(column)))
     for row in rows:
-        table.add_row(*(_cell(value).replace("[", r"\[") for value in row))
+        table.add_row(*(Text(harmless(_cell(value))) for value in row))
     Console().print(table)
 
 

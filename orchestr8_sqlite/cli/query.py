@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from orchestr8_sqlite.cli.options import Database, Json, print_json
+from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.model import LookupResult, Ranker, Tier
 from orchestr8_sqlite.parameters import make_request
 
@@ -55,11 +56,11 @@ def search(
         answer = service.search(request, whole=as_json)
     assert answer.result is not None
     if sql:
-        typer.echo(_paste(answer.result))
+        echo(_paste(answer.result))
     elif as_json:
         print_json(to_json(answer.result))
     else:
-        typer.echo(answer.text)
+        echo(answer.text)
 
 
 def load(
@@ -85,7 +86,7 @@ def load(
         sources = [one._asdict() for one in answer.sources]
         print_json({"uris": uris, "tokens": answer.tokens, "text": answer.text, "sources": sources})
     else:
-        typer.echo(answer.text)
+        echo(answer.text)
 
 
 def _paste(result: LookupResult) -> str:

@@ -48,6 +48,16 @@ def serve(
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="An origin whose web pages may call the server; repeatable.")
     ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1_000_000,
+            help="Requests a second that a client of another machine may send to a worker; 0 for any number.  "
+            "[default: 20]",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Serve the index to an AI coding assistant: MCP over standard input and output, or over HTTP.
 
@@ -59,13 +69,14 @@ def serve(
     if http is None:
         from orchestr8_sqlite.server.start import serve_stdio
 
-        if workers > 1 or allow_host or allow_origin:
-            raise typer.BadParameter("--workers, --allow-host and --allow-origin need --http HOST:PORT.")
+        if workers > 1 or allow_host or allow_origin or rate is not None:
+            raise typer.BadParameter("--workers, --allow-host, --allow-origin and --rate need --http HOST:PORT.")
         serve_stdio(settings)
         return
-    from orchestr8_sqlite.server.access import read_access
+    from orchestr8_sqlite.server.access import RATE, read_access
     from orchestr8_sqlite.server.http import serve_http
     from orchestr8_sqlite.settings import read_http_token
 
-    access = read_access(http, hosts=allow_host or (), origins=allow_origin or (), token=read_http_token())
+    rate = RATE if rate is None else rate
+    access = read_access(http, hosts=allow_host or (), origins=allow_origin or (), token=read_http_token(), rate=rate)
     serve_http(settings, access, workers)

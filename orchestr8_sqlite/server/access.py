@@ -18,20 +18,32 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 BACKLOG = 1024
 """Connections that may wait for a worker to accept them."""
 
+RATE = 20.0
+"""Requests a second: several assistants behind one address send fewer, a processor answers a few times as many."""
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Validated access; `hosts` and `origins` are accepted besides those of the address itself."""
+    """Validated access; `hosts` and `origins` are accepted besides those of the address itself.
+
+    `rate` is how many requests a second one client of another machine may send in the long run, 0 for any number.
+    """
 
     host: str
     port: int
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     token: str | None = field(default=None, repr=False)
+    rate: float = RATE
 
 
 def read_access(
-    address: str, *, hosts: Sequence[str] = (), origins: Sequence[str] = (), token: str | None = None
+    address: str,
+    *,
+    hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
+    token: str | None = None,
+    rate: float = RATE,
 ) -> Access:
     """Return the access that the values of a command line ask for.
 
@@ -39,6 +51,7 @@ def read_access(
         address: HOST:PORT; with port 0 the system chooses a free one.
         hosts: Further names by which clients may call the server, each for any port.
         origins: Origins of web pages that may call it, such as `https://tools.example.org`.
+        rate: Requests a second of one client, 0 for any number.
 
     Raises:
         SettingsError: One of them cannot be used.
@@ -52,7 +65,7 @@ def read_access(
     for origin in origins:
         if not ORIGIN.fullmatch(origin):
             raise SettingsError(f"{origin!r} is no origin; give one such as https://tools.example.org.")
-    return Access(parts["literal"] or parts["host"], int(parts["port"]), tuple(hosts), tuple(origins), token)
+    return Access(parts["literal"] or parts["host"], int(parts["port"]), tuple(hosts), tuple(origins), token, rate)
 
 
 def bind(access: Access) -> socket.socket:

@@ -18,6 +18,7 @@ class LineFormatter(logging.Formatter):
         for key, value in _extra(record).items():
             line += f" {key}={json.dumps(value, ensure_ascii=False)}"
         line = line.replace("\n", "\\n").replace("\r", "\\r")
+        line = line if line.isprintable() else "".join(map(_visible, line))
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
@@ -34,7 +35,8 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             fields["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(fields, ensure_ascii=False)
+        line = json.dumps(fields, ensure_ascii=False)
+        return line if line.isprintable() else "".join(map(_visible, line))
 
 
 FORMATTERS = {"text": LineFormatter, "json": JsonFormatter}
@@ -46,6 +48,11 @@ def configure_logging(level: str, form: str = "text") -> None:
     handler.setFormatter(FORMATTERS[form]())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("orchestr8_sqlite").setLevel(LEVELS[level])
+
+
+def _visible(character: str) -> str:
+    """Return *character*, as an escape of JSON where it shows nothing: it might command a terminal."""
+    return character if character.isprintable() else json.dumps(character)[1:-1]
 
 
 def _extra(record: logging.LogRecord) -> dict[str, object]:

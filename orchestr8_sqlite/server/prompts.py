@@ -12,6 +12,9 @@ from orchestr8_sqlite.wording import one_line
 VERSION_KEY = "orchestr8/version"
 """Key of `_meta` under which a prompt tells its author's version."""
 
+TITLE_LENGTH = 200
+DESCRIPTION_LENGTH = 1_000
+
 
 class Prompts:
     """The handlers of `prompts/…`."""
@@ -40,16 +43,20 @@ class Prompts:
         row, text = await self._guard.run(context, lambda: self._service.prompt(params.name, params.arguments or {}))
         note(tokens=estimate_tokens(text))
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
-        return types.GetPromptResult(description=row.description or row.title, messages=[message])
+        return types.GetPromptResult(
+            description=one_line(row.description or row.title, DESCRIPTION_LENGTH), messages=[message]
+        )
 
 
 def _prompt(row: PromptRow) -> types.Prompt:
     return types.Prompt(
         name=row.name,
-        title=row.title,
-        description=row.description or None,
+        title=one_line(row.title, TITLE_LENGTH),
+        description=one_line(row.description, DESCRIPTION_LENGTH) or None,
         arguments=[
-            types.PromptArgument(name=a.name, description=a.description or None, required=a.required)
+            types.PromptArgument(
+                name=a.name, description=one_line(a.description, DESCRIPTION_LENGTH) or None, required=a.required
+            )
             for a in row.arguments
         ],
         _meta={VERSION_KEY: row.version} if row.version else None,

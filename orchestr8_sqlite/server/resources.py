@@ -115,7 +115,7 @@ def _resource(row: FragmentRow) -> types.Resource:
     return types.Resource(
         uri=row.uri,
         name=row.uri.removeprefix(f"{SCHEME}://"),
-        title=row.title,
+        title=one_line(row.title, DESCRIPTION_LENGTH),
         description=one_line(row.description, DESCRIPTION_LENGTH) or None,
         mime_type=MARKDOWN,
         size=row.size,

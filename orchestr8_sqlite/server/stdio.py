@@ -7,29 +7,18 @@ objects that it can read messages from and send messages to.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import anyio
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
-from mcp_types import (
-    INVALID_REQUEST,
-    PARSE_ERROR,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCMessage,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    jsonrpc_message_adapter,
-)
-from pydantic import ValidationError
+from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse
 
 from orchestr8_sqlite.server.descriptors import Descriptors
 from orchestr8_sqlite.server.early import Opening
+from orchestr8_sqlite.server.faults import NoMessage, fault, read_message
 from orchestr8_sqlite.server.lines import MAX_LINE, LineReader, LineWriter
 
 GRACE_SECONDS = 5.0
@@ -244,47 +233,16 @@ class Incoming(_Stream):
     async def _read(self, line: bytes | None) -> JSONRPCMessage | None:
         """Return the message of *line*; None where it held none, and was answered so."""
         if line is None:
-            await self._refuse(None, INVALID_REQUEST, f"A message may have at most {MAX_LINE:,} bytes.")
+            await self._refuse(fault(f"A message may have at most {MAX_LINE:,} bytes."))
             return None
         if not line or line.isspace():
             return None
         try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValidationError:
-            await self._refuse_invalid(line)
+            return read_message(line, "line")
+        except NoMessage as problem:
+            await self._refuse(problem.error)
             return None
-        if isinstance(message, JSONRPCNotification) and b'"id"' in line and _has_id(line):
-            await self._refuse_invalid(line)  # for the SDK it is a notification, for its sender a request
-            return None
-        return message
 
-    async def _refuse_invalid(self, line: bytes) -> None:
-        try:
-            value: Any = json.loads(line.decode())
-        except (ValueError, RecursionError):
-            await self._refuse(None, PARSE_ERROR, "The line is not JSON in UTF-8.")
-            return
-        request_id = value.get("id") if isinstance(value, dict) else None
-        if not _is_identifier(request_id):
-            request_id = None
-        await self._refuse(request_id, INVALID_REQUEST, "The line is no JSON-RPC 2.0 request or notification.")
-
-    async def _refuse(self, request_id: str | int | None, code: int, message: str) -> None:
-        error = JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
+    async def _refuse(self, error: JSONRPCError) -> None:
         with suppress(anyio.BrokenResourceError):
             await self._outgoing.write(error)
-
-
-def _has_id(line: bytes) -> bool:
-    """Tell whether the JSON object of *line* has an id; a number that is too long to be read is one, too."""
-    try:
-        return "id" in json.loads(line)
-    except ValueError:
-        return True
-
-
-def _is_identifier(value: object) -> bool:
-    """Tell whether *value* can be the id of an answer: a number without fraction, or text that UTF-8 can hold."""
-    if isinstance(value, str):
-        return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -20,6 +20,7 @@ from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.arenas import share_one_arena
 from orchestr8_sqlite.server.identity import FRESH_MS, read_instructions
 from orchestr8_sqlite.server.log import configure_logging
+from orchestr8_sqlite.server.patience import PatientProtocol
 from orchestr8_sqlite.server.run import QUERY_THREADS, SWITCH_SECONDS
 from orchestr8_sqlite.server.signals import ignore_signals, stop_on_signals
 from orchestr8_sqlite.server.start import quit_now
@@ -118,6 +119,7 @@ def configuration(
         make_app(server, service, executor, access, listener),
         log_config=None,
         access_log=False,
+        http=PatientProtocol,
         ws="none",
         lifespan="on",
         proxy_headers=False,

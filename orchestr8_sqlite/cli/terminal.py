@@ -1,0 +1,41 @@
+"""What commands print: in a pipe as it is, on a terminal without what would command the terminal.
+
+Texts of a library may hold escape sequences, which could move the cursor, rename the window or hide a line.
+"""
+
+import re
+import sys
+
+import typer
+
+from orchestr8_sqlite.wording import HIDDEN, UNSEEN
+
+AS_IT_IS = True
+"""Otherwise escape sequences would be taken out of what goes into a pipe."""
+
+STANDS_FOR = "\N{REPLACEMENT CHARACTER}"
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print *text* and a line feed to standard output, or to standard error."""
+    stream = sys.stderr if err else sys.stdout
+    typer.echo(harmless(text) if stream.isatty() else text, err=err, color=AS_IT_IS)
+
+
+def echo_json(text: str) -> None:
+    """Print JSON; on a terminal with escapes in its strings for what would command it."""
+    typer.echo(_commands().sub(_escaped, text) if sys.stdout.isatty() else text, color=AS_IT_IS)
+
+
+def harmless(text: str) -> str:
+    """Return *text* with a visible sign in the place of each character that commands a terminal or hides from it."""
+    return _commands().sub(STANDS_FOR, text.replace("\r\n", "\n"))
+
+
+def _commands() -> re.Pattern[str]:
+    return re.compile(f"(?![\n\t])[{UNSEEN}{HIDDEN}]")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
