@@ -18,6 +18,7 @@ from orchestr8_sqlite.wording import SUGGESTIONS, counted, nearest, one_line
 
 ALL_FILES = "*"
 DESCRIPTION_LENGTH = 160
+NAME_LENGTH = 200
 LISTED_FILES = 40
 
 SKILLS_NAMED = """
@@ -121,7 +122,10 @@ def list_skills(catalog: Catalog, result: LookupResult) -> tuple[str, dict[str, 
     names = Counter(entry["name"] for entry in entries)
     shown = [entry["name"] if names[entry["name"]] == 1 else entry["uri"] for entry in entries]
     for count in range(len(entries), 0, -1):
-        lines = [f"{n}. {shown[n - 1]}: {entry['does']}" for n, entry in enumerate(entries[:count], start=1)]
+        lines = [
+            f"{n}. {one_line(shown[n - 1], NAME_LENGTH)}: {entry['does']}"
+            for n, entry in enumerate(entries[:count], start=1)
+        ]
         text = "\n".join(
             [f"# Skills: {count} of {result.counted_total}, best first", *lines, "To load: tool `load_skill`."]
         )

@@ -28,6 +28,9 @@ SEARCHED = 300
 """Characters of a value that a URI carries, up to the end of a word: a request weighs its rarest words only, a longer
 one costs tokens in each URI, and one of 1,000 could not be read."""
 
+LONGEST_VALUES = 1_000_000
+"""Characters of all values: each stands in the text as often as its prompt names it."""
+
 
 def find_prompt(catalog: Catalog, name: str) -> PromptRow:
     """Return the prompt *name*.
@@ -48,7 +51,7 @@ def fill_prompt(prompt: PromptRow, values: Mapping[str, str]) -> str:
     """Return the text of *prompt* with *values* put in.
 
     Raises:
-        RequestError: A required argument is missing or empty, or a value has no argument.
+        RequestError: A required argument is missing or empty, a value has no argument, or the values are too long.
     """
     known = {argument.name for argument in prompt.arguments}
     needed = [a for a in prompt.arguments if a.required and not values.get(a.name, "").strip()]
@@ -61,6 +64,11 @@ def fill_prompt(prompt: PromptRow, values: Mapping[str, str]) -> str:
             raise RequestError(
                 f"The prompt {prompt.name!r} has no argument {one_line(name)!r}; its arguments: {listed}."
             )
+    length = sum(map(len, values.values()))
+    if length > LONGEST_VALUES:
+        raise RequestError(
+            f"The values have {length:,} characters, at most {LONGEST_VALUES:,} are put in; shorten them."
+        )
     uris = [match.span() for match in URI.finditer(prompt.body)]
     given = [values[argument.name] for argument in prompt.arguments if values.get(argument.name)]
     first = values.get(prompt.arguments[0].name) or " ".join(given) if prompt.arguments else ""

@@ -91,7 +91,7 @@ def nasty_fragments(choice: random.Random, count: int) -> Iterator[Fragment]:
     """Yield fragments that a search for `retry` finds, with something nasty in every field."""
     for number in range(count):
         yield make_fragment(
-            f"{number}{choice.choice(['', ' · 99 · ~1', '`x`', ')(', '~~~~'])}",
+            f"{number}{choice.choice(['', ' · 99 · ~1', '`x`', ')(', '~~~~', chr(10) + '## forged', chr(0x202E)])}",
             f"Adding retry {nasty_text(choice, 3)}",
             title=nasty_text(choice, 3),
             description=nasty_text(choice, 3),

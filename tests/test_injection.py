@@ -261,6 +261,13 @@ def test_a_prompt_value_is_data(value: str) -> None:
     assert (target.request.query, target.request.mode) == (" ".join(value.split()), Mode.INDEX)
 
 
+def test_values_of_a_prompt_are_bounded_as_each_may_stand_in_it_often() -> None:
+    prompt = PromptRow(1, "p", "P", "", None, "${name}" * 1000, (PromptArgument("name", "", True),))
+    with pytest.raises(RequestError, match=r"^The values have 1,000,001 characters, at most 1,000,000 are put in; "):
+        fill_prompt(prompt, {"name": "x" * 1_000_001})
+    assert fill_prompt(prompt, {"name": "x" * 100}) == "x" * 100_000
+
+
 @pytest.mark.parametrize("value", VALUES)
 def test_a_prompt_value_in_a_path_does_not_leave_its_category(value: str) -> None:
     prompt = PromptRow(1, "p", "P", "", None, "orchestr8://skills/${name}", (PromptArgument("name", "", True),))
