@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from orchestr8_sqlite.checksums import Comparison, comparison_of
+from orchestr8_sqlite.checksums import REBUILD, Comparison, comparison_of
 from orchestr8_sqlite.connections import Identity, connect, is_at
-from orchestr8_sqlite.errors import CatalogError, Orchestr8Error
+from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.model import PromptArgument
 
 APPLICATION_ID = 1_865_970_545
@@ -25,7 +25,6 @@ PAGE_CACHE = "PRAGMA cache_size = -20000"
 """KiB that a connection may keep of the file: with SQLite's 2,000 a search of 2,294 fragments takes a third longer."""
 
 BUILD = "build it with: orchestr8-sqlite build ROOT -o INDEX"
-REBUILD = "build it again with: orchestr8-sqlite build ROOT -o INDEX"
 
 FRAGMENT_COLUMNS = """
 SELECT f.id, f.uri, f.category, f.name, f.title, f.description, f.token_estimate, f.size, s.mtime_ns
@@ -120,8 +119,8 @@ class Catalog:
         try:
             _check_header(db, path)
             comparison = comparison_of(path, identity) if is_finished else None
-            if comparison is not None and comparison.fault:
-                raise _damaged(path, comparison.fault)
+            if comparison is not None:
+                comparison.require_no_fault()
             db.execute(PAGE_CACHE)
             return cls(db, path, identity, comparison)
         except (OSError, sqlite3.Error, UnicodeError) as problem:  # SQLite's own words quote what it cannot read
@@ -182,9 +181,7 @@ class Catalog:
             CatalogError: The file is not what was built.
         """
         if self.comparison is not None:
-            fault = self.comparison.result() if fully or self.comparison.is_soon_over else self.comparison.fault
-            if fault:
-                raise _damaged(self.path, fault)
+            self.comparison.require(fully=fully)
 
     def verify_after(self, error: BaseException | None) -> None:
         """Do as `verify` does after work that ended with *error*; one that nobody foresaw may come of damage.
@@ -192,10 +189,8 @@ class Catalog:
         Raises:
             CatalogError: The file is not what was built, was overwritten meanwhile, or SQLite cannot read it.
         """
-        is_foreseen = error is None or isinstance(error, Orchestr8Error) or not isinstance(error, Exception)
-        self.verify(fully=not is_foreseen)
-        if self.comparison is not None and self.comparison.is_overwritten():
-            raise CatalogError(f"The index {self.path} was overwritten while it was being read; ask again.")
+        if self.comparison is not None:
+            self.comparison.require_after(error)
         if isinstance(error, sqlite3.Error):
             raise self._unreadable(error)
 
@@ -322,10 +317,6 @@ def _authorize_reading(action: int, name: str | None, *_: object) -> int:
     reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)
     data_version = action == sqlite3.SQLITE_PRAGMA and name == "data_version"  # FTS5 asks for it
     return sqlite3.SQLITE_OK if action in reading or data_version else sqlite3.SQLITE_DENY
-
-
-def _damaged(path: Path, fault: str) -> CatalogError:
-    return CatalogError(f"The index {path} is damaged: {fault}; {REBUILD}.")
 
 
 def _check_header(db: sqlite3.Connection, path: Path) -> None:
