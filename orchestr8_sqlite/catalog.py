@@ -13,9 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from orchestr8_sqlite.checksums import Comparison, comparison_of
+from orchestr8_sqlite.checksums import REBUILD, Comparison, comparison_of
 from orchestr8_sqlite.connections import Identity, connect, is_at
-from orchestr8_sqlite.errors import CatalogError, Orchestr8Error
+from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.model import PromptArgument
 
 APPLICATION_ID = 1_865_970_545
@@ -32,7 +32,6 @@ SORT_IN_MEMORY = "PRAGMA temp_store = MEMORY"
 """Nothing is written while an index is read, not even what is sorted."""
 
 BUILD = "build it with: orchestr8-sqlite build ROOT -o INDEX"
-REBUILD = "build it again with: orchestr8-sqlite build ROOT -o INDEX --full"
 
 FRAGMENT_COLUMNS = """
 SELECT f.id, f.uri, f.category, f.name, f.title, f.description, f.token_estimate, f.size, s.mtime_ns
@@ -127,8 +126,8 @@ class Catalog:
         try:
             _check_header(db, path)
             comparison = comparison_of(path, identity) if is_finished else None
-            if comparison is not None and comparison.fault:
-                raise _damaged(path, comparison.fault)
+            if comparison is not None:
+                comparison.require_no_fault()
             db.execute(PAGE_CACHE)
             db.execute(SORT_IN_MEMORY)
             return cls(db, path, identity, comparison)
@@ -191,9 +190,7 @@ class Catalog:
             CatalogError: The file is not what was built.
         """
         if self.comparison is not None:
-            fault = self.comparison.result() if fully or self.comparison.is_soon_over else self.comparison.fault
-            if fault:
-                raise _damaged(self.path, fault)
+            self.comparison.require(fully=fully)
 
     def verify_after(self, error: BaseException | None) -> None:
         """Do as `verify` does after work that ended with *error*; one that nobody foresaw may come of damage.
@@ -201,10 +198,8 @@ class Catalog:
         Raises:
             CatalogError: The file is not what was built, was overwritten meanwhile, or SQLite cannot read it.
         """
-        is_foreseen = error is None or isinstance(error, Orchestr8Error) or not isinstance(error, Exception)
-        self.verify(fully=not is_foreseen)
-        if self.comparison is not None and self.comparison.is_overwritten():
-            raise CatalogError(f"The index {self.path} was overwritten while it was being read; ask again.")
+        if self.comparison is not None:
+            self.comparison.require_after(error)
         if isinstance(error, sqlite3.Error):
             raise self._unreadable(error)
 
@@ -323,10 +318,6 @@ def check_sqlite() -> None:
     if sqlite3.sqlite_version_info < MINIMUM_SQLITE:
         needed = ".".join(map(str, MINIMUM_SQLITE[:2]))
         raise CatalogError(f"SQLite {sqlite3.sqlite_version} is too old: {needed} or newer with FTS5 is needed.")
-
-
-def _damaged(path: Path, fault: str) -> CatalogError:
-    return CatalogError(f"The index {path} is damaged: {fault}; {REBUILD}.")
 
 
 def _check_header(db: sqlite3.Connection, path: Path) -> None:

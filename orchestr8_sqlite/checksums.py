@@ -13,6 +13,9 @@ from threading import Event, Lock, Thread
 from typing import BinaryIO
 
 from orchestr8_sqlite.connections import Identity, identity_of
+from orchestr8_sqlite.errors import CatalogError, Orchestr8Error
+
+REBUILD = "build it again with: orchestr8-sqlite build ROOT -o INDEX --full"
 
 MARK = b"o8sq checksum 1\0"
 PAGE = 4096
@@ -92,7 +95,32 @@ class Comparison:
         self._over.wait()
         return self.fault
 
-    def is_overwritten(self) -> bool:
+    def require_no_fault(self) -> None:
+        """Raise CatalogError where something is known to be wrong with the file."""
+        if self.fault:
+            raise CatalogError(f"The index {self._path} is damaged: {self.fault}; {REBUILD}.")
+
+    def require(self, *, fully: bool) -> None:
+        """Raise CatalogError where something is wrong with the file, once that is known.
+
+        Args:
+            fully: Wait for that however large the file is.
+        """
+        if fully or self.is_soon_over:
+            self.result()
+        self.require_no_fault()
+
+    def require_after(self, error: BaseException | None) -> None:
+        """Raise CatalogError where work that ended with *error* has read of a file that is damaged or was overwritten.
+
+        Where nobody foresaw the error, that is found out however large the file is.
+        """
+        is_foreseen = error is None or isinstance(error, Orchestr8Error) or not isinstance(error, Exception)
+        self.require(fully=not is_foreseen)
+        if self._is_overwritten():
+            raise CatalogError(f"The index {self._path} was overwritten while it was being read; ask again.")
+
+    def _is_overwritten(self) -> bool:
         """Tell whether the very file has been given another content since, so that what was read may be of both."""
         try:
             identity = identity_of(os.stat(self._path))  # noqa: PTH116 - half as dear

@@ -9,7 +9,8 @@ from pathlib import Path
 import yaml
 
 from orchestr8_sqlite import __version__
-from orchestr8_sqlite.catalog import MINIMUM_SQLITE, REBUILD, Catalog
+from orchestr8_sqlite.catalog import MINIMUM_SQLITE, Catalog
+from orchestr8_sqlite.checksums import REBUILD
 from orchestr8_sqlite.checkup.report import Check, ok, omitted, problem
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.tiers.sums import LARGE, load_arrays
