@@ -190,7 +190,7 @@ def run_bound(place: Path, *arguments: str, sent: bytes = b"") -> subprocess.Com
 
 def obey_permissions() -> None:
     """Let what is executed next write no byte to any file, and make files only where permissions allow root to."""
-    import resource  # noqa: PLC0415 - of POSIX alone
+    import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     if sys.platform == "linux" and os.getuid() == 0:
