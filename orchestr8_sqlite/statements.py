@@ -1,8 +1,8 @@
 """One statement of a person on an index: it can only read, and ends within bounds of time and memory.
 
-Python        the connection is immutable, ATTACH and extensions are off
+settings      query_only, a schema that is not trusted, nothing sorted in files
 authorizer    SELECT, its functions and the pragmas that describe tables, nothing else
-limits        bytes of a value and of SQLite's memory, seconds, bytes of the rows
+limits        seconds, bytes of a value, of all rows and of SQLite's memory; no ATTACH
 """
 
 import sqlite3

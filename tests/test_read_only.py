@@ -171,7 +171,7 @@ def nowhere_to_write(place: Path) -> dict[str, str]:
     names = ("HOME", "TMPDIR", "TMP", "TEMP", "SQLITE_TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
     missing = {name: str(place / "nowhere") for name in (*names, "XDG_STATE_HOME", "XDG_RUNTIME_DIR")}
     kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
-    return {**kept, **missing, "HOME": str(place), "PYTHONPATH": str(ROOT)}
+    return {**kept, **missing, "HOME": str(place), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(ROOT)}
 
 
 def run_bound(place: Path, *arguments: str, sent: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -189,7 +189,10 @@ def run_bound(place: Path, *arguments: str, sent: bytes = b"") -> subprocess.Com
 
 
 def obey_permissions() -> None:
-    """Let what is executed next write only where permissions allow it; root may write anywhere otherwise."""
+    """Let what is executed next write no byte to any file, and make files only where permissions allow root to."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     if sys.platform == "linux" and os.getuid() == 0:
         ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
 
