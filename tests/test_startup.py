@@ -64,7 +64,7 @@ BUDGETS = {
     "path --db {index}": Budget(10, 9),
     "export --db {index} -o {folder}/export": Budget(11, 9),
     "lint {library}": Budget(32, 50, PARSING),
-    "build {library} -o {folder}/built.db": Budget(80, None, BUILDING),
+    "build {library} -o {folder}/built.db": Budget(82, None, BUILDING),
     "eval --self --db {index}": Budget(41, None, SEARCHING | {"dataclasses", "ir_measures", "numpy", "tempfile"}),
     "install --list": Budget(14, 10, EDITING),
     "install cursor --db {index}": Budget(14, 10, EDITING),
