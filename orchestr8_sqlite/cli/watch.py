@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from orchestr8_sqlite.cli.build import as_dict, line_of
+from orchestr8_sqlite.cli.terminal import echo
 
 if TYPE_CHECKING:
     from orchestr8_sqlite.session import Built
@@ -80,11 +81,11 @@ def _print_event(event: str, **values: object) -> None:
 
 def _print_built(built: "Built") -> None:
     for diagnostic in built.diagnostics:
-        typer.echo(line_of(diagnostic), err=True)
+        echo(line_of(diagnostic), err=True)
     named = ", ".join(built.changed[:NAMED])
     more = f" and {len(built.changed) - NAMED:,} more" if len(built.changed) > NAMED else ""
-    typer.echo(f"{named or 'nothing'}{more} changed: {built.fragments:,} fragments, {built.seconds:.2f} s")
+    echo(f"{named or 'nothing'}{more} changed: {built.fragments:,} fragments, {built.seconds:.2f} s")
 
 
 def _print_failed(message: str) -> None:
-    typer.echo(f"Not built: {message}", err=True)
+    echo(f"Not built: {message}", err=True)

@@ -15,7 +15,7 @@ KILLED = (
     ("build killed at a write, sync or rename", FIRST, Fault(Action.KILL_SELF)),
     ("build killed at a write, sync or rename", WHOLE, Fault(Action.KILL_SELF)),
     ("build killed at a write, sync or rename", UPDATE, Fault(Action.KILL_SELF)),
-    ("build killed, its helpers not", MANY, Fault(Action.KILL_MAIN)),
+    ("build killed, its helpers not", MANY, Fault(Action.KILL_MAIN, calls=CHANGES | Call.PIPE)),
     ("helper killed at a write", MANY, Fault(Action.KILL_SELF, calls=CHANGES | Call.PIPE, who=Who.HELPERS)),
     ("build killed with its helpers", MANY, Fault(Action.KILL_GROUP, calls=CHANGES | Call.PIPE)),
     ("power lost, what is not synced is gone", FIRST, Fault(Action.LOSE_POWER)),

@@ -117,6 +117,7 @@ class Bench:
 
     def told(self, order: Order, at: int = 0) -> Told:
         """Start a build, wait for its end, and return how it was."""
+        Path(order.output).touch()
         starter(at).order(order)
         return Told(starter(at).ended(), Path(order.output).read_text(encoding="utf-8", errors="replace"))
 
@@ -129,12 +130,15 @@ class Bench:
 
         Raises:
             Skipped: It did not come.
+            Lost: The build does not know that it is lost if the power fails now.
         """
         compiled()
         plan = Plan(self.folder / "plan", fault, self.index.parent, self.root)
         told = self.build(plan=plan)
         if not plan.fired and fault.action:
             raise Skipped("the build made fewer calls than the one that they were counted in")
+        if told.ended.code == 0 and not plan.is_safe(self.index):
+            raise Lost("the build ended well, and what it wrote could be lost with the power")
         return told
 
     def check(self, told: Told) -> None:

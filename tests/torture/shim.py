@@ -86,6 +86,12 @@ class Plan:
         """Return how often the fault came."""
         return int(LAYOUT.unpack(self.path.read_bytes())[8])
 
+    def is_safe(self, index: Path) -> bool:
+        """Tell whether an index was synced, and the folder that names it."""
+        content = LAYOUT.unpack(self.path.read_bytes())
+        unsynced = struct.unpack("=64q", content[10])
+        return not content[9] and index.stat().st_ino not in unsynced
+
 
 @cache
 def compiled() -> Path:
