@@ -41,7 +41,8 @@ class Starter:
     """The process that starts builds."""
 
     def __init__(self) -> None:
-        environment = dict(os.environ)
+        paths = (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         try:
             environment["LD_PRELOAD"] = str(compiled())
         except Skipped:

@@ -12,6 +12,7 @@ from beginnings import begin_empty
 from nasty import nasty_fragments, nasty_query
 from support import write_fragments
 
+from orchestr8_sqlite.checksums import add_checksum
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.model import LookupResult, Mode, Ranker
 from orchestr8_sqlite.parameters import make_request
@@ -45,6 +46,7 @@ def _over_library(choice: random.Random, check: Callable[[Service, random.Random
             db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
             begin_empty(db)
             write_fragments(db, nasty_fragments(drawn, FRAGMENTS), {})
+        add_checksum(path)
         with closing(Service(Settings(path, "info", 10))) as service:
             check(service, drawn)
 
