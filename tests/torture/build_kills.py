@@ -8,7 +8,7 @@ from torture import Case
 from torture.builds import FIRST, MANY, UPDATE, WHOLE, Kind, faults, with_details, with_fault
 from torture.shim import CHANGES, Action, Call, Fault, Who
 
-MOST, MOST_BOUNDED = 36, 3
+MOST, MOST_BOUNDED = 36, 2
 """Points at which builds of one kind are killed."""
 
 KILLED = (

@@ -190,6 +190,8 @@ def calls(kind: Kind, kinds: Call, who: Who = Who.ANYBODY) -> int:
         told = bench.build(plan=plan)
         if told.code:
             raise Lost(f"a build without a fault fails: {told.text}")
+        if not plan.is_safe(bench.index):
+            raise Lost("a build without a fault ends before all is synced")
         return plan.count
     finally:
         shutil.rmtree(folder)

@@ -88,9 +88,8 @@ class Plan:
 
     def is_safe(self, index: Path) -> bool:
         """Tell whether an index was synced, and the folder that names it."""
-        content = LAYOUT.unpack(self.path.read_bytes())
-        unsynced = struct.unpack("=64q", content[10])
-        return not content[9] and index.stat().st_ino not in unsynced
+        renamed, *unsynced = struct.unpack_from("=65q", self.path.read_bytes(), 72)
+        return not renamed and index.stat().st_ino not in unsynced
 
 
 @cache
