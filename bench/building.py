@@ -25,6 +25,7 @@ FLOORS = Path(__file__).with_name("floors.py")
 
 def measure_building(corpus: Corpus, index: Path) -> list[Figure]:
     """Return the figures of building *index* from *corpus*; the index is there afterwards."""
+    index.unlink(missing_ok=True)  # one of the run before would only be brought up to date
     first = run_watched(build_command(corpus, index))
     report = json.loads(first.output)
     size, fragments = corpus.size, int(report["fragments"])
