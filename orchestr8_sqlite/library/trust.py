@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from orchestr8_sqlite.content import Diagnostic, Severity
 from orchestr8_sqlite.library.commands import find_commands
-from orchestr8_sqlite.library.credentials import find_secrets, mask, name_secret
-from orchestr8_sqlite.library.encoded import find_encoded
+from orchestr8_sqlite.library.credentials import Secret, find_passwords, find_secrets, mask, name_secret
+from orchestr8_sqlite.library.encoded import Encoded, find_encoded
 from orchestr8_sqlite.library.hidden import TRIGGER, find_hidden, name_hidden
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.occurrences import runs_of_digits
@@ -45,6 +45,7 @@ RULES = {
     "hide-from-user": Rule(MEDIUM, "{} tells an assistant to hide something from its user", "remove it"),
     "encoded-text": Rule(MEDIUM, "{} hold a text", "write it out"),
     "invisible-character": Rule(MEDIUM, "{}, which no reader sees", "remove it"),
+    "password-in-address": Rule(MEDIUM, "{} holds a password", "change it and write a placeholder"),
     "signed-token": Rule(MEDIUM, "{} may still be good", "revoke it and write a placeholder"),
     "html-comment": Rule(LOW, "{} is read by an assistant, and no rendered page shows it", "read it"),
     "bidi-text": Rule(LOW, "{} in a text from right to left", "look whether the writing needs it"),
@@ -120,14 +121,21 @@ def _look(content: bytes) -> Iterator[tuple[str, str | bytes, int, int]]:
         yield from ((one.code, text, one.start, one.start + len(one.characters)) for one in find_hidden(text))
     lowered = content.lower()
     parts, runs = Text(lowered), list(runs_of_digits(content))
+    secrets = list(find_secrets(content, runs))
     for found in (
         find_phrases(lowered, parts),
         find_commands(lowered),
         _find_comments(lowered, parts),
-        find_encoded(content, runs),
-        find_secrets(content, runs),
+        (one for one in find_encoded(content, runs) if one.code != "encoded-data" or not _is_part(one, secrets)),
+        secrets,
+        find_passwords(content),
     ):
         yield from ((code, content, start, end) for code, start, end in found)
+
+
+def _is_part(one: Encoded, secrets: Iterable[Secret]) -> bool:
+    """Tell whether the digits found are those of a secret."""
+    return any(secret.start < one.end and one.start < secret.end for secret in secrets)
 
 
 def _find_comments(content: bytes, text: Text) -> Iterator[Phrase]:
