@@ -2,13 +2,14 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from orchestr8_sqlite.catalog import Catalog, FragmentRow
 from orchestr8_sqlite.errors import UnknownResource
 from orchestr8_sqlite.fences import FENCE_TOKENS, fenced, holds_fence
 from orchestr8_sqlite.model import SCHEME
-from orchestr8_sqlite.sections import cut_note, cut_to_budget, fair_shares, shorten
+from orchestr8_sqlite.sections import Sections, cut_note, share_out, shorten
 from orchestr8_sqlite.tokens import HEADROOM, compact_json, estimate_tokens, fits, sent_tokens
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.wording import counted, nearest, one_line
@@ -59,17 +60,22 @@ class Document(NamedTuple):
         """Return the document with *line* as a further paragraph of its tail."""
         return self._replace(tail=f"{self.tail}\n\n{line}" if self.tail else line)
 
-    def cut(self, share: float) -> "Document":
-        """Return the document cut at sections to *share* tokens, with a line that says what is left out.
+    def cutter(self) -> "Callable[[float], Document]":
+        """Return what cuts the document at sections to so many tokens, with a line that says what is left out.
 
         The tail is cut to at most half of them.
         """
-        if self.tokens <= share:
-            return self
-        tail = shorten(self.tail, share / 2) if self.tail else ""
-        room = share - NOTE_FRAME - (sent_tokens(tail) + 2 if tail else 0)
-        body, cut_off = cut_to_budget(self.body, (), room, cut_note(self.uri), sent_tokens)
-        return self._replace(body=body, tail=tail, cut_off=cut_off)
+        sections = cache(lambda: Sections(self.body, (), cut_note(self.uri), sent_tokens))
+
+        def cut(share: float) -> Document:
+            tail = shorten(self.tail, share / 2) if self.tail else ""
+            room = share - NOTE_FRAME - (sent_tokens(tail) + 2 if tail else 0)
+            if sent_tokens(self.body) <= room:
+                return self._replace(tail=tail)
+            body, cut_off = sections().cut(room)
+            return self._replace(body=body, tail=tail, cut_off=cut_off)
+
+        return cut
 
 
 class Handout(NamedTuple):
@@ -106,6 +112,7 @@ def hand_out(documents: Sequence[Document], max_tokens: int | None) -> Handout:
     if max_tokens is None:
         return _handout(documents, "")
     sizes = [document.tokens for document in documents]
+    cutters = cache(lambda document: document.cutter())
 
     def of_first(count: int) -> Handout:
         left_out = len(documents) - count
@@ -113,8 +120,9 @@ def hand_out(documents: Sequence[Document], max_tokens: int | None) -> Handout:
         empty = _handout([document._replace(body="", tail="") for document in documents[:count]], note)
         fences = FENCE_TOKENS * count
         frame = max(estimate_tokens(empty.text) + fences, estimate_tokens(compact_json(empty.content)))
-        shares = fair_shares(sizes[:count], max_tokens / HEADROOM - frame)
-        return _handout([d.cut(share) for d, share in zip(documents, shares, strict=False)], note)
+        room = max_tokens / HEADROOM - frame
+        shown = share_out(documents[:count], sizes[:count], room, lambda document: document.tokens, cutters)
+        return _handout(shown, note)
 
     for count in (len(documents), _most(of_first, len(documents), max_tokens)):
         handout = of_first(count)

@@ -1,12 +1,13 @@
 """The contents of the best matches, cut at section boundaries to a token budget."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import floor
 from typing import NamedTuple
 
 from orchestr8_sqlite.fences import fenced
 from orchestr8_sqlite.model import Candidate, LookupResult
-from orchestr8_sqlite.sections import cut_at_sections, cut_note, fair_shares
+from orchestr8_sqlite.sections import Sections, cut_note, fair_shares, share_out
 from orchestr8_sqlite.tokens import estimate_tokens, sent_tokens
 
 ReadBody = Callable[[int], str]
@@ -40,17 +41,25 @@ class Excerpt(NamedTuple):
     frame: int
     note: str = ""
 
-    def cut(self, keywords: Sequence[str], room: float) -> "Excerpt":
-        """Return the excerpt, whose text has too many, cut at sections to *room* tokens of text.
+    @property
+    def tokens(self) -> int:
+        """Return the tokens of all of it."""
+        return sent_tokens(self.text) + self.frame
 
-        Sections with *keywords* are kept first.
-        """
+    def cutter(self, keywords: Sequence[str]) -> "Callable[[float], Excerpt]":
+        """Return what cuts the text at sections to so many tokens of all; sections with *keywords* are kept first."""
         uri = self.candidate.uri
-        if room < MINIMUM_SHARE:
-            note = f"[left out: ~{self.candidate.token_estimate} tokens; load {uri}]"
-            return Excerpt(self.candidate, "", "", sent_tokens(note) + FRAME, note)
-        cut = cut_at_sections(self.text, keywords, room - NOTE_FRAME, cut_note(uri), sent_tokens)
-        return self._replace(text=cut.text, note=cut.note, frame=self.frame + sent_tokens(cut.note) + NOTE_FRAME)
+        sections = cache(lambda: Sections(self.text, keywords, cut_note(uri), sent_tokens))
+
+        def cut(share: float) -> Excerpt:
+            room = share - self.frame
+            if room < MINIMUM_SHARE:
+                note = f"[left out: ~{self.candidate.token_estimate} tokens; load {uri}]"
+                return Excerpt(self.candidate, "", "", sent_tokens(note) + FRAME, note)
+            text, note = sections().cut(room - NOTE_FRAME)
+            return self._replace(text=text, note=note, frame=self.frame + sent_tokens(note) + NOTE_FRAME)
+
+        return cut
 
 
 def excerpt(result: LookupResult, read_body: ReadBody, budget: float) -> list[Excerpt]:
@@ -59,17 +68,16 @@ def excerpt(result: LookupResult, read_body: ReadBody, budget: float) -> list[Ex
     further = result.candidates[ALWAYS_SHOWN:]
     if not further or not _is_room(shown, further, budget):
         return shown
-    used = sum(sent_tokens(one.text) + one.frame for one in shown)
+    used = sum(one.tokens for one in shown)
     for candidate in further:
         if used > budget * FULL_SHARE:
             break
         if used + candidate.token_estimate + FRAME > budget:
             continue  # what is sent has no fewer
         one = _whole(candidate, read_body)
-        tokens = sent_tokens(one.text) + one.frame
-        if used + tokens <= budget:
+        if used + one.tokens <= budget:
             shown.append(one)
-            used += tokens
+            used += one.tokens
     return shown
 
 
@@ -79,12 +87,8 @@ def _always_shown(result: LookupResult, read_body: ReadBody, budget: float) -> l
     sizes: list[float] = [one.candidate.token_estimate + one.frame for one in forced]  # what is sent has no fewer
     shares = fair_shares(sizes, budget)
     if sizes and (min(sizes) <= max(shares) or len(set(map(floor, shares))) > 1):  # else all have an equal share
-        sizes = [sent_tokens(one.text) + one.frame for one in forced]
-        shares = fair_shares(sizes, budget)
-    return [
-        one if size <= share else one.cut(result.keywords, share - one.frame)
-        for one, size, share in zip(forced, sizes, shares, strict=True)
-    ]
+        sizes = [one.tokens for one in forced]
+    return share_out(forced, sizes, budget, lambda one: one.tokens, lambda one: one.cutter(result.keywords))
 
 
 def _is_room(shown: Sequence[Excerpt], further: Sequence[Candidate], budget: float) -> bool:

@@ -2,11 +2,13 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from orchestr8_sqlite.mentions import count_held
-from orchestr8_sqlite.tokens import estimate_tokens, fits
+from orchestr8_sqlite.tokens import fits
 from orchestr8_sqlite.wording import counted
+
+T = TypeVar("T")
 
 DEEPEST_HEADING = 3
 """Headings below this level do not begin a section of their own."""
@@ -42,50 +44,44 @@ def split_sections(body: str) -> list[Section]:
     return [Section(titles.get(start, ""), body[start : end - 1]) for start, end in itertools.pairwise(edges)]
 
 
-def cut_to_budget(
-    body: str,
-    keywords: Sequence[str],
-    max_tokens: float,
-    note: Callable[[int, int], str],
-    measure: Callable[[str], int] = estimate_tokens,
-) -> Cut:
-    """Return *body* where it has no more than *max_tokens*, else cut as by `cut_at_sections`."""
-    return Cut(body) if measure(body) <= max_tokens else cut_at_sections(body, keywords, max_tokens, note, measure)
-
-
-def cut_at_sections(
-    body: str,
-    keywords: Sequence[str],
-    max_tokens: float,
-    note: Callable[[int, int], str],
-    measure: Callable[[str], int],
-) -> Cut:
-    """Return as many whole sections of *body* as fit into *max_tokens* with the line *note*, in their order.
-
-    Sections are chosen by how many of *keywords* they hold, then by their order; the first one (title
-    and introduction) goes before others of the same rank. A heading with nothing below it stands only above a section
-    that is kept.
+class Sections:
+    """A text in sections, measured once, that can be cut to several budgets.
 
     Args:
+        body: The text.
+        keywords: What a section should hold to be kept.
         note: Makes the line that says what was left out from (sections left out, their tokens).
         measure: Tells the tokens of a text in the form it will have.
     """
-    sections = split_sections(body)
-    wanted = set(keywords)
-    order = list(range(len(sections)))
-    if wanted:
-        order.sort(key=lambda i: -count_held(sections[i].text, wanted))
-    sizes = [measure(section.text) + 1 for section in sections]
-    room = max_tokens - measure(note(len(sections), sum(sizes))) - 1
-    bare = [index for index, section in enumerate(sections) if index and section.is_bare]
-    kept: set[int] = set()
-    for index in [*(index for index in order if index not in bare), *reversed(bare)]:
-        if sizes[index] <= room and (index not in bare or index + 1 in kept):
-            kept.add(index)
-            room -= sizes[index]
-    left_out = [size for index, size in enumerate(sizes) if index not in kept]
-    parts = [sections[index].text.rstrip() for index in sorted(kept)]
-    return Cut("\n".join(parts), note(len(left_out), sum(left_out)))
+
+    def __init__(
+        self, body: str, keywords: Sequence[str], note: Callable[[int, int], str], measure: Callable[[str], int]
+    ) -> None:
+        self._sections = split_sections(body)
+        self._sizes = [measure(section.text) + 1 for section in self._sections]
+        self._note = note
+        self._frame = measure(note(len(self._sections), sum(self._sizes))) + 1
+        self._bare = [index for index, section in enumerate(self._sections) if index and section.is_bare]
+        self._order = list(range(len(self._sections)))
+        if wanted := set(keywords):
+            self._order.sort(key=lambda i: -count_held(self._sections[i].text, wanted))
+
+    def cut(self, max_tokens: float) -> Cut:
+        """Return as many whole sections as fit into *max_tokens* with the line about the others, in their order.
+
+        Sections are chosen by how many of the keywords they hold, then by their order; the first one (title and
+        introduction) goes before others of the same rank. A heading with nothing below it stands only above a section
+        that is kept.
+        """
+        room = max_tokens - self._frame
+        kept: set[int] = set()
+        for index in [*(index for index in self._order if index not in self._bare), *reversed(self._bare)]:
+            if self._sizes[index] <= room and (index not in self._bare or index + 1 in kept):
+                kept.add(index)
+                room -= self._sizes[index]
+        left_out = [size for index, size in enumerate(self._sizes) if index not in kept]
+        parts = [self._sections[index].text.rstrip() for index in sorted(kept)]
+        return Cut("\n".join(parts), self._note(len(left_out), sum(left_out)))
 
 
 def cut_note(uri: str) -> Callable[[int, int], str]:
@@ -105,6 +101,37 @@ def fair_shares(sizes: Sequence[float], budget: float) -> list[float]:
         shares[index] = min(sizes[index], left / (len(sizes) - rank))
         left -= shares[index]
     return shares
+
+
+def share_out(
+    items: Sequence[T],
+    sizes: Sequence[float],
+    budget: float,
+    tokens: Callable[[T], float],
+    cutter: Callable[[T], Callable[[float], T]],
+) -> list[T]:
+    """Return *items*, each whole or cut to its fair share of *budget*; what the cuts leave goes to the first of them.
+
+    Args:
+        items: The best first.
+        sizes: No more than the tokens of each.
+        budget: Tokens of all together.
+        tokens: Tells the tokens of an item.
+        cutter: Returns what cuts an item to so many tokens.
+    """
+    shares = fair_shares(sizes, budget)
+    cuts = {
+        i: cutter(item) for i, (item, size, share) in enumerate(zip(items, sizes, shares, strict=True)) if size > share
+    }
+    given = [cuts[i](shares[i]) if i in cuts else item for i, item in enumerate(items)]
+    left = budget - sum(map(tokens, given))
+    for i, cut in cuts.items():
+        if left <= 0:
+            break
+        before = tokens(given[i])
+        given[i] = items[i] if tokens(items[i]) <= before + left else cut(before + left)
+        left -= tokens(given[i]) - before
+    return given
 
 
 def shorten(text: str, max_tokens: float) -> str:

@@ -241,6 +241,14 @@ def test_full_mode_cuts_at_sections_keeps_the_matching_one_and_says_where_the_re
     assert "orchestr8://skills/a" in note
 
 
+def test_full_mode_gives_the_best_match_what_others_cannot_use(make_catalog: MakeCatalog) -> None:
+    best = make_fragment("a", "Adding retry", "Retry with backoff", body="# A\n\n" + "Words of the best. " * 60)
+    others = [make_fragment(name, "Adding retry", body=f"# {name}\n\n" + "Words of others. " * 300) for name in "bc"]
+    text = answer(make_catalog(best, *others), "retry backoff", mode=Mode.FULL, max_tokens=600)
+    assert printed(text) == ["skills/a", "skills/b", "skills/c"]
+    assert text.count("Words of the best.") == 60
+
+
 def test_nothing_fits_is_one_line_with_missing_words_and_nearest_tags(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(make_fragment("a", "Adding retry", tags=("postgresql",)), make_fragment("b", tags=("helm",)))
     for mode in Mode:

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.sections import cut_to_budget as cut
-from orchestr8_sqlite.sections import split_sections
+from orchestr8_sqlite.sections import Sections, share_out, split_sections
 from orchestr8_sqlite.tokens import estimate_tokens
 
 LINES = st.sampled_from(
@@ -46,8 +45,9 @@ def note(sections: int, tokens: int) -> str:
 
 def cut_to_budget(body: str, keywords: list[str], budget: int, say: Callable[[int, int], str]) -> str:
     """Return what is left and, in a line of its own, what is said of the rest."""
-    done = cut(body, keywords, budget, say)
-    return "\n".join(filter(None, done)) if done.note else done.text
+    if estimate_tokens(body) <= budget:
+        return body
+    return "\n".join(filter(None, Sections(body, keywords, say, estimate_tokens).cut(budget)))
 
 
 @settings(max_examples=100, deadline=None)
@@ -139,3 +139,38 @@ def test_heading_with_nothing_below_stands_only_above_a_section_that_is_kept() -
     text = cut_to_budget(body, ["retry"], 60, note)
     assert text.split("\n")[:-1] == ["# Title", "", "Intro.", "## Holder", "### Short", "", "About retry."]
     assert text.endswith("tokens left out]")
+
+
+def cutter(parts: tuple[int, ...]) -> Callable[[float], tuple[int, ...]]:
+    """Return what keeps of some numbers the first ones that fit together."""
+
+    def cut(share: float) -> tuple[int, ...]:
+        kept: tuple[int, ...] = ()
+        for part in parts:
+            kept += (part,) if sum(kept) + part <= share else ()
+        return kept
+
+    return cut
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    items=st.lists(st.lists(st.integers(1, 50), min_size=1, max_size=6).map(tuple), min_size=1, max_size=5),
+    budget=st.integers(0, 400),
+)
+def test_nothing_is_cut_off_for_which_the_cuts_leave_room(items: list[tuple[int, ...]], budget: int) -> None:
+    given = share_out(items, [sum(item) for item in items], budget, sum, cutter)
+    left = budget - sum(map(sum, given))
+    assert left >= 0
+    for item, parts in zip(items, given, strict=True):
+        assert sum(parts) <= sum(item)
+        if parts != item:
+            assert sum(cutter(item)(sum(parts) + left)) <= sum(parts) + left
+    if sum(map(sum, items)) <= budget:
+        assert given == items
+
+
+def test_what_a_cut_leaves_goes_to_the_best() -> None:
+    items: list[tuple[int, ...]] = [(60, 60), (150,), (30,)]
+    assert share_out(items, [120, 150, 30], 210, sum, cutter) == [(60, 60), (), (30,)]
+    assert share_out(items[:2], [120, 150], 120, sum, cutter) == [(60, 60), ()]

@@ -23,6 +23,9 @@ from torture import Case, Wrong
 
 LIBRARIES, BOUNDED_LIBRARIES = 300, 15
 FRAGMENTS, QUERIES = 8, 40
+BEGINNINGS = ("#", "1.", "[left out: ")
+"""Of answers that list anything; others are a few lines that say why not."""
+
 SLOWEST = 5.0
 """Seconds that one answer may take."""
 
@@ -82,7 +85,7 @@ def check_answer(answer: Answer, raw: dict[str, object]) -> None:
     assert result is not None
     if estimate_tokens(answer.text) > result.request.max_tokens:
         raise Wrong(f"{raw} costs more than its budget")
-    if not result.confident or not result.candidates or not answer.text.startswith(("#", "1.")):
+    if not result.confident or not result.candidates or not answer.text.startswith(BEGINNINGS):
         if len(answer.text.splitlines()) > 1 + 20:
             raise Wrong(f"{raw}: {answer.text!r}")
         return
