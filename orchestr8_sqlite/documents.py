@@ -9,7 +9,7 @@ from orchestr8_sqlite.catalog import Catalog, FragmentRow
 from orchestr8_sqlite.errors import UnknownResource
 from orchestr8_sqlite.fences import FENCE_TOKENS, fenced, holds_fence
 from orchestr8_sqlite.model import SCHEME
-from orchestr8_sqlite.sections import Sections, cut_note, share_out, shorten
+from orchestr8_sqlite.sections import Sections, cut_note, fair_shares, share_out, shorten
 from orchestr8_sqlite.tokens import HEADROOM, compact_json, estimate_tokens, fits, sent_tokens
 from orchestr8_sqlite.uris import fragment_uri
 from orchestr8_sqlite.wording import counted, nearest, one_line
@@ -60,20 +60,21 @@ class Document(NamedTuple):
         """Return the document with *line* as a further paragraph of its tail."""
         return self._replace(tail=f"{self.tail}\n\n{line}" if self.tail else line)
 
-    def cutter(self) -> "Callable[[float], Document]":
+    def cutter(self) -> "Callable[[float], tuple[Document, float]]":
         """Return what cuts the document at sections to so many tokens, with a line that says what is left out.
 
-        The tail is cut to at most half of them.
+        It tells the most tokens that are left. The tail is cut to at most half of them.
         """
         sections = cache(lambda: Sections(self.body, (), cut_note(self.uri), sent_tokens))
 
-        def cut(share: float) -> Document:
+        def cut(share: float) -> tuple[Document, float]:
             tail = shorten(self.tail, share / 2) if self.tail else ""
-            room = share - NOTE_FRAME - (sent_tokens(tail) + 2 if tail else 0)
-            if sent_tokens(self.body) <= room:
-                return self._replace(tail=tail)
-            body, cut_off = sections().cut(room)
-            return self._replace(body=body, tail=tail, cut_off=cut_off)
+            used = NOTE_FRAME + (sent_tokens(tail) + 2 if tail else 0)
+            whole = sent_tokens(self.body)
+            if whole <= share - used:
+                return self._replace(tail=tail), whole + used
+            kept = sections().cut(share - used)
+            return self._replace(body=kept.text, tail=tail, cut_off=kept.note), kept.tokens + used
 
         return cut
 
@@ -121,7 +122,8 @@ def hand_out(documents: Sequence[Document], max_tokens: int | None) -> Handout:
         fences = FENCE_TOKENS * count
         frame = max(estimate_tokens(empty.text) + fences, estimate_tokens(compact_json(empty.content)))
         room = max_tokens / HEADROOM - frame
-        shown = share_out(documents[:count], sizes[:count], room, lambda document: document.tokens, cutters)
+        shares = fair_shares(sizes[:count], room)
+        shown = share_out(documents[:count], sizes[:count], shares, room, cutters)
         return _handout(shown, note)
 
     for count in (len(documents), _most(of_first, len(documents), max_tokens)):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from math import floor
 from typing import NamedTuple
 
 from orchestr8_sqlite.fences import fenced
@@ -15,6 +14,9 @@ ReadBody = Callable[[int], str]
 
 ALWAYS_SHOWN = 3
 """Matches that are shown however large they are. Source: shared/seeds/system-design.md, "Fragment Selection"."""
+
+BEST_SHARE = 0.5
+"""Of the budget, for the best match, where the others have a use for the rest."""
 
 FULL_SHARE = 0.8
 """No further match is taken once this share of the budget is used. Same source."""
@@ -41,23 +43,23 @@ class Excerpt(NamedTuple):
     frame: int
     note: str = ""
 
-    @property
-    def tokens(self) -> int:
-        """Return the tokens of all of it."""
-        return sent_tokens(self.text) + self.frame
+    def cutter(self, keywords: Sequence[str]) -> "Callable[[float], tuple[Excerpt, float]]":
+        """Return what cuts the text at sections to so many tokens of all, and tells the most that are left.
 
-    def cutter(self, keywords: Sequence[str]) -> "Callable[[float], Excerpt]":
-        """Return what cuts the text at sections to so many tokens of all; sections with *keywords* are kept first."""
+        Sections with *keywords* are kept first.
+        """
         uri = self.candidate.uri
         sections = cache(lambda: Sections(self.text, keywords, cut_note(uri), sent_tokens))
 
-        def cut(share: float) -> Excerpt:
-            room = share - self.frame
-            if room < MINIMUM_SHARE:
+        def cut(share: float) -> tuple[Excerpt, float]:
+            room = share - self.frame - NOTE_FRAME
+            kept = sections().cut(room) if room >= MINIMUM_SHARE - NOTE_FRAME else None
+            if kept is None or not kept.text:
                 note = f"[left out: ~{self.candidate.token_estimate} tokens; load {uri}]"
-                return Excerpt(self.candidate, "", "", sent_tokens(note) + FRAME, note)
-            text, note = sections().cut(room - NOTE_FRAME)
-            return self._replace(text=text, note=note, frame=self.frame + sent_tokens(note) + NOTE_FRAME)
+                frame = sent_tokens(note) + FRAME
+                return Excerpt(self.candidate, "", "", frame, note), frame
+            frame = self.frame + sent_tokens(kept.note) + NOTE_FRAME
+            return self._replace(text=kept.text, note=kept.note, frame=frame), self.frame + NOTE_FRAME + kept.tokens
 
         return cut
 
@@ -68,16 +70,17 @@ def excerpt(result: LookupResult, read_body: ReadBody, budget: float) -> list[Ex
     further = result.candidates[ALWAYS_SHOWN:]
     if not further or not _is_room(shown, further, budget):
         return shown
-    used = sum(one.tokens for one in shown)
+    used = sum(sent_tokens(one.text) + one.frame for one in shown)
     for candidate in further:
         if used > budget * FULL_SHARE:
             break
         if used + candidate.token_estimate + FRAME > budget:
             continue  # what is sent has no fewer
         one = _whole(candidate, read_body)
-        if used + one.tokens <= budget:
+        tokens = sent_tokens(one.text) + one.frame
+        if used + tokens <= budget:
             shown.append(one)
-            used += one.tokens
+            used += tokens
     return shown
 
 
@@ -85,10 +88,17 @@ def _always_shown(result: LookupResult, read_body: ReadBody, budget: float) -> l
     """Return the first matches, cut where they have more than their share of *budget* tokens."""
     forced = [_whole(candidate, read_body) for candidate in result.candidates[:ALWAYS_SHOWN]]
     sizes: list[float] = [one.candidate.token_estimate + one.frame for one in forced]  # what is sent has no fewer
-    shares = fair_shares(sizes, budget)
-    if sizes and (min(sizes) <= max(shares) or len(set(map(floor, shares))) > 1):  # else all have an equal share
-        sizes = [one.tokens for one in forced]
-    return share_out(forced, sizes, budget, lambda one: one.tokens, lambda one: one.cutter(result.keywords))
+    shares = _shares(sizes, budget)
+    if any(size <= budget for size in sizes):  # else none of them can be whole
+        sizes = [sent_tokens(one.text) + one.frame for one in forced]
+        shares = _shares(sizes, budget)
+    return share_out(forced, sizes, shares, budget, lambda one: one.cutter(result.keywords))
+
+
+def _shares(sizes: Sequence[float], budget: float) -> list[float]:
+    """Return what each may have of *budget*: the best half of it and what the others leave, these the same each."""
+    best = [min(size, max(budget * BEST_SHARE, budget - sum(sizes[1:]))) for size in sizes[:1]]
+    return best + fair_shares(sizes[1:], budget - sum(best))
 
 
 def _is_room(shown: Sequence[Excerpt], further: Sequence[Candidate], budget: float) -> bool:

@@ -27,10 +27,11 @@ class Section(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What is left of a text, and the line that says what is missing, empty where nothing is."""
+    """What is left of a text, the line that says what is missing, and the most tokens that both have together."""
 
     text: str
-    note: str = ""
+    note: str
+    tokens: int
 
 
 def split_sections(body: str) -> list[Section]:
@@ -81,7 +82,8 @@ class Sections:
                 room -= self._sizes[index]
         left_out = [size for index, size in enumerate(self._sizes) if index not in kept]
         parts = [self._sections[index].text.rstrip() for index in sorted(kept)]
-        return Cut("\n".join(parts), self._note(len(left_out), sum(left_out)))
+        tokens = self._frame + sum(self._sizes) - sum(left_out)
+        return Cut("\n".join(parts), self._note(len(left_out), sum(left_out)), tokens)
 
 
 def cut_note(uri: str) -> Callable[[int, int], str]:
@@ -106,32 +108,28 @@ def fair_shares(sizes: Sequence[float], budget: float) -> list[float]:
 def share_out(
     items: Sequence[T],
     sizes: Sequence[float],
+    shares: Sequence[float],
     budget: float,
-    tokens: Callable[[T], float],
-    cutter: Callable[[T], Callable[[float], T]],
+    cutter: Callable[[T], Callable[[float], tuple[T, float]]],
 ) -> list[T]:
-    """Return *items*, each whole or cut to its fair share of *budget*; what the cuts leave goes to the first of them.
+    """Return *items*, each whole or cut to its share of *budget*; what the cuts leave goes to the first of them.
 
     Args:
         items: The best first.
-        sizes: No more than the tokens of each.
+        sizes: Tokens of each.
+        shares: Tokens for each, all together *budget* at most.
         budget: Tokens of all together.
-        tokens: Tells the tokens of an item.
-        cutter: Returns what cuts an item to so many tokens.
+        cutter: Returns what cuts an item to so many tokens, and tells how many it has then.
     """
-    shares = fair_shares(sizes, budget)
-    cuts = {
-        i: cutter(item) for i, (item, size, share) in enumerate(zip(items, sizes, shares, strict=True)) if size > share
-    }
-    given = [cuts[i](shares[i]) if i in cuts else item for i, item in enumerate(items)]
-    left = budget - sum(map(tokens, given))
+    cuts = {i: cutter(items[i]) for i, (size, share) in enumerate(zip(sizes, shares, strict=True)) if size > share}
+    given = [cuts[i](shares[i]) if i in cuts else (item, sizes[i]) for i, item in enumerate(items)]
+    left = budget - sum(tokens for _, tokens in given)
     for i, cut in cuts.items():
-        if left <= 0:
-            break
-        before = tokens(given[i])
-        given[i] = items[i] if tokens(items[i]) <= before + left else cut(before + left)
-        left -= tokens(given[i]) - before
-    return given
+        if left > 0:
+            room = given[i][1] + left
+            given[i] = (items[i], sizes[i]) if sizes[i] <= room else cut(room)
+            left = room - given[i][1]
+    return [item for item, _ in given]
 
 
 def shorten(text: str, max_tokens: float) -> str:

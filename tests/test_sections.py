@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.sections import Sections, share_out, split_sections
+from orchestr8_sqlite.sections import Sections, fair_shares, share_out, split_sections
 from orchestr8_sqlite.tokens import estimate_tokens
 
 LINES = st.sampled_from(
@@ -47,7 +47,8 @@ def cut_to_budget(body: str, keywords: list[str], budget: int, say: Callable[[in
     """Return what is left and, in a line of its own, what is said of the rest."""
     if estimate_tokens(body) <= budget:
         return body
-    return "\n".join(filter(None, Sections(body, keywords, say, estimate_tokens).cut(budget)))
+    cut = Sections(body, keywords, say, estimate_tokens).cut(budget)
+    return "\n".join(filter(None, (cut.text, cut.note)))
 
 
 @settings(max_examples=100, deadline=None)
@@ -141,16 +142,21 @@ def test_heading_with_nothing_below_stands_only_above_a_section_that_is_kept() -
     assert text.endswith("tokens left out]")
 
 
-def cutter(parts: tuple[int, ...]) -> Callable[[float], tuple[int, ...]]:
+def cutter(parts: tuple[int, ...]) -> Callable[[float], tuple[tuple[int, ...], float]]:
     """Return what keeps of some numbers the first ones that fit together."""
 
-    def cut(share: float) -> tuple[int, ...]:
+    def cut(share: float) -> tuple[tuple[int, ...], float]:
         kept: tuple[int, ...] = ()
         for part in parts:
             kept += (part,) if sum(kept) + part <= share else ()
-        return kept
+        return kept, sum(kept)
 
     return cut
+
+
+def shared(items: list[tuple[int, ...]], budget: int) -> list[tuple[int, ...]]:
+    sizes = [sum(item) for item in items]
+    return share_out(items, sizes, fair_shares(sizes, budget), budget, cutter)
 
 
 @settings(max_examples=300, deadline=None)
@@ -159,18 +165,19 @@ def cutter(parts: tuple[int, ...]) -> Callable[[float], tuple[int, ...]]:
     budget=st.integers(0, 400),
 )
 def test_nothing_is_cut_off_for_which_the_cuts_leave_room(items: list[tuple[int, ...]], budget: int) -> None:
-    given = share_out(items, [sum(item) for item in items], budget, sum, cutter)
+    given = shared(items, budget)
     left = budget - sum(map(sum, given))
     assert left >= 0
     for item, parts in zip(items, given, strict=True):
         assert sum(parts) <= sum(item)
         if parts != item:
-            assert sum(cutter(item)(sum(parts) + left)) <= sum(parts) + left
+            assert cutter(item)(sum(parts) + left)[1] <= sum(parts) + left
+            assert cutter(item)(sum(parts) + left)[0] == parts
     if sum(map(sum, items)) <= budget:
         assert given == items
 
 
 def test_what_a_cut_leaves_goes_to_the_best() -> None:
     items: list[tuple[int, ...]] = [(60, 60), (150,), (30,)]
-    assert share_out(items, [120, 150, 30], 210, sum, cutter) == [(60, 60), (), (30,)]
-    assert share_out(items[:2], [120, 150], 120, sum, cutter) == [(60, 60), ()]
+    assert shared(items, 210) == [(60, 60), (), (30,)]
+    assert shared(items[:2], 120) == [(60, 60), ()]
