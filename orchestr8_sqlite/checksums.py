@@ -121,10 +121,13 @@ class Comparison:
             raise CatalogError(f"The index {self._path} was overwritten while it was being read; ask again.")
 
     def _is_overwritten(self) -> bool:
-        """Tell whether the very file has been given another content since, so that what was read may be of both."""
+        """Tell whether the very file has been given another content since, so that what was read may be of both.
+
+        Where files have no numbers, that cannot be told from another file in its place.
+        """
         try:
             identity = identity_of(os.stat(self._path))  # noqa: PTH116 - half as dear
-            if identity == self._identity or identity[0] != self._identity[0]:
+            if identity == self._identity or identity[0] != self._identity[0] or not identity[0]:
                 return False
             now = comparison_of(self._path, identity)
         except OSError:
