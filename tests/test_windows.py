@@ -4,6 +4,7 @@ That system is this one, pretending; what Windows itself does beyond that cannot
 """
 
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -146,6 +147,24 @@ def test_server_answers_where_nothing_can_be_polled_and_ends_with_its_input(inde
     assert len(answers) == 2
     assert b"orchestr8://skills/retry" in answers[1]
     assert b"Traceback" not in done.stderr
+
+
+def test_server_that_is_told_to_end_does_not_wait_for_its_input(index: Path) -> None:
+    command = [sys.executable, "-m", "windows", "serve", "--db", str(index)]
+    server = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path(__file__).parent
+    )
+    servers.greet(server)
+    server.send_signal(signal.SIGINT)
+    assert server.wait(10) == 0
+    servers.release(server)
+
+
+def test_several_workers_are_refused_in_one_sentence(index: Path) -> None:
+    command = [sys.executable, "-m", "windows", "serve", "--http", "127.0.0.1:0", "--workers", "2", "--db", str(index)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Several workers need a POSIX system; leave --workers out." in done.stderr
 
 
 def test_server_that_builds_its_index_renews_it(root: Path, tmp_path: Path) -> None:
