@@ -135,11 +135,12 @@ class Comparison:
         return now.result() != "" or now._last_page != self._last_page  # noqa: SLF001 - of the same class
 
     def _read(self, file: BinaryIO) -> None:
-        with file:
-            try:
-                self._end(self._compared(file))
-            except OSError as problem:
-                self._end(f"it cannot be read: {problem.strerror}")
+        try:
+            with file:
+                fault = self._compared(file)
+        except OSError as problem:
+            fault = f"it cannot be read: {problem.strerror}"
+        self._end(fault)  # once the file is closed, which may be waited for
 
     def _compared(self, file: BinaryIO) -> str:
         number, _, size = identity_of(os.fstat(file.fileno()))

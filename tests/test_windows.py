@@ -160,6 +160,20 @@ def test_server_that_is_told_to_end_does_not_wait_for_its_input(index: Path) -> 
     servers.release(server)
 
 
+def test_descriptors_that_a_thread_may_be_reading_are_left_alone() -> None:
+    """Whoever closed one there would wait until the read is over."""
+    code = """
+import os, windows
+windows.pretend()
+from orchestr8_sqlite.server.descriptors import private_descriptors
+with private_descriptors() as private:
+    pass
+for descriptor in private:
+    os.fstat(descriptor)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent)
+
+
 def test_several_workers_are_refused_in_one_sentence(index: Path) -> None:
     command = [sys.executable, "-m", "windows", "serve", "--http", "127.0.0.1:0", "--workers", "2", "--db", str(index)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
