@@ -37,6 +37,8 @@ check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shi
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 orchestr8_sqlite
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin orchestr8_sqlite
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/orchestr8-sqlite lint resources --strict
 	$(BIN)/orchestr8-sqlite eval --self --db $(BUNDLED) $(BOUNDS)

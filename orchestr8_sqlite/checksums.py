@@ -121,10 +121,13 @@ class Comparison:
             raise CatalogError(f"The index {self._path} was overwritten while it was being read; ask again.")
 
     def _is_overwritten(self) -> bool:
-        """Tell whether the very file has been given another content since, so that what was read may be of both."""
+        """Tell whether the very file has been given another content since, so that what was read may be of both.
+
+        Where files have no numbers, that cannot be told from another file in its place.
+        """
         try:
             identity = identity_of(os.stat(self._path))  # noqa: PTH116 - half as dear
-            if identity == self._identity or identity[0] != self._identity[0]:
+            if identity == self._identity or identity[0] != self._identity[0] or not identity[0]:
                 return False
             now = comparison_of(self._path, identity)
         except OSError:
@@ -132,11 +135,12 @@ class Comparison:
         return now.result() != "" or now._last_page != self._last_page  # noqa: SLF001 - of the same class
 
     def _read(self, file: BinaryIO) -> None:
-        with file:
-            try:
-                self._end(self._compared(file))
-            except OSError as problem:
-                self._end(f"it cannot be read: {problem.strerror}")
+        try:
+            with file:
+                fault = self._compared(file)
+        except OSError as problem:
+            fault = f"it cannot be read: {problem.strerror}"
+        self._end(fault)  # once the file is closed, which may be waited for
 
     def _compared(self, file: BinaryIO) -> str:
         number, _, size = identity_of(os.fstat(file.fileno()))

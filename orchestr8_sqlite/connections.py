@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from orchestr8_sqlite.system import file_number, file_uri
+
 Identity = tuple[int, int, int]
-"""What tells a file from the one that was in its place before: inode, modification time in ns, size in bytes."""
+"""What tells a file from the one that was in its place before: number, modification time in ns, size in bytes."""
 
 STEPS_BETWEEN_CHECKS = 200_000
 """Steps of SQLite's machine, about 25 ms of work, after which a statement asks whether anybody waits for it still."""
@@ -71,7 +73,7 @@ def connect(path: Path, look: Callable[[Path, Identity], object] | None = None) 
     Args:
         look: Called for every file that is opened, while it is in its place.
     """
-    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    uri = f"{file_uri(path.absolute())}?mode=ro&immutable=1"
     while True:
         identity = identity_of(path.stat())
         db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, factory=Reader)
@@ -84,7 +86,7 @@ def connect(path: Path, look: Callable[[Path, Identity], object] | None = None) 
 
 def identity_of(status: os.stat_result) -> Identity:
     """Return what changes when another file is put in the place of one, from what the system says of it."""
-    return status.st_ino, status.st_mtime_ns, status.st_size
+    return file_number(status), status.st_mtime_ns, status.st_size
 
 
 def is_at(path: Path, identity: Identity) -> bool:

@@ -7,14 +7,12 @@ another container; the lock does. Where there are no such locks, age decides.
 
 import os
 import re
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-if sys.platform != "win32":  # there nobody can remove a file that is open
-    import fcntl
+from orchestr8_sqlite.system import is_posix, try_lock
 
 OLD_SECONDS = 86_400.0
 """Age from which on a file that cannot be locked belongs to no build any more. None takes so long without a write."""
@@ -52,7 +50,7 @@ def _claim(target: Path) -> tuple[Path, int]:
     while True:
         path = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
         lock = os.open(_beside(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        if _is_taken(lock) is not False and _beside(path, LOCK).exists():
+        if try_lock(lock) is not False and _beside(path, LOCK).exists():
             return path, lock
         os.close(lock)
 
@@ -63,24 +61,11 @@ def _remove_dead(path: Path) -> None:
         lock = os.open(_beside(path, LOCK), os.O_RDWR)
     except OSError:
         lock = None
-    is_dead = None if lock is None else _is_taken(lock)
+    is_dead = None if lock is None else try_lock(lock)
     if is_dead or (is_dead is None and _is_old(path)):
         _remove(path, lock)
     elif lock is not None:
         os.close(lock)
-
-
-def _is_taken(lock: int) -> bool | None:
-    """Take a lock and tell whether that could be done: not while another holds it, None where there are no locks."""
-    if sys.platform == "win32":
-        return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
 
 
 def _is_old(path: Path) -> bool:
@@ -98,11 +83,11 @@ def _remove(path: Path, lock: int | None) -> None:
     with suppress(OSError):
         path.unlink(missing_ok=True)
         _beside(path, KEYWORDS).unlink(missing_ok=True)
-        if os.name == "posix":
+        if is_posix():
             _beside(path, LOCK).unlink(missing_ok=True)
     if lock is not None:
         os.close(lock)
-    if os.name != "posix":  # there it must be closed before
+    if not is_posix():  # there it must be closed before
         with suppress(OSError):
             _beside(path, LOCK).unlink(missing_ok=True)
 

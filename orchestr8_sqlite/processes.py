@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.system import can_fork
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
@@ -199,8 +200,8 @@ def _context() -> "BaseContext":
     import multiprocessing
     import threading
 
-    can_fork = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
-    return multiprocessing.get_context("fork" if can_fork else "spawn")
+    is_safe = threading.active_count() == 1 and can_fork()
+    return multiprocessing.get_context("fork" if is_safe else "spawn")
 
 
 def _begin_to_help() -> None:

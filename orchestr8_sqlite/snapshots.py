@@ -13,6 +13,7 @@ from typing import Self
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.connections import Identity, heed, keep_together, limit_pages
+from orchestr8_sqlite.system import is_posix
 
 logger = logging.getLogger(__name__)
 
@@ -119,11 +120,16 @@ class Snapshots:
             logger.info("index replaced", extra={"generation": fresh.generation})
 
     def give_back(self, catalog: Catalog) -> None:
-        """Keep a connection for the next request, or close it where there are enough or its file was replaced."""
+        """Keep a connection for the next request, or close it where there are enough or its file was replaced.
+
+        It is closed, too, where a file that is open cannot be replaced, lest no build got done. What was read of it is
+        kept all the same, so that the next request has little more to do.
+        """
         self._limit(catalog)
+        most = MOST_IDLE if is_posix() else 0
         with self._lock:
             newest = self._current is not None and self._current.identity == catalog.identity
-            if newest and len(self._idle) < MOST_IDLE and not catalog.is_known_damaged:
+            if newest and len(self._idle) < most and not catalog.is_known_damaged:
                 self._idle.append(catalog)
                 return
         self._close([catalog])

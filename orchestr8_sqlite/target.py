@@ -1,6 +1,5 @@
 """The index file that a build makes: checked before, and put in place in one step."""
 
-import errno
 import os
 import shutil
 import sqlite3
@@ -15,9 +14,7 @@ from orchestr8_sqlite.connections import Identity, identity_of
 from orchestr8_sqlite.disk_errors import explain
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.leftovers import temporary_beside
-
-NO_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP})
-"""What a file system says that knows no sync of a folder."""
+from orchestr8_sqlite.system import is_held, is_posix, replace, sync_file, sync_folder
 
 
 @contextmanager
@@ -147,7 +144,7 @@ def drafting(target: Path) -> Iterator[Draft]:
 
 def _sync(path: Path) -> None:
     with path.open("rb+") as file:
-        os.fsync(file.fileno())
+        sync_file(file.fileno())
 
 
 def _sync_meanwhile(path: Path, work: Callable[[Path], None]) -> None:
@@ -177,25 +174,16 @@ def _sync_meanwhile(path: Path, work: Callable[[Path], None]) -> None:
 def put_in_place(temporary: Path, target: Path) -> None:
     """Add its checksum to the finished file, sync it, rename it over *target*, and sync the folder that names it.
 
-    What the file before occupied is given free by a thread: that takes as long as copying it.
-
     Raises:
         OSError: The file could not be synced or renamed.
-        BuildError: It is in place, but the folder could not be synced.
+        BuildError: It is in place, but the folder could not be synced; or a program holds what is there.
     """
     _sync_meanwhile(temporary, add_checksum)
     _sync(temporary)
-    if os.name != "posix":
-        temporary.replace(target)
-        return
-    before = None
-    with suppress(FileNotFoundError):
-        before = os.open(target, os.O_RDONLY)
-    temporary.replace(target)
-    if before is not None:
-        Thread(target=os.close, args=(before,), name="free", daemon=True).start()
+    with _freeing_aside(target):
+        _replace(temporary, target)
     try:
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as problem:
         raise BuildError(
             f"The index {target} is in place, but its folder could not be synced ({problem.strerror}): a loss of power "
@@ -203,12 +191,27 @@ def put_in_place(temporary: Path, target: Path) -> None:
         ) from problem
 
 
-def _sync_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
+def _replace(temporary: Path, target: Path) -> None:
     try:
-        os.fsync(number)
+        replace(temporary, target)
     except OSError as problem:
-        if problem.errno not in NO_SYNC:
+        if not is_held(problem):
             raise
+        raise BuildError(
+            f"The index {target} is open in another program, which this system does not let be replaced; end the "
+            "servers that use it, then build again."
+        ) from problem
+
+
+@contextmanager
+def _freeing_aside(target: Path) -> Iterator[None]:
+    """Let a thread give free what *target* occupies, where it is replaced: that takes as long as copying it."""
+    before = None
+    if is_posix():
+        with suppress(FileNotFoundError):
+            before = os.open(target, os.O_RDONLY)
+    try:
+        yield
     finally:
-        os.close(number)
+        if before is not None:
+            Thread(target=os.close, args=(before,), name="free", daemon=True).start()

@@ -7,10 +7,12 @@
     orchestr8:// · orchestr8://registry          Listing(None)
 
 Accepted as the same: a leading `@` or `@<server>:`, `_fragments/` segments, singular and plural
-category names in any case. Percent escapes are decoded exactly once, `+` is a space in queries only.
+category names in any case; letters with accents in one piece or in several. Percent escapes are decoded
+exactly once, `+` is a space in queries only.
 """
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from urllib.parse import quote, unquote, unquote_plus
 
@@ -75,12 +77,17 @@ def parse_uri(text: str) -> Read | Match | Listing:
     folder = CATEGORY_FOLDERS[parse_category(segments[0])]
     if len(segments) == 1:
         return Listing(CATEGORIES[folder])
-    return Read("/".join([folder, *segments[1:]]))
+    return Read(compose("/".join([folder, *segments[1:]])))
 
 
 def fragment_uri(fragment_id: str) -> str:
     """Return the advertised URI of the fragment *fragment_id*, an RFC 3986 URI for any file name."""
     return f"{SCHEME}://{quote(fragment_id, safe=PATH_SAFE)}"
+
+
+def compose(text: str) -> str:
+    """Return *text* in the form of all ids, letters with accents in one piece (NFC); some systems take them apart."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def decode_segments(path: str) -> list[str]:

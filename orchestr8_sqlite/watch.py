@@ -9,6 +9,7 @@ import watchfiles
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
 from orchestr8_sqlite.library import is_skipped
 from orchestr8_sqlite.session import BuildSession, Built
+from orchestr8_sqlite.uris import compose
 
 QUIET_MS = 40
 """A build begins once no file has changed for so long: what is saved together is built together."""
@@ -115,7 +116,16 @@ def _identities(roots: Sequence[Path]) -> list[tuple[int, int]] | None:
 
 
 def _is_of_library(path: Path, folders: Sequence[Path], index: Path) -> bool:
-    """Tell whether a change of *path* can concern the library: it is neither the index nor where nothing is read."""
-    return path != index and any(
-        path.is_relative_to(folder) and not any(map(is_skipped, path.relative_to(folder).parts)) for folder in folders
+    """Tell whether a change of *path* can concern the library: it is neither the index nor where nothing is read.
+
+    macOS tells of a folder by its name, in whatever case and form that was given.
+    """
+    folded = _folded(path)
+    return folded != _folded(index) and any(
+        folded.is_relative_to(_folded(folder)) and not any(map(is_skipped, path.parts[len(folder.parts) :]))
+        for folder in folders
     )
+
+
+def _folded(path: Path) -> Path:
+    return Path(compose(str(path)).casefold())

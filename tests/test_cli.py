@@ -1,10 +1,12 @@
 """The command line: what it prints where, and its exit codes."""
 
 import json
+import os
 import re
 import shutil
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -203,6 +205,17 @@ def test_missing_index_is_one_sentence_and_code_1(invoke: Invoke, tmp_path: Path
     code, _, err = invoke("search", "x", "--db", tmp_path / "none.db")
     assert code == 1
     assert err == f"There is no index at {tmp_path / 'none.db'}; build it with: orchestr8-sqlite build ROOT -o INDEX.\n"
+
+
+@pytest.mark.parametrize("known", ["cp1252", "ascii", "utf-8"])
+def test_pipe_gets_every_character_whatever_the_system_has(
+    make_library: MakeLibrary, tmp_path: Path, known: str
+) -> None:
+    index = build(make_library({"guides/arrow.md": "# From → to ✓ 再\n\nText.\n"}), tmp_path / "arrow.db")
+    command = [sys.executable, "-m", "orchestr8_sqlite", "load", "orchestr8://guides/arrow", "--db", str(index)]
+    environment = {**os.environ, "PYTHONIOENCODING": known}
+    done = subprocess.run(command, capture_output=True, check=True, env=environment)
+    assert "# From → to ✓ 再" in done.stdout.decode("utf-8")
 
 
 def test_sql_prints_tab_separated_rows_in_a_pipe_and_json_on_request(invoke: Invoke, index: Path) -> None:

@@ -385,6 +385,29 @@ assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)
 
 
+def test_a_signal_stops_the_server_where_loops_take_none() -> None:
+    """As on Windows."""
+    code = """
+import asyncio, os, signal
+from orchestr8_sqlite.server.signals import ignore_signals, stop_on_signals
+
+async def main():
+    def refuse(*_):
+        raise NotImplementedError
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler = loop.remove_signal_handler = refuse
+    stop = asyncio.Event()
+    stop_on_signals(stop)
+    os.kill(os.getpid(), signal.SIGINT)
+    await stop.wait()
+    ignore_signals()
+    os.kill(os.getpid(), signal.SIGINT)
+
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_server_that_is_stopped_while_it_starts_ends_well(index: Index, number: signal.Signals) -> None:
     code = (

@@ -1,7 +1,6 @@
 """What killed builds leave beside an index, and who removes it when."""
 
 import errno
-import fcntl
 import os
 import subprocess
 import sys
@@ -13,6 +12,8 @@ from support import MakeLibrary
 
 from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.leftovers import remove_leftovers, temporary_beside
+
+fcntl = pytest.importorskip("fcntl", reason="files are locked on POSIX only")
 
 HALF_BUILT = """
 import os, signal, sys

@@ -1,7 +1,6 @@
 """How the server ends: with code 0, soon, and after what it was asked has been answered."""
 
 import asyncio
-import fcntl
 import json
 import os
 import select
@@ -9,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +25,9 @@ from orchestr8_sqlite.server.descriptors import Descriptors
 from orchestr8_sqlite.server.early import Opening
 from orchestr8_sqlite.server.parent import watch_parent
 from orchestr8_sqlite.server.stdio import MOST_IN_FLIGHT, stdio_streams
+
+fcntl = pytest.importorskip("fcntl", reason="pipes are asked what waits on POSIX only")
+termios = pytest.importorskip("termios", reason="pipes are asked what waits on POSIX only")
 
 SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"]
 SOON = 1.0
@@ -165,7 +166,7 @@ def test_server_ends_when_its_parent_vanishes_though_its_input_stays_open(index:
 
 def test_vanished_parent_is_noticed_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     parents = iter([77, 77, 77, 1])
-    monkeypatch.setattr(parent_module, "_open_process", lambda _: None)
+    monkeypatch.setattr(parent_module, "open_process", lambda _: None)
     monkeypatch.setattr(os, "getppid", lambda: next(parents))
 
     async def scenario() -> None:

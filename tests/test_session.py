@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import sqlite3
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -416,3 +417,20 @@ def test_every_table_is_cleared_of_what_has_changed(folder: Path, tmp_path: Path
     modules = (update, evidence_rows, keyword_changes, scenario_sets, resolution, finishing)
     statements = "".join(inspect.getsource(module) for module in modules)
     assert tables <= set(re.findall(r"DELETE FROM (\w+)", statements))
+
+
+@pytest.mark.parametrize(
+    ("changed", "counts"),
+    [
+        ("/Users/jo/Bücher/skills/retry.md", True),  # as macOS tells it, in whole letters or in pieces
+        (unicodedata.normalize("NFD", "/Users/jo/Bücher/skills/retry.md"), True),
+        ("/Users/jo/bücher/skills/retry.md", True),
+        ("/Users/jo/Bücher/.git/HEAD", False),
+        ("/Users/jo/Bücher/node_modules/a.md", False),
+        ("/Users/jo/Bücher/index.db", False),
+        ("/Users/jo/other/skills/retry.md", False),
+    ],
+)
+def test_change_is_followed_however_the_system_spells_the_folder(changed: str, counts: bool) -> None:
+    folder = Path("/Users/jo/BÜCHER")
+    assert watch._is_of_library(Path(changed), [folder], folder / "index.db") is counts

@@ -1,16 +1,19 @@
 """URIs: every accepted spelling means the same, everything else is refused."""
 
 import re
+import unicodedata
 from contextlib import suppress
+from pathlib import PureWindowsPath
 from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import MakeCatalog
 
-from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, MatchRequest, Mode, Ranker
-from orchestr8_sqlite.skills import parse_skill_uri
+from orchestr8_sqlite.skills import parse_skill_uri, read_skill_file
 from orchestr8_sqlite.uris import Listing, Match, Read, fragment_uri, parse_uri
 
 FILE_NAMES = st.text(
@@ -207,7 +210,7 @@ def test_an_endless_uri_is_refused_without_being_repeated() -> None:
 @given(st.sampled_from(sorted(CATEGORY_FOLDERS.values())), st.lists(FILE_NAMES, min_size=1, max_size=3))
 @settings(max_examples=100, deadline=None, derandomize=True)
 def test_the_uri_of_any_file_name_reads_that_file(folder: str, names: list[str]) -> None:
-    fragment_id = "/".join([folder, *names])
+    fragment_id = unicodedata.normalize("NFC", "/".join([folder, *names]))  # as ids are
     uri = fragment_uri(fragment_id)
     assert RFC_3986.fullmatch(uri)
     assert parse_uri(uri) == parse_uri(f"@orchestr8:{uri}") == Read(fragment_id)
@@ -235,3 +238,49 @@ def test_path_of_too_many_segments_is_refused(scheme: str) -> None:
     parse(f"{scheme}://{'/'.join(['skills'] * 100)}")
     with pytest.raises(RequestError, match="at most 100 segments"):
         parse(f"{scheme}://{'/'.join(['skills'] * 101)}")
+
+
+@given(st.text(alphabet="aeouäéôñç\u0301\u0308\u0327가각ạ̈", min_size=1, max_size=12))
+def test_letters_with_accents_in_pieces_mean_the_same(name: str) -> None:
+    """Some systems keep the names of files in pieces (NFD), while people and models write them whole (NFC)."""
+    whole, pieces = (unicodedata.normalize(form, name) for form in ("NFC", "NFD"))
+    for spelling in (whole, pieces, name, quote(whole), quote(pieces)):
+        assert parse_uri(f"orchestr8://guides/{spelling}") == Read(f"guides/{whole}")
+
+
+WINDOWS_PATHS = [
+    "C:\\secret.md",
+    "\\\\host\\share\\secret.md",
+    "//host/share/secret.md",
+    "\\\\?\\C:\\secret.md",
+    "..\\..\\secret.md",
+    "guides\\..\\..\\secret.md",
+    "guides/..\\..\\secret.md",
+    "guides/C:\\secret.md",
+    "guides/%2e%2e/secret.md",
+]
+
+
+@pytest.mark.parametrize("path", [*WINDOWS_PATHS, *map(quote, WINDOWS_PATHS[:-1])])
+def test_paths_of_windows_are_refused(path: str) -> None:
+    with pytest.raises(RequestError):
+        parse_uri(f"orchestr8://{path}")
+    with pytest.raises(RequestError):
+        parse_skill_uri(f"skill://{path}")
+
+
+@pytest.mark.parametrize("path", ["C:/secret.md", "C:secret.md", "C%3A/secret.md", "c%3asecret.md"])
+def test_drive_letter_is_no_category_and_otherwise_a_name_like_any(path: str, make_catalog: MakeCatalog) -> None:
+    """A name is looked for in the index, never among files; there "C:" can be that of a folder."""
+    with pytest.raises(RequestError):
+        parse_uri(f"orchestr8://{path}")
+    with pytest.raises(UnknownResource):
+        read_skill_file(make_catalog(), f"skill://{path}")
+
+
+def test_accepted_ids_are_relative_paths_of_windows_too() -> None:
+    for path in ("guides/C:secret.md", "guides/CON", "guides/C%3Asecret.md"):
+        asked = parse_uri(f"orchestr8://{path}")
+        assert isinstance(asked, Read)
+        assert not PureWindowsPath(asked.id).is_absolute()
+        assert (PureWindowsPath("D:\\library") / asked.id).drive == "D:"

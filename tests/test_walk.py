@@ -1,10 +1,11 @@
 """The walk over a root: which files belong to a library, as what, and under which id."""
 
 import os
+import unicodedata
 from pathlib import Path
 
 import pytest
-from support import MakeLibrary, find_files
+from support import MakeLibrary, build, find_files, markdown, rows
 
 from orchestr8_sqlite.content import Severity
 from orchestr8_sqlite.library.notes import Notes
@@ -231,3 +232,60 @@ def test_markdown_under_another_suffix_is_said_to_be_unread(make_library: MakeLi
     notes = Notes("library", "")
     assert [found.path for found in find_files(root, notes)] == ["skills/a.md"]
     assert [note.code for note in notes.diagnostics] == ["other-suffix"]
+
+
+WHOLE, PIECES = (unicodedata.normalize(form, "café") for form in ("NFC", "NFD"))
+
+
+def test_id_has_letters_with_accents_in_one_piece_whatever_the_name_of_the_file(make_library: MakeLibrary) -> None:
+    root = make_library(
+        {f"guides/{PIECES}/{PIECES}.md": "", f"skills/{PIECES}/SKILL.md": "", f"prompts/{PIECES}.md": ""}
+    )
+    found = {one.path: one for one in walk(root)}
+    assert found[f"guides/{PIECES}/{PIECES}.md"].id == f"guides/{WHOLE}/{WHOLE}"
+    skill = found[f"skills/{PIECES}/SKILL.md"]
+    assert (skill.id, skill.skill_path) == (f"skills/{WHOLE}", WHOLE)
+
+
+def test_reference_means_the_file_whose_name_is_written_in_pieces(make_library: MakeLibrary, tmp_path: Path) -> None:
+    pointing = f"# One\n\norchestr8://guides/{WHOLE} and orchestr8://guides/{PIECES}\n"
+    files = {
+        f"guides/{PIECES}.md": "# Two\n",
+        "guides/one.md": pointing,
+        "guides/three.md": markdown(f"relatedResources: [{WHOLE}]", "# Three\n"),
+        f"prompts/{PIECES}.md": "# Four\n",
+    }
+    index = build(make_library(files), tmp_path / "index.db", strict=True)
+    assert rows(index, "SELECT target FROM reference") == [(f"guides/{WHOLE}",)] * 2
+    assert rows(index, "SELECT name FROM prompt") == [(WHOLE,)]
+
+
+def test_name_is_composed_where_the_system_finds_the_file_by_that(
+    make_library: MakeLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on macOS, which tells neither form from the other."""
+    root = make_library({f"guides/{PIECES}.md": "", "guides/cafz.md": "", "guides/tea.md": ""})
+    assert paths(root) == [f"guides/{PIECES}.md", "guides/cafz.md", "guides/tea.md"]
+    monkeypatch.setattr(Path, "samefile", lambda one, other: unicodedata.normalize("NFC", str(other)) == str(one))
+    assert paths(root) == ["guides/cafz.md", f"guides/{WHOLE}.md", "guides/tea.md"]
+
+
+def test_name_stays_in_pieces_beside_the_same_one_whole(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library({f"guides/{PIECES}.md": ""})
+    if (root / f"guides/{WHOLE}.md").exists():
+        pytest.skip("this file system takes both for one")
+    (root / f"guides/{WHOLE}.md").hardlink_to(root / f"guides/{PIECES}.md")
+    assert paths(root) == [f"guides/{PIECES}.md", f"guides/{WHOLE}.md"]
+
+
+def test_names_that_other_systems_take_for_one_are_noted(make_library: MakeLibrary) -> None:
+    root = make_library({"skills/Retry.md": "", "skills/retry.md": "", f"guides/{PIECES}.md": "", "guides/Tea.md": ""})
+    for name, other in ((f"guides/{WHOLE}.md", f"guides/{PIECES}.md"), ("skills/Retry.md", "skills/retry.md")):
+        if (root / name).exists() and (root / name).samefile(root / other):
+            pytest.skip("this file system takes both for one")
+    (root / f"guides/{WHOLE}.md").touch()
+    notes = Notes("library", "")
+    assert len(find_files(root, notes)) == 5
+    assert [(one.severity, one.code) for one in notes.diagnostics] == [(Severity.WARNING, "names-alike")] * 2
+    assert "'guides/cafe\\u0301.md' and 'caf\\xe9.md' differ" in notes.diagnostics[0].message
+    assert "'skills/Retry.md' and 'retry.md' differ" in notes.diagnostics[1].message

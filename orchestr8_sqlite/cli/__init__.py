@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 a problem was found, 2 the command was called wrongly.
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 
 from orchestr8_sqlite.errors import Orchestr8Error, RequestError
@@ -12,6 +13,7 @@ from orchestr8_sqlite.errors import Orchestr8Error, RequestError
 
 def main() -> None:
     """Run the command line; a known problem is one sentence on standard error, never a traceback."""
+    _let_texts_out()
     try:
         _run(sys.argv[1:])
     except BrokenPipeError:
@@ -23,6 +25,13 @@ def main() -> None:
     except Orchestr8Error as problem:
         sys.stderr.write(f"{_harmless(str(problem))}\n")
         sys.exit(2 if isinstance(problem, RequestError) else 1)
+
+
+def _let_texts_out() -> None:
+    """Let any character be printed: in a pipe as UTF-8, which on Windows has another encoding, else where it can."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.casefold() != "utf-8":
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
 
 
 def _harmless(text: str) -> str:

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from orchestr8_sqlite.errors import ClientFileError
+from orchestr8_sqlite.system import replace, sync_file
 
 
 def read_text(path: Path) -> str:
@@ -36,10 +37,10 @@ def replace_text(path: Path, text: str) -> Path | None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(text.encode("utf-8"))
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
         if backup is not None:
             shutil.copymode(target, temporary)
-        Path(temporary).replace(target)
+        replace(Path(temporary), target)
     finally:
         Path(temporary).unlink(missing_ok=True)  # it is there only where something failed
     return backup

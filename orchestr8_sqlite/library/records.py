@@ -17,7 +17,7 @@ from orchestr8_sqlite.library.walk import Found, Kind, plain_id
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, PromptArgument
 from orchestr8_sqlite.parameters import fold_tag, parse_category
 from orchestr8_sqlite.tokens import estimate_tokens
-from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
+from orchestr8_sqlite.uris import Read, compose, fragment_uri, parse_uri
 
 TOKEN_FACTOR = 2.0
 """An author's estimate that is off by more than this factor is reported."""
@@ -100,7 +100,7 @@ def _scenarios(document: Document, description: str, notes: Notes) -> tuple[str,
 
 def read_prompt(found: Found, document: Document, source: SourceFile, notes: Notes) -> Prompt:
     """Return the prompt in *document*."""
-    stem = found.path.rpartition("/")[2].removesuffix(".md")
+    stem = compose(found.path.rpartition("/")[2].removesuffix(".md"))
     name = read_text(document, "name", notes) or stem
     folders = found.path.split("/")[1:-1]
     category = "workflow"

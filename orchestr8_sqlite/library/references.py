@@ -14,7 +14,7 @@ from orchestr8_sqlite.library.document import Document
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.markdown import Body
 from orchestr8_sqlite.model import CATEGORIES, SCHEME
-from orchestr8_sqlite.uris import Read, parse_uri
+from orchestr8_sqlite.uris import Read, compose, parse_uri
 
 URI = re.compile(rf"{SCHEME}://[^\s\"'`<>()\[\]{{}}|*$…]*")
 PLACEHOLDER = frozenset("[{<$*…")
@@ -176,7 +176,7 @@ def _related_sections(body: Body) -> Iterator[Pointer]:
 @lru_cache(maxsize=4096)
 def _target(written: str) -> str | None:
     """Return the id or bare name that a URI, path or name means; None for searches, lists and placeholders."""
-    written = written.strip()
+    written = compose(written.strip())
     if not written or not PLACEHOLDER.isdisjoint(written):
         return None
     path = written.removesuffix(".md")

@@ -24,6 +24,7 @@ from orchestr8_sqlite.library.references import RELATED_FIELDS
 from orchestr8_sqlite.library.verbatim import NotJson, verbatim_fields
 from orchestr8_sqlite.library.walk import SKILL_FILE, Found
 from orchestr8_sqlite.library.yaml_text import TEXT_TAG, first_styled_line
+from orchestr8_sqlite.uris import compose
 
 FORMAT_FIELDS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
 OWN_FIELDS = frozenset(
@@ -86,7 +87,7 @@ def read_skill(found: Found, document: Document, files: Sequence[SkillFile], not
     """
     faults = _Faults(document, notes)
     _check_beginning(files[0].content, faults)
-    _check_name((found.skill or found.skill_path).rpartition("/")[2], faults)
+    _check_name(compose((found.skill or found.skill_path).rpartition("/")[2]), faults)
     _check_texts(faults)
     _check_metadata(faults)
     _check_files(files, faults)

@@ -8,15 +8,16 @@ plain folder       none of these at the top: every Markdown file is a fragment
 
 import os
 from array import array
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from operator import attrgetter
+from operator import itemgetter
 from pathlib import Path
 
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS
 from orchestr8_sqlite.settings import Limits
+from orchestr8_sqlite.uris import compose
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv"})
 PROMPT_FOLDERS = frozenset({"prompts", "commands"})
@@ -130,16 +131,17 @@ def _walk(
     """Add the files in *folder*, that is *below* its root; *chain* holds the real folders from the root down to it."""
     try:
         with os.scandir(folder) as entries:
-            ordered = sorted(entries, key=attrgetter("name"))
+            named = _named([*entries])
     except OSError as problem:
         notes.error("unreadable-folder", f"{below or '.'}: {problem.strerror}", "make the folder readable")
         return
-    names = [entry.name for entry in ordered]
+    names = [name for name, _ in named]
+    _note_alike(names, below, notes)
     in_skill = in_skill or SKILL_FILE in names
     if GIT in names:
         files.checkouts.append(below)
     are_readable = "".join(names).isprintable()  # what is no text is not, either
-    for name, entry in zip(names, ordered, strict=True):
+    for name, entry in named:
         if name[0] == "." or name in SKIPPED_FOLDERS:
             continue
         path = f"{below}/{name}" if below else name
@@ -158,6 +160,40 @@ def _walk(
                     notes.error("unreadable", what, "make it readable or remove it")
         else:
             _enter(entry, path, chain, files, notes, depth, in_skill=in_skill)
+
+
+def _named(entries: Sequence[os.DirEntry[str]]) -> list[tuple[str, os.DirEntry[str]]]:
+    """Return entries by name, which is the composed one where a system that takes names apart finds it by that, too."""
+    names = [entry.name for entry in entries]
+    if not "".join(names).isascii():
+        there = {*names}
+        names = [_composed(entry, there) for entry in entries]
+    return sorted(zip(names, entries, strict=True), key=itemgetter(0))
+
+
+def _composed(entry: os.DirEntry[str], there: Collection[str]) -> str:
+    name = compose(entry.name)
+    return name if name not in there and _is_found(entry, name) else entry.name
+
+
+def _is_found(entry: os.DirEntry[str], name: str) -> bool:
+    try:
+        return Path(entry.path).with_name(name).samefile(entry.path)
+    except OSError:
+        return False
+
+
+def _note_alike(names: Iterable[str], below: str, notes: Notes) -> None:
+    """Note names in one folder of which macOS and Windows know but one."""
+    folded = [compose(name).casefold() for name in names]
+    if len({*folded}) == len(folded):
+        return
+    first: dict[str, str] = {}
+    for name, key in zip(names, folded, strict=True):
+        other = first.setdefault(key, name)
+        if other != name and not is_skipped(name):
+            what = f"{_join(below, other)!a} and {name!a} differ in case or accents only; macOS and Windows keep one"
+            notes.warn("names-alike", what, "rename one of them")
 
 
 def _enter(
@@ -194,7 +230,7 @@ def _classify(path: str, root: Path, skills: Collection[str], laid_out: bool) ->
     skill = _skill_of(path, skills)
     if skill is not None:
         if path == _join(skill, SKILL_FILE):
-            fragment_id = f"skills/{_below_category(skill) or root.resolve().name}"
+            fragment_id = compose(f"skills/{_below_category(skill) or root.resolve().name}")
             return Found(path, Kind.SKILL, "skill", fragment_id, skill, _skill_path(skill, root, skills))
         return Found(path, Kind.SKILL_FILE, skill=skill)
     return _classify_markdown(path, root, laid_out) if path.endswith(".md") else None
@@ -235,7 +271,7 @@ def _skill_path(folder: str, root: Path, skills: Collection[str]) -> str:
     """Return the path of a skill in `skill://` URIs: a nested one lies below the path of the skill around it."""
     outermost = [folder, *skills_around(folder, skills)][-1]
     path = _below_category(outermost) or root.resolve().name
-    return _join(path, folder.removeprefix(outermost).lstrip("/")) if folder != outermost else path
+    return compose(_join(path, folder.removeprefix(outermost).lstrip("/")) if folder != outermost else path)
 
 
 def _below_category(folder: str) -> str:
@@ -253,7 +289,7 @@ def _folder_category(path: str, root: Path) -> str | None:
 
 
 def _without_suffix(path: str) -> str:
-    return "/".join(part for part in path.removesuffix(".md").split("/") if part != "_fragments")
+    return compose("/".join(part for part in path.removesuffix(".md").split("/") if part != "_fragments"))
 
 
 def _join(folder: str, name: str) -> str:

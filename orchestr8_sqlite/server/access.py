@@ -1,13 +1,13 @@
 """Who may reach the server over HTTP: where it listens, and which names, origins and token it accepts."""
 
 import ipaddress
-import os
 import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from orchestr8_sqlite.errors import ServeError, SettingsError
+from orchestr8_sqlite.system import is_posix
 
 ADDRESS = re.compile(r"(?:\[(?P<literal>[^\]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>[0-9]{1,5})")
 """HOST:PORT; an IPv6 address stands in brackets. Source: RFC 3986, section 3.2."""
@@ -87,7 +87,7 @@ def bind(access: Access) -> socket.socket:
             )
         listener = socket.socket(family, kind, socket.IPPROTO_TCP)
         try:
-            if os.name == "posix":  # elsewhere it would let two servers share the port
+            if is_posix():  # elsewhere it would let two servers share the port
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
         except OSError:

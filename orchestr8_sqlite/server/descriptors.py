@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from orchestr8_sqlite.system import is_posix, let_block
+
 
 class Descriptors(NamedTuple):
     """Where messages are read from and where answers are written to."""
@@ -33,7 +35,7 @@ def _diverted(descriptor: int, diversion: int) -> Iterator[int]:
     try:
         yield private
     finally:
-        if os.name == "posix":
-            os.set_blocking(private, True)
-        os.dup2(private, descriptor)
-        os.close(private)
+        if is_posix():  # elsewhere a thread that still reads would be waited for
+            let_block(private)
+            os.dup2(private, descriptor)
+            os.close(private)

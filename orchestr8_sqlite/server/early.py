@@ -1,10 +1,7 @@
 """The time before the SDK is imported: the first line of input is read, and answered where that can be done."""
 
 import os
-import select
 import signal
-import stat
-import sys
 import threading
 from collections.abc import Callable
 from functools import cached_property
@@ -12,8 +9,9 @@ from functools import cached_property
 from orchestr8_sqlite.server.descriptors import Descriptors
 from orchestr8_sqlite.server.greeting import greet
 from orchestr8_sqlite.server.identity import FRESH_MS
+from orchestr8_sqlite.system import can_be_polled, has_ended, let_block, polling
 
-SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name))
 """What asks the process to end."""
 
 LONGEST = 64 * 1024
@@ -85,10 +83,10 @@ class Opening:
 
     def begin(self) -> None:
         """Answer what is already there, and go on reading in a thread until `finish`."""
-        if not _can_be_polled(self._descriptors.read):
+        if not can_be_polled(self._descriptors.read):
             return
         for descriptor in self._descriptors:
-            os.set_blocking(descriptor, True)
+            let_block(descriptor)
         woken, self._wake = os.pipe()
         settled = threading.Event()
         self._thread = threading.Thread(target=self._listen, args=(woken, settled), name="opening", daemon=True)
@@ -104,18 +102,16 @@ class Opening:
 
     def _listen(self, woken: int, settled: threading.Event) -> None:
         """Take the first line; then wait until `finish`, or until input ends behind it."""
-        poll = select.poll()
-        poll.register(self._descriptors.read, select.POLLIN)
-        poll.register(woken, select.POLLIN)
+        wait = polling(self._descriptors.read, woken)
         try:
-            while not self._line_is_taken() and self._is_ready(poll, woken, settled):
+            while not self._line_is_taken() and self._is_ready(wait, woken, settled):
                 if not self._take_byte():
                     break
             self._answer()
             settled.set()
             if self._owes_an_answer():
                 return
-            if self._stopping or (self._is_ready(poll, woken, settled) and _has_ended(self._descriptors.read)):
+            if self._stopping or (self._is_ready(wait, woken, settled) and has_ended(self._descriptors.read)):
                 self._at_end()
         finally:
             settled.set()
@@ -133,13 +129,13 @@ class Opening:
     def _line_is_taken(self) -> bool:
         return self._taken.endswith(b"\n") or len(self._taken) >= LONGEST
 
-    def _is_ready(self, poll: "select.poll", woken: int, settled: threading.Event) -> bool:
+    def _is_ready(self, wait: Callable[[int | None], list[int]], woken: int, settled: threading.Event) -> bool:
         """Tell whether input is there (or has ended) before `finish` is called."""
-        ready = poll.poll(0)
+        ready = wait(0)
         if not ready:
             settled.set()
-            ready = poll.poll()
-        return all(descriptor != woken for descriptor, _ in ready)
+            ready = wait(None)
+        return woken not in ready
 
     def _answer(self) -> None:
         answer = greet(self.taken, lambda: self.introduction, self._fresh_ms) if self._taken.endswith(b"\n") else None
@@ -151,24 +147,3 @@ class Opening:
         except ConnectionError:
             self._at_end()
         self._answered = True
-
-
-def _can_be_polled(descriptor: int) -> bool:
-    kind = os.fstat(descriptor).st_mode
-    return os.name == "posix" and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind))
-
-
-if sys.platform == "win32":
-
-    def _has_ended(_descriptor: int) -> bool:
-        return False
-
-else:
-    import fcntl
-    import struct
-    import termios
-
-    def _has_ended(descriptor: int) -> bool:
-        """Tell whether a descriptor that is ready to be read has nothing to read."""
-        waiting = fcntl.ioctl(descriptor, termios.FIONREAD, struct.pack("i", 0))
-        return bool(struct.unpack("i", waiting)[0] == 0)

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import logging
-import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable
@@ -19,6 +18,7 @@ from orchestr8_sqlite.server.start import quit_now
 from orchestr8_sqlite.server.supply import Supply
 from orchestr8_sqlite.server.workers import make_order, run_workers
 from orchestr8_sqlite.settings import ServerSettings
+from orchestr8_sqlite.system import is_posix
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ def serve_http(settings: ServerSettings, access: Access, workers: int) -> None:
         SettingsError: The address may not be listened on without a token, or there cannot be several workers.
         ServeError: The address cannot be had, or a worker cannot start.
     """
-    if workers > 1 and os.name != "posix":
+    if workers > 1 and not is_posix():
         raise SettingsError("Several workers need a POSIX system; leave --workers out.")
     configure_logging(settings.base.log_level, settings.log_format)
     for number in SIGNALS:

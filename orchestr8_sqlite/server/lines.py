@@ -2,13 +2,13 @@
 
 import asyncio
 import os
-import stat
 import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 from orchestr8_sqlite.server.descriptors import Descriptors
+from orchestr8_sqlite.system import can_be_polled, is_posix
 
 MAX_LINE = 4 * 1024 * 1024
 """Bytes of one line, its line feed not counted; a longer one is skipped."""
@@ -40,7 +40,7 @@ class LineReader(asyncio.Protocol):
     async def open(self, descriptor: int) -> None:
         """Read *descriptor* from now on; what a loop cannot poll is read in a thread."""
         loop = asyncio.get_running_loop()
-        if can_be_polled(descriptor):
+        if _fits_a_loop(descriptor):
             pipe = os.fdopen(descriptor, "rb", buffering=0, closefd=False)
             self._source, _ = await loop.connect_read_pipe(lambda: self, pipe)
         else:
@@ -162,7 +162,7 @@ class LineWriter(asyncio.BaseProtocol):
     async def open(self, descriptors: Descriptors) -> None:
         """Write to where the client reads from now on."""
         self._descriptor = descriptors.write
-        if not can_be_polled(descriptors.write):
+        if not _fits_a_loop(descriptors.write):
             return
         loop = asyncio.get_running_loop()
         pipe = os.fdopen(descriptors.write, "wb", buffering=0, closefd=False)
@@ -218,7 +218,6 @@ class LineWriter(asyncio.BaseProtocol):
         self._gone()
 
 
-def can_be_polled(descriptor: int) -> bool:
+def _fits_a_loop(descriptor: int) -> bool:
     """Tell whether the loop can wait for *descriptor*: a pipe, a socket or a terminal."""
-    kind = os.fstat(descriptor).st_mode
-    return os.name == "posix" and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(descriptor))
+    return can_be_polled(descriptor) or (is_posix() and os.isatty(descriptor))

@@ -3,7 +3,8 @@
 import asyncio
 import os
 from collections.abc import Callable
-from contextlib import suppress
+
+from orchestr8_sqlite.system import open_process
 
 POLL_SECONDS = 0.2
 """How often the parent is looked for where the system cannot tell of its end."""
@@ -21,7 +22,7 @@ def watch_parent(parent: int, vanished: Callable[[], None]) -> None:
     if os.getppid() != parent:
         loop.call_soon(vanished)
         return
-    descriptor = _open_process(parent)
+    descriptor = open_process(parent)
     if descriptor is None:
         _compare(loop, parent, vanished)
         return
@@ -31,14 +32,6 @@ def watch_parent(parent: int, vanished: Callable[[], None]) -> None:
         vanished()
 
     loop.add_reader(descriptor, tell)
-
-
-def _open_process(process: int) -> int | None:
-    """Return a descriptor that can be read once *process* has ended; None where there is no such thing."""
-    if hasattr(os, "pidfd_open"):
-        with suppress(OSError):
-            return os.pidfd_open(process)
-    return None
 
 
 def _compare(loop: asyncio.AbstractEventLoop, parent: int, vanished: Callable[[], None]) -> None:

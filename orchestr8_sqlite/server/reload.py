@@ -17,6 +17,7 @@ import anyio
 
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.leftovers import remove_leftovers
+from orchestr8_sqlite.system import apart
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +112,7 @@ async def _start(roots: Sequence[Path], index: Path, *options: str) -> Process:
             stdout=PIPE,
             stderr=PIPE,
             limit=MAX_LINE,
-            start_new_session=True,
+            **apart(),
         )
     except OSError as problem:
         raise BuildError(f"{sys.executable} cannot be started to build the index: {problem.strerror}.") from problem

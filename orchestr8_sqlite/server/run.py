@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.server.app import LibraryServer
-from orchestr8_sqlite.server.arenas import share_one_arena
 from orchestr8_sqlite.server.descriptors import Descriptors
 from orchestr8_sqlite.server.early import Opening
 from orchestr8_sqlite.server.parent import watch_parent
@@ -17,6 +16,7 @@ from orchestr8_sqlite.server.stdio import stdio_streams
 from orchestr8_sqlite.server.supply import Supply
 from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.settings import ServerSettings
+from orchestr8_sqlite.system import share_one_arena
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,6 @@ import uvicorn
 from orchestr8_sqlite.connections import Identity, identity_of
 from orchestr8_sqlite.server.access import BACKLOG, Access
 from orchestr8_sqlite.server.app import LibraryServer
-from orchestr8_sqlite.server.arenas import share_one_arena
 from orchestr8_sqlite.server.identity import FRESH_MS, read_instructions
 from orchestr8_sqlite.server.log import configure_logging
 from orchestr8_sqlite.server.patience import PatientProtocol
@@ -28,6 +27,7 @@ from orchestr8_sqlite.server.web import make_app
 from orchestr8_sqlite.server.workers import READY, Order
 from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.settings import ServerSettings
+from orchestr8_sqlite.system import share_one_arena
 
 GRACE_SECONDS = 5
 """How long an answer that is under way may take once the process is told to end; as under stdio."""

@@ -19,6 +19,7 @@ from typing import Any
 from orchestr8_sqlite.errors import ServeError
 from orchestr8_sqlite.server.access import Access
 from orchestr8_sqlite.settings import ServerSettings
+from orchestr8_sqlite.system import apart
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ async def _start(order: Order) -> Process:
         stdin=PIPE,
         stdout=PIPE,
         pass_fds=[order.descriptor],
-        start_new_session=True,
+        **apart(),
     )
     assert process.stdin is not None
     process.stdin.write(pickle.dumps(order))

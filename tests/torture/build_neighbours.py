@@ -1,6 +1,5 @@
 """Builds of one index at the same time, and what builds that are gone or stopped have beside it."""
 
-import fcntl
 import os
 import random
 import signal
@@ -102,6 +101,8 @@ def _beside(index: Path) -> list[str]:
 
 def _leftovers(folder: Path, *, is_locked: bool, is_old: bool, is_named_alive: bool) -> None:
     """Only the lock counts: neither their age nor the number in their names make files those of a build that runs."""
+    import fcntl  # POSIX has it alone
+
     bench = Bench(folder, UPDATE)
     stem = f".index.db.{os.getpid() if is_named_alive else DEAD}.0123abcd.tmp"
     files = [bench.index.with_name(stem + ending) for ending in LEFT]
