@@ -5,10 +5,10 @@ that is edited all the time, with an earlier index put back now and then; or fin
 renamed over the one that it serves, many times a second. Every request has to be answered once, by the right answer or
 the right refusal, of an edition that was in place meanwhile.
 
-Memory is flat where in the second half of the time no process of the server ever has more than GROWTH times what it had
-at the beginning of that half: the most of any sample against the median of the half's first quarter. Descriptors may
-exceed the most of that quarter by as many as requests under way hold. Processes that come and go, as those that
-help a build, are not judged.
+Memory is flat where its level in the second half of the time never rises to more than GROWTH times what it was at the
+beginning of that half, levels being the medians of its quarters, and where no sample has more than PEAK times that.
+Descriptors may exceed the most of the first of these quarters by as many as requests under way hold. Each process of
+the server is judged by itself, but for those that come and go, as those that help a build.
 """
 
 import asyncio

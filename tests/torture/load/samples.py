@@ -4,6 +4,7 @@ import asyncio
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,9 @@ from torture import Lost
 
 INTERVAL = 0.25
 """Seconds between two looks."""
+
+PEAK = 1.15
+"""Times its level that memory may be for a moment: requests under way then read several indexes, one after another."""
 
 
 class Sample(NamedTuple):
@@ -23,46 +27,49 @@ class Sample(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What a process held in a span of time: at its beginning, and at most later. Memory in KiB."""
+    """What a process held in a span of time: memory in KiB, descriptors and threads.
 
-    memory: float
-    most_memory: int
+    Levels of memory are medians of a quarter of the span: of its first, and the highest of the later ones.
+    """
+
+    level: float
+    later_level: float
+    most: int
     descriptors: int
-    most_descriptors: int
-    most_threads: int
+    later_descriptors: int
+    threads: int
 
     def __str__(self) -> str:
         """Return them in a line."""
         return (
-            f"RSS {self.memory / 1024:.1f} -> {self.most_memory / 1024:.1f} MiB, "
-            f"descriptors {self.descriptors} -> {self.most_descriptors}, threads {self.most_threads}"
+            f"RSS {self.level / 1024:.1f} -> {self.later_level / 1024:.1f} MiB, {self.most / 1024:.1f} at most, "
+            f"descriptors {self.descriptors} -> {self.later_descriptors}, threads {self.threads}"
         )
 
 
 def figures_of(samples: Sequence[Sample], begin: float, end: float) -> Figures | None:
-    """Return what a process held from *begin* to *end*; None where it was not there all the time.
-
-    The beginning is the first quarter of the span: its median of memory, and the most of its descriptors.
-    """
-    quarter = begin + (end - begin) / 4
-    first = [one for one in samples if begin <= one.moment < quarter]
-    later = [one for one in samples if quarter <= one.moment <= end]
-    if not first or not later or samples[0].moment > begin or samples[-1].moment < end - 4 * INTERVAL:
+    """Return what a process held from *begin* to *end*; None where it was not there in each quarter of that time."""
+    quarter = (end - begin) / 4
+    spans = [
+        [one for one in samples if begin + place * quarter <= one.moment < begin + (place + 1) * quarter]
+        for place in range(4)
+    ]
+    if not all(spans):
         return None
-    return Figures(
-        statistics.median(one.memory for one in first),
-        max(one.memory for one in later),
-        max(one.descriptors for one in first),
-        max(one.descriptors for one in later),
-        max(one.threads for one in later),
-    )
+    level, *levels = (statistics.median(one.memory for one in span) for span in spans)
+    descriptors, *later = (max(one.descriptors for one in span) for span in spans)
+    there = list(chain.from_iterable(spans))
+    most, threads = max(one.memory for one in there), max(one.threads for one in there)
+    return Figures(level, max(levels), most, descriptors, max(later), threads)
 
 
 def check_flat(who: str, figures: Figures, growth: float, slack: int) -> None:
-    """Raise Lost where a process came to hold more than *growth* times the memory, or *slack* descriptors more."""
-    if figures.most_memory > growth * figures.memory:
+    """Raise Lost where the level of memory rises to more than *growth* times, or descriptors by more than *slack*."""
+    if figures.later_level > growth * figures.level:
         raise Lost(f"the memory of {who} grows: {figures}")
-    if figures.most_descriptors > figures.descriptors + slack:
+    if figures.most > growth * PEAK * figures.level:
+        raise Lost(f"the memory of {who} has peaks: {figures}")
+    if figures.later_descriptors > figures.descriptors + slack:
         raise Lost(f"the descriptors of {who} grow: {figures}")
 
 
