@@ -134,16 +134,16 @@ def samples(*memory: int, descriptors: Sequence[int] = ()) -> list[Sample]:
 
 def test_memory_is_flat_where_no_quarter_has_a_higher_level_than_the_first() -> None:
     figures = figures_of(samples(1, 1, 1, 1, 98, 100, 102, 100, 112, 112, 120, 111, 95, 90, 102, 80), 4, 16)
-    assert figures == Figures(100, 112, 120, 9, 9, 4)
+    assert figures == Figures(100, 112, 120, 9, 9, 4, 4)
     check_flat("serve", figures, 1.12, 0)
     with pytest.raises(Lost, match="memory of serve grows"):
         check_flat("serve", figures, 1.11, 0)
 
 
 def test_memory_may_have_small_peaks_but_no_large_ones() -> None:
-    check_flat("serve", Figures(100, 100, 126, 9, 9, 4), 1.1, 0)
+    check_flat("serve", Figures(100, 100, 126, 9, 9, 4, 4), 1.1, 0)
     with pytest.raises(Lost, match="memory of serve has peaks"):
-        check_flat("serve", Figures(100, 100, 127, 9, 9, 4), 1.1, 0)
+        check_flat("serve", Figures(100, 100, 127, 9, 9, 4, 4), 1.1, 0)
 
 
 def test_descriptors_may_rise_by_those_of_requests_under_way() -> None:
@@ -152,6 +152,12 @@ def test_descriptors_may_rise_by_those_of_requests_under_way() -> None:
     check_flat("serve", figures, 1.1, 13)
     with pytest.raises(Lost, match="descriptors of serve grow"):
         check_flat("serve", figures, 1.1, 12)
+
+
+def test_threads_that_pile_up_are_noticed() -> None:
+    check_flat("serve", Figures(100, 100, 100, 9, 9, 4, 6), 1.1, 2)
+    with pytest.raises(Lost, match="threads of serve grow"):
+        check_flat("serve", Figures(100, 100, 100, 9, 9, 4, 7), 1.1, 2)
 
 
 def test_process_that_comes_later_or_goes_before_the_end_is_not_judged() -> None:
@@ -169,5 +175,5 @@ def test_sixteen_clients_get_each_answer_once_and_right_while_the_index_changes(
     if not Path("/proc/self/status").exists():
         pytest.skip("needs /proc")
     load = Load(change(tmp_path, random.Random(0)), options, tmp_path, random.Random(0))
-    asyncio.run(load.run(3, 2))
+    asyncio.run(load.run(4, 2))
     assert load.answered > 100

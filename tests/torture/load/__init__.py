@@ -7,8 +7,8 @@ the right refusal, of an edition that was in place meanwhile.
 
 Memory is flat where its level in the second half of the time never rises to more than GROWTH times what it was at the
 beginning of that half, levels being the medians of its quarters, and where no sample has more than PEAK times that.
-Descriptors may exceed the most of the first of these quarters by as many as requests under way hold. Each process of
-the server is judged by itself, but for those that come and go, as those that help a build.
+Descriptors and threads may exceed the most of the first of these quarters by as many as requests under way hold. Each
+process of the server is judged by itself, but for those that come and go, as those that help a build.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from torture.load.questions import subscribing
 from torture.load.samples import Sampler, check_flat, figures_of
 
 CLIENTS = 16
-SECONDS, FEW_SECONDS = 60.0, 8.0
+SECONDS, FEW_SECONDS = 60.0, 7.0
 GROWTH, SOON_GROWTH = 1.10, 1.25
 """Times the memory at the beginning of the second half; after so few seconds a server is not warm yet."""
 
@@ -100,10 +100,10 @@ class Load:
         return self._exchange.answered
 
     def told(self) -> str:
-        """Return what has come of it so far, in figures."""
+        """Return what has come of it so far, in figures: a line of counts, then one for each process."""
         exchange = self._exchange
         counts = f"{exchange.answered:,} requests answered, {exchange.cancelled:,} given up, {self._change.told()}"
-        return "; ".join([counts, *self._figures])
+        return "\n    ".join([counts, *self._figures])
 
     async def run(self, seconds: float, growth: float) -> None:
         """Let all of it go on for so long, and raise what is wrong."""
@@ -112,9 +112,13 @@ class Load:
             async with asyncio.TaskGroup() as tasks:
                 doors = await self._doors(process, tasks)
                 begun = time.monotonic()
-                await self._go_on(doors, sampler, begun + seconds)
-                await self._change.settle(self._asking(doors[0]))
-                await _end(process, by_input=not self._options)
+                try:
+                    await self._go_on(doors, sampler, begun + seconds)
+                    await self._change.settle(self._asking(doors[0]))
+                    await _end(process, by_input=not self._options)
+                finally:
+                    for door in doors:
+                        await door.hang_up()
             self._exchange.end()
         self._check_log()
         self._check_flat(sampler, begun + seconds / 2, begun + seconds, growth)

@@ -23,7 +23,7 @@ PATIENCE = 30.0
 AT_ONCE = 3
 """Requests that a client has under way at most, besides those that it cancels."""
 
-CANCELLED, TOLD, RECONNECTED = 0.06, 0.03, 0.02
+CANCELLED, TOLD, HUNG_UP = 0.06, 0.03, 0.02
 """Shares of the rounds in which a client gives a request up, sends a notification, or begins a new connection."""
 
 NOTIFICATIONS = {f"notifications/{kind}/list_changed" for kind in ("resources", "prompts", "tools")}
@@ -103,8 +103,8 @@ class Door(Protocol):
     async def tell(self) -> None:
         """Send a notification."""
 
-    async def reconnect(self) -> None:
-        """Begin a new connection where there is any."""
+    async def hang_up(self) -> None:
+        """Close the connection where there is one; the next request begins another."""
 
 
 def message_of(name: str, question: Question) -> dict[str, object]:
@@ -160,8 +160,8 @@ class Pipes:
         """Send a notification."""
         await self.send(ROOTS_CHANGED)
 
-    async def reconnect(self) -> None:
-        """Do nothing: there is one pair of pipes."""
+    async def hang_up(self) -> None:
+        """Do nothing: the pipes are those of all."""
 
 
 class Connection:
@@ -199,8 +199,8 @@ class Connection:
         if status != 202 or body:
             raise Lost(f"{status} for a notification: {body[:300]!r}")
 
-    async def reconnect(self) -> None:
-        """Begin a new connection with the next request."""
+    async def hang_up(self) -> None:
+        """Close the connection; the next request begins another."""
         async with self._free:
             await self._close()
 
@@ -248,7 +248,7 @@ async def keep_asking(door: Door, name: str, chance: random.Random, until: float
             await door.abandon(next(names), next(asked), chance.random() / 50)
         if chance.random() < TOLD:
             await door.tell()
-        if chance.random() < RECONNECTED:
-            await door.reconnect()
+        if chance.random() < HUNG_UP:
+            await door.hang_up()
         count = chance.randint(1, AT_ONCE)
         await asyncio.gather(*(door.ask(next(names), next(asked)) for _ in range(count)))

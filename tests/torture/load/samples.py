@@ -4,13 +4,12 @@ import asyncio
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from torture import Lost
 
-INTERVAL = 0.25
+INTERVAL = 0.1
 """Seconds between two looks."""
 
 PEAK = 1.15
@@ -27,9 +26,10 @@ class Sample(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What a process held in a span of time: memory in KiB, descriptors and threads.
+    """What a process held in a span of time: memory in KiB, descriptors and threads at most.
 
-    Levels of memory are medians of a quarter of the span: of its first, and the highest of the later ones.
+    Each is that of the first quarter of the span and, as `later_…`, the highest of another quarter. Levels of memory
+    are medians of a quarter; `most` is the most of all.
     """
 
     level: float
@@ -38,12 +38,14 @@ class Figures(NamedTuple):
     descriptors: int
     later_descriptors: int
     threads: int
+    later_threads: int
 
     def __str__(self) -> str:
         """Return them in a line."""
         return (
             f"RSS {self.level / 1024:.1f} -> {self.later_level / 1024:.1f} MiB, {self.most / 1024:.1f} at most, "
-            f"descriptors {self.descriptors} -> {self.later_descriptors}, threads {self.threads}"
+            f"descriptors {self.descriptors} -> {self.later_descriptors}, "
+            f"threads {self.threads} -> {self.later_threads}"
         )
 
 
@@ -57,20 +59,22 @@ def figures_of(samples: Sequence[Sample], begin: float, end: float) -> Figures |
     if not all(spans):
         return None
     level, *levels = (statistics.median(one.memory for one in span) for span in spans)
-    descriptors, *later = (max(one.descriptors for one in span) for span in spans)
-    there = list(chain.from_iterable(spans))
-    most, threads = max(one.memory for one in there), max(one.threads for one in there)
-    return Figures(level, max(levels), most, descriptors, max(later), threads)
+    descriptors = [max(one.descriptors for one in span) for span in spans]
+    threads = [max(one.threads for one in span) for span in spans]
+    most = max(one.memory for span in spans for one in span)
+    return Figures(level, max(levels), most, descriptors[0], max(descriptors[1:]), threads[0], max(threads[1:]))
 
 
 def check_flat(who: str, figures: Figures, growth: float, slack: int) -> None:
-    """Raise Lost where the level of memory rises to more than *growth* times, or descriptors by more than *slack*."""
+    """Raise Lost where the level of memory rises to more than *growth* times, or a number by more than *slack*."""
     if figures.later_level > growth * figures.level:
         raise Lost(f"the memory of {who} grows: {figures}")
     if figures.most > growth * PEAK * figures.level:
         raise Lost(f"the memory of {who} has peaks: {figures}")
     if figures.later_descriptors > figures.descriptors + slack:
         raise Lost(f"the descriptors of {who} grow: {figures}")
+    if figures.later_threads > figures.threads + slack:
+        raise Lost(f"the threads of {who} grow: {figures}")
 
 
 class Sampler:
