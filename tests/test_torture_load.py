@@ -133,7 +133,7 @@ def samples(*memory: int, descriptors: Sequence[int] = ()) -> list[Sample]:
 
 
 def test_memory_is_flat_where_no_quarter_has_a_higher_level_than_the_first() -> None:
-    figures = figures_of(samples(1, 1, 1, 1, 98, 100, 102, 100, 112, 112, 120, 111, 95, 90, 102, 80), 4, 16)
+    figures = figures_of(samples(1, 1, 1, 1, 98, 100, 102, 100, 112, 112, 120, 111, 95, 90, 102, 80), range(4, 16))
     assert figures == Figures(100, 112, 120, 9, 9, 4, 4)
     check_flat("serve", figures, 1.12, 0)
     with pytest.raises(Lost, match="memory of serve grows"):
@@ -147,7 +147,7 @@ def test_memory_may_have_small_peaks_but_no_large_ones() -> None:
 
 
 def test_descriptors_may_rise_by_those_of_requests_under_way() -> None:
-    figures = figures_of(samples(*[5] * 10, descriptors=(1, 1, 8, 10, 9, 9, 12, 23, 9, 9)), 2, 10)
+    figures = figures_of(samples(*[5] * 10, descriptors=(1, 1, 8, 10, 9, 9, 12, 23, 9, 9)), range(2, 10))
     assert figures is not None
     check_flat("serve", figures, 1.1, 13)
     with pytest.raises(Lost, match="descriptors of serve grow"):
@@ -162,9 +162,9 @@ def test_threads_that_pile_up_are_noticed() -> None:
 
 def test_process_that_comes_later_or_goes_before_the_end_is_not_judged() -> None:
     there = samples(*[5] * 12)
-    assert figures_of(there, 4, 12) is not None
-    assert figures_of(there[6:], 4, 12) is None
-    assert figures_of(there[:10], 4, 12) is None
+    assert figures_of(there, range(4, 12)) is not None
+    assert figures_of(there[5:], range(4, 12)) is None
+    assert figures_of(there[:11], range(4, 12)) is None
 
 
 @pytest.mark.slow

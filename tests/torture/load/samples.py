@@ -4,6 +4,7 @@ import asyncio
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,15 +50,13 @@ class Figures(NamedTuple):
         )
 
 
-def figures_of(samples: Sequence[Sample], begin: float, end: float) -> Figures | None:
-    """Return what a process held from *begin* to *end*; None where it was not there in each quarter of that time."""
-    quarter = (end - begin) / 4
-    spans = [
-        [one for one in samples if begin + place * quarter <= one.moment < begin + (place + 1) * quarter]
-        for place in range(4)
-    ]
-    if not all(spans):
+def figures_of(samples: Sequence[Sample], looks: Sequence[float]) -> Figures | None:
+    """Return what a process held at the moments of *looks*; None where it was not there at the first and the last."""
+    seen = [one for one in samples if looks[0] <= one.moment <= looks[-1]]
+    if len(seen) < 4 or (seen[0].moment, seen[-1].moment) != (looks[0], looks[-1]):
         return None
+    places = [len(seen) * quarter // 4 for quarter in range(5)]
+    spans = [seen[begin:end] for begin, end in pairwise(places)]
     level, *levels = (statistics.median(one.memory for one in span) for span in spans)
     descriptors = [max(one.descriptors for one in span) for span in spans]
     threads = [max(one.threads for one in span) for span in spans]
@@ -85,10 +84,13 @@ class Sampler:
         self.names: dict[int, str] = {}
         """What each process runs."""
         self.samples: dict[int, list[Sample]] = {}
+        self.looks: list[float] = []
+        """The moments of all looks."""
 
     async def go_on(self, until: float) -> None:
         """Look again and again until the time is over."""
         while (moment := time.monotonic()) < until:
+            self.looks.append(moment)
             for process in family(self._process):
                 self._look(process, moment)
             await asyncio.sleep(INTERVAL)
