@@ -13,7 +13,7 @@ from torture import Lost
 INTERVAL = 0.1
 """Seconds between two looks."""
 
-PEAK = 1.15
+PEAK = 1.25
 """Times its level that memory may be for a moment: requests under way then read several indexes, one after another."""
 
 
