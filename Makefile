@@ -50,7 +50,7 @@ BOUNDS := --fail-under scenario:recall@5=0.65 --fail-under queries.jsonl:recall@
 conformance: $(VENV)/dev.stamp ## Run the official conformance suite of the protocol, and check docs/protocol.md; needs npm
 	PYTHONPATH=tests $(BIN)/python -m conformance.run $(WRITE)
 
-torture: $(VENV)/dev.stamp $(BUNDLED) ## Inject faults (kills, full disks, damage …) and show that nothing is lost (ONLY=module runs one class)
+torture: $(VENV)/dev.stamp $(BUNDLED) ## Inject faults (kills, full disks, damage, load …) and show that nothing is lost (ONLY=module runs one class)
 	PYTHONPATH=tests $(BIN)/python -m torture.run $(if $(ONLY),--only $(ONLY))
 
 torture-bounded: $(VENV)/dev.stamp $(BUNDLED) ## Inject fewer of these faults, in minutes

@@ -80,7 +80,8 @@ class Service:
         self.path = settings.database
         self.cache_size = settings.cache_size
         self._answers: Memory[Answer] = Memory(settings.cache_size, ANSWER_SECONDS)
-        self.snapshots = Snapshots(settings.database, self._answers.forget)
+        self._forgetting: list[Callable[[], None]] = [self._answers.forget]
+        self.snapshots = Snapshots(settings.database, self._forget)
 
     @property
     def catalog(self) -> Catalog:
@@ -90,6 +91,10 @@ class Service:
             CatalogError: There is no usable index at the path.
         """
         return self.snapshots.catalog
+
+    def when_replaced(self, forget: Callable[[], None]) -> None:
+        """Call *forget*, from any thread, whenever another version of the index is met from now on."""
+        self._forgetting.append(forget)
 
     def close(self) -> None:
         """Close the index; no request may be under way."""
@@ -239,6 +244,10 @@ class Service:
 
         prompt = find_prompt(self.catalog, name)
         return prompt, fill_prompt(prompt, values)
+
+    def _forget(self) -> None:
+        for forget in self._forgetting:
+            forget()
 
     def _documents(self, uris: Sequence[str]) -> "list[Document]":
         """Return the text behind each of *uris*, once."""

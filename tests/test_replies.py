@@ -1,5 +1,6 @@
 """Replies that are kept in memory: the same again without reading anew, and never another request's."""
 
+import gc
 import logging
 from collections.abc import Iterator
 
@@ -8,6 +9,7 @@ from replacing import Index
 from serving import HANDSHAKES, MODERN, REVISIONS, Ask, Message, asking, wired
 
 from orchestr8_sqlite.server.app import LibraryServer
+from orchestr8_sqlite.server.replies import Reply
 from orchestr8_sqlite.service import Service
 
 pytestmark = pytest.mark.anyio
@@ -76,6 +78,22 @@ def test_replaced_index_is_answered_from_at_once(ask: Ask, index: Index) -> None
         for _ in range(2):
             answer = ask("resources/read", uri="orchestr8://skills/retry")["result"]["contents"][0]["text"]
             assert answer == f"# Retry\n\n{text}"
+
+
+def test_nothing_is_kept_of_an_index_that_was_replaced(ask: Ask, index: Index) -> None:
+    ask("prompts/list")
+    for method, params in REQUESTS:
+        ask(method, **params)
+    assert len(kept_replies()) > len(REQUESTS)
+    index.become("text")
+    ask("resources/read", uri="orchestr8://skills/retry")
+    assert ["Wait longer." in str(reply.result) for reply in kept_replies()] == [True]
+
+
+def kept_replies() -> list[Reply]:
+    """Return all replies that are in memory."""
+    gc.collect()
+    return [one for one in gc.get_objects() if isinstance(one, Reply)]
 
 
 def test_mistakes_are_not_kept_and_what_is_gone_is_not_replayed(ask: Ask, index: Index) -> None:

@@ -1,6 +1,7 @@
 """Replies kept in memory as they went out: what is asked again is answered without reading or shaping it anew.
 
-Every reply is a pure function of the index, the revision and the parameters, so these are the key.
+Every reply is a pure function of the index, the revision and the parameters, so these are the key. Those of an index
+that was replaced are dropped: nobody would recall them.
 """
 
 import hashlib
@@ -44,6 +45,8 @@ class Replies:
         self._service = service
         self._guard = guard
         self._answers = answers
+        for memory in (answers, texts, prompts):
+            service.when_replaced(memory.forget)
         self._memories = {
             "tools/call": answers,
             "resources/read": texts,
