@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import time
 import zlib
 from collections.abc import Iterator
@@ -267,6 +268,29 @@ def test_build_leaves_what_is_no_index_as_it_is(library: Path, tmp_path: Path) -
     with pytest.raises(BuildError, match="exists and is no orchestr8-sqlite index; name another file or remove it"):
         build_index([library], places)
     assert places.read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("command", ["stats --db {}", "search waiting --db {}", "build {library} -o {}"])
+def test_pipe_in_the_place_of_an_index_is_said_and_not_waited_for(library: Path, tmp_path: Path, command: str) -> None:
+    pipe = tmp_path / "pipe.db"
+    os.mkfifo(pipe)
+    arguments = command.format(pipe, library=library).split()
+    done = subprocess.run(
+        [sys.executable, "-m", "orchestr8_sqlite", *arguments], capture_output=True, text=True, timeout=20, check=False
+    )
+    todo = "name another one" if arguments[0] == "build" else "name the file of an index"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{pipe} is no file; {todo}.\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no files of devices here")
+def test_device_in_the_place_of_an_index_is_neither_read_nor_replaced(library: Path, tmp_path: Path) -> None:
+    device = tmp_path / "device.db"
+    device.symlink_to("/dev/null")  # which a build would replace, had its user the right to
+    with pytest.raises(BuildError, match=r"device\.db is no file; name another one\."):
+        build_index([library], device)
+    assert device.is_symlink()
+    assert next(check_index(device)).finding == f"{device} is no file"
 
 
 # --- the server
