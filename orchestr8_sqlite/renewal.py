@@ -11,7 +11,7 @@ from pathlib import Path
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Diagnostic
 from orchestr8_sqlite.disk_errors import is_of_the_disk
-from orchestr8_sqlite.errors import BuildError, CatalogError
+from orchestr8_sqlite.errors import BuildError, CatalogError, CheckError
 from orchestr8_sqlite.evidence_rows import replace_synonyms
 from orchestr8_sqlite.finishing import UNSETTLED, Answers, drop_answers, settle_rows
 from orchestr8_sqlite.following import Follower, Following
@@ -66,6 +66,8 @@ def bring_up_to_date(job: Job, target: Path) -> Built | None:
             is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENTS, OUTCOMES} <= catalog.meta.keys()
             if is_like_ours and not _is_fragmented(catalog.db):
                 return _follow(job, catalog, _read_ns(job, catalog))
+    except CheckError as problem:  # of rows that were there, or of ours
+        _say_anew(target, problem)
     except BuildError as problem:
         if not isinstance(problem.__cause__, sqlite3.Error) or is_of_the_disk(problem.__cause__):
             raise
