@@ -245,6 +245,27 @@ def test_update_ends_with_a_checksum_too(library: Path, index: Path) -> None:
         assert "hard" in service.read("orchestr8://guides/roses").text
 
 
+def test_index_that_this_process_has_put_in_place_is_not_compared_by_its_next_update(
+    library: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[Path] = []
+    compare = Comparison._compared
+
+    def compare_and_note(self: Comparison, file: BinaryIO) -> str:
+        compared.append(index)
+        return compare(self, file)
+
+    monkeypatch.setattr(Comparison, "_compared", compare_and_note)
+    for text in ("hard", "softly"):
+        write_files(library, {"guides/roses.md": markdown("useWhen: [Pruning roses]", f"# Roses\n\nPrune {text}.\n")})
+        assert build_index([library], index).how is How.UPDATED
+    assert compared == []
+    index.write_bytes(index.read_bytes().replace(b"softly", b"loudly"))  # by another process
+    write_files(library, {"skills/retry.md": "# Retry\n\nWait long.\n"})
+    assert build_index([library], index).how is How.WHOLE
+    assert len(compared) == 1
+
+
 def test_build_copies_nothing_from_a_damaged_bundled_index(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
