@@ -80,7 +80,7 @@ class Service:
         self.path = settings.database
         self.cache_size = settings.cache_size
         self._answers: Memory[Answer] = Memory(settings.cache_size, ANSWER_SECONDS)
-        self.snapshots = Snapshots(settings.database, self._answers.forget)
+        self.snapshots = Snapshots(settings.database, self._answers.forget, settings.denied)
 
     @property
     def catalog(self) -> Catalog:

@@ -34,11 +34,12 @@ TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
 
 
 class Settings(NamedTuple):
-    """Validated settings."""
+    """Validated settings; an index that lets in findings of the level `denied` is not answered from."""
 
     database: Path
     log_level: str
     cache_size: int
+    denied: str | None = None
 
 
 class ServerSettings(NamedTuple):
@@ -112,6 +113,7 @@ def read_server_settings(
     base = read_settings(database)
     if chosen and database is None and "ORCHESTR8_DB" not in values:
         base = base._replace(database=index_of(chosen, level))
+    base = base._replace(denied=level if chosen else None)
     missing = next((root for root in chosen if not root.is_dir()), None)
     if missing and not base.database.exists():
         raise SettingsError(f"{missing} is no folder: name those of the library with --root or ORCHESTR8_ROOTS.")

@@ -120,6 +120,11 @@ def test_level_that_is_denied_comes_from_the_command_line_or_the_environment(mon
     assert (read_server_settings().deny, read_server_settings(deny="high").deny) == ("low", "high")
 
 
+def test_level_that_is_denied_is_asked_of_the_index_that_is_built_here_and_of_no_other() -> None:
+    assert read_server_settings(Path("mine.db"), [Path("one")], deny="high").base.denied == "high"
+    assert read_server_settings(Path("mine.db"), deny="high").base.denied is None
+
+
 def test_each_set_of_roots_has_an_index_of_its_own(folder: Path) -> None:
     one, two = folder / "one", folder / "two"
     assert index_of([one, two]) == index_of([folder / "two" / ".." / "one", two])
