@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from orchestr8_sqlite.catalog import Catalog, check_sqlite
+from orchestr8_sqlite.checksums import remember_written
 from orchestr8_sqlite.content import Diagnostic
 from orchestr8_sqlite.errors import BuildError, CatalogError
 from orchestr8_sqlite.evidence_rows import begin_synonyms
@@ -123,6 +124,8 @@ def build_index(
         progress,
     )
     built = (None if full else bring_up_to_date(job, target)) or _build_anew(job, target)
+    if built.how is not How.UNCHANGED:
+        remember_written(target, began)
     try:
         return _report(target, built, started)
     except sqlite3.Error as problem:

@@ -6,7 +6,7 @@ never changed. Whoever keeps a `Catalog` open asks `is_current` to notice a repl
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Self
 from orchestr8_sqlite.checksums import REBUILD, Comparison, comparison_of
 from orchestr8_sqlite.connections import Identity, connect, is_at
 from orchestr8_sqlite.errors import CatalogError
-from orchestr8_sqlite.model import PromptArgument
 
 APPLICATION_ID = 1_865_970_545
 SCHEMA_MAJOR = 4
@@ -55,10 +54,6 @@ SELECT t.uri FROM reference r JOIN fragment t ON t.id = r.target_id WHERE r.frag
 SELECT f.uri FROM reference r JOIN fragment f ON f.id = r.fragment_id WHERE r.target_id = :id
  ORDER BY 1
 """
-PROMPT_COLUMNS = "SELECT id, name, title, description, version, body FROM prompt"
-PROMPTS = f"{PROMPT_COLUMNS} WHERE name > :after ORDER BY name LIMIT :limit"
-PROMPT = f"{PROMPT_COLUMNS} WHERE name = :name"
-PROMPT_ARGUMENTS = "SELECT name, description, required FROM prompt_argument WHERE prompt_id = :id ORDER BY ordinal"
 ANY_SKILL = "SELECT 1 FROM skill_file LIMIT 1"
 MOST_TAGS = 2000
 TAGS_BY_USE = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMIT :limit"
@@ -76,18 +71,6 @@ class FragmentRow(NamedTuple):
     token_estimate: int
     size: int
     mtime_ns: int
-
-
-class PromptRow(NamedTuple):
-    """A prompt with its template text."""
-
-    id: int
-    name: str
-    title: str
-    description: str
-    version: str | None
-    body: str
-    arguments: tuple[PromptArgument, ...]
 
 
 class Catalog:
@@ -280,15 +263,6 @@ class Catalog:
         rows = self.rows(PATHS_LIKE, parameters)
         return [row[0] for row in rows or self.rows(ALL_PATHS, {"limit": limit})]
 
-    def prompts(self, *, after: str = "", limit: int = 100) -> list[PromptRow]:
-        """Return the prompts whose name sorts after *after*, in that order."""
-        return self._prompts(self.rows(PROMPTS, {"after": after, "limit": limit}))
-
-    def prompt(self, name: str) -> PromptRow | None:
-        """Return the prompt *name*."""
-        found = self._prompts(self.rows(PROMPT, {"name": name}))
-        return found[0] if found else None
-
     @cached_property
     def frequent_tags(self) -> dict[str, list[str]]:
         """Return the MOST_TAGS tags that are used most, by their first letters, the most used first."""
@@ -296,16 +270,6 @@ class Catalog:
         for (tag,) in self.rows(TAGS_BY_USE, {"limit": MOST_TAGS}):
             tags.setdefault(tag[0], []).append(tag)
         return tags
-
-    def _prompts(self, rows: Iterable[Sequence[Any]]) -> list[PromptRow]:
-        return [
-            PromptRow(id_, name, title, description, version, body, self._arguments(id_))
-            for id_, name, title, description, version, body in rows
-        ]
-
-    def _arguments(self, prompt_id: int) -> tuple[PromptArgument, ...]:
-        rows = self.rows(PROMPT_ARGUMENTS, {"id": prompt_id})
-        return tuple(PromptArgument(name, description, bool(required)) for name, description, required in rows)
 
 
 def escape_like(text: str) -> str:

@@ -7,6 +7,7 @@ from the file compares: a thread reads it whole while the answer is being made.
 
 import os
 import zlib
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -34,6 +35,10 @@ HEADER = 100
 """Bytes that a database begins with. Source: https://www.sqlite.org/fileformat2.html#the_database_header."""
 
 
+_written: dict[Path, Identity] = {}
+"""The files that this process has put in place: what it has summed up just now need not be compared."""
+
+
 def add_checksum(path: Path) -> None:
     """Let the finished database at *path*, which nobody has open, end with its checksum; its times stay.
 
@@ -48,6 +53,18 @@ def add_checksum(path: Path) -> None:
         file.seek(end)
         file.write(page)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def remember_written(path: Path, modified: int) -> None:
+    """Let the index at *path* pass for what was built, where it has the time that this process has given it.
+
+    Args:
+        modified: That time, in ns since 1970; the file of another process has another.
+    """
+    with suppress(OSError):
+        identity = identity_of(path.stat())
+        if identity[1] == modified:
+            _written[path] = identity
 
 
 class Comparison:
@@ -67,6 +84,9 @@ class Comparison:
             self._last_page = _read_last_page(file, identity)
             if _end_of_database(file) != identity[2] - PAGE or not self._last_page.startswith(MARK):
                 self._begun, self.fault = True, "it does not end with the checksum of a build"
+                self._over.set()
+            elif _written.get(path) == identity:
+                self._begun = True
                 self._over.set()
         if identity[2] <= SMALL:
             self.begin()

@@ -2,10 +2,12 @@
 
 import os
 import sqlite3
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.system import file_number, file_uri
 
 Identity = tuple[int, int, int]
@@ -72,10 +74,16 @@ def connect(path: Path, look: Callable[[Path, Identity], object] | None = None) 
 
     Args:
         look: Called for every file that is opened, while it is in its place.
+
+    Raises:
+        CatalogError: It is a pipe, a device or a folder; opening one could wait without end.
     """
     uri = f"{file_uri(path.absolute())}?mode=ro&immutable=1"
     while True:
-        identity = identity_of(path.stat())
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise CatalogError(f"{path} is no file; name the file of an index.")
+        identity = identity_of(status)
         db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, factory=Reader)
         if look is not None:
             look(path, identity)

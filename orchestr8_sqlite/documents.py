@@ -108,7 +108,8 @@ def find_fragment(catalog: Catalog, path: str) -> FragmentRow:
 def hand_out(documents: Sequence[Document], max_tokens: int | None) -> Handout:
     """Return *documents* in both forms, each within *max_tokens* where a budget is given.
 
-    What is too long is cut at section boundaries; where even that is too much, the last documents are left out.
+    What is too long is cut at section boundaries; where even that is too much, the last documents are left out. The
+    least that JSON takes are 4 tokens, for a list of none.
     """
     if max_tokens is None:
         return _handout(documents, "")
@@ -131,7 +132,8 @@ def hand_out(documents: Sequence[Document], max_tokens: int | None) -> Handout:
         if handout.fits(max_tokens):
             return handout
     note = shorten(handout.text, max_tokens / 2)
-    return Handout(note, {"documents": [], "note": note} if note else {"documents": []})
+    short = Handout(note, {"documents": [], "note": note})
+    return short if note and short.fits(max_tokens) else Handout("", {"documents": []})
 
 
 def _most(of_first: Callable[[int], Handout], most: int, max_tokens: int) -> int:

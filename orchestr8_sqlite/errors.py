@@ -4,6 +4,7 @@
     ├── SettingsError        an environment variable or option holds no usable value
     ├── LibraryError         a root cannot be read at all
     ├── BuildError           a build was refused; the old index is untouched
+    │   └── CheckError       what was written failed a check
     ├── CatalogError         the index file is missing, foreign, damaged, too old or too new
     ├── ClientFileError      the configuration of a client cannot be read or must not be changed
     ├── ServeError           the address cannot be listened on, or no worker can be started
@@ -29,6 +30,10 @@ class LibraryError(Orchestr8Error):
 
 class BuildError(Orchestr8Error):
     """The build was refused or failed; whatever index was there before is untouched."""
+
+
+class CheckError(BuildError):
+    """What was written does not agree with itself, or with what was read."""
 
 
 class CatalogError(Orchestr8Error):

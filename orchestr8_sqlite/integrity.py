@@ -8,7 +8,7 @@ from itertools import chain, repeat
 from pathlib import Path
 
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.errors import CheckError
 from orchestr8_sqlite.model import LookupResult
 from orchestr8_sqlite.tiers.shortcut import match_quick
 
@@ -44,7 +44,7 @@ HOLDING = {"fragment": ("fragment", "fragment_body", "fragment_text", "topic"), 
 
 
 def check_counts(db: sqlite3.Connection) -> None:
-    """Raise BuildError where the index does not hold what was read."""
+    """Raise CheckError where the index does not hold what was read."""
     for outcome, tables in HOLDING.items():
         expected = db.execute("SELECT count(*) FROM source WHERE outcome = ?", (outcome,)).fetchone()[0]
         for table in tables:
@@ -53,7 +53,7 @@ def check_counts(db: sqlite3.Connection) -> None:
 
 
 def check_links(db: sqlite3.Connection) -> None:
-    """Raise BuildError where a row points to none, or no keyword leads to a scenario."""
+    """Raise CheckError where a row points to none, or no keyword leads to a scenario."""
     _require(db.execute(DANGLING).fetchone() is None, "a foreign key points nowhere")
     _require(db.execute(FOREIGN_SUFFIXES).fetchone() is None, "an ending belongs to no keyword")
     _check_postings(db)
@@ -62,7 +62,7 @@ def check_links(db: sqlite3.Connection) -> None:
 
 
 def _check_postings(db: sqlite3.Connection) -> None:
-    """Raise BuildError where the postings of a keyword or a scenario are not what they should be.
+    """Raise CheckError where the postings of a keyword or a scenario are not what they should be.
 
     Looking up both ends of each of so many rows takes longer than all other foreign keys together. So the scenarios
     are marked, a byte for each, and the postings of the keywords counted.
@@ -84,7 +84,7 @@ def _marked(db: sqlite3.Connection, last: str, numbers: str) -> int:
 
 
 def check_index(db: sqlite3.Connection, path: Path) -> None:
-    """Raise BuildError where the index at *path* does not hold what was read, or contradicts itself.
+    """Raise CheckError where the index at *path* does not hold what was read, or contradicts itself.
 
     A thread goes over the pages of the file meanwhile, which must not change. SQLite works in both at once.
     """
@@ -97,14 +97,14 @@ def check_index(db: sqlite3.Connection, path: Path) -> None:
 
 
 def check_pages(path: Path) -> None:
-    """Raise BuildError where the tables and indexes in the database at *path* are not in order."""
+    """Raise CheckError where the tables and indexes in the database at *path* are not in order."""
     with Catalog.open(path, is_finished=False) as catalog:
         verdict = catalog.db.execute("PRAGMA integrity_check").fetchone()[0]
     _require(verdict == "ok", f"integrity_check says: {verdict}")
 
 
 def check_quick_lookups(db: sqlite3.Connection, answers: Iterable[LookupResult]) -> None:
-    """Raise BuildError where the precomputed answers to some requests are not what a search answers."""
+    """Raise CheckError where the precomputed answers to some requests are not what a search answers."""
     for live in answers:
         quick = match_quick(db, live.request, live.keywords)
         same = quick.candidates == live.candidates and quick.total == live.total
@@ -113,4 +113,4 @@ def check_quick_lookups(db: sqlite3.Connection, answers: Iterable[LookupResult])
 
 def _require(holds: bool, problem: str) -> None:
     if not holds:
-        raise BuildError(f"The finished index failed a check and was not put in place: {problem}. Please report this.")
+        raise CheckError(f"The finished index failed a check and was not put in place: {problem}. Please report this.")

@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class Memory(Generic[V]):
-    """Keeps at most *entries* values for *seconds*, the least recently used dropped first.
+    """Keeps at most *entries* values for *seconds*, the least recently used dropped first; with 0 entries none.
 
     Args:
         renew: Whether a value's time starts anew each time it is recalled.
@@ -31,8 +31,9 @@ class Memory(Generic[V]):
 
     def remember(self, key: Hashable, value: V) -> V:
         """Keep *value* for *key* and return it."""
-        with self._lock:
-            self._values[key] = value
+        if self._values.maxsize:
+            with self._lock:
+                self._values[key] = value
         return value
 
     def forget(self) -> None:

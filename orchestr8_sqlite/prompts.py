@@ -1,4 +1,4 @@
-"""A prompt by its name, and its template filled with the values its user gave.
+"""The prompts of an index, and a template filled with the values its user gave.
 
     $ARGUMENTS          the first argument; where it was not given, all others joined by spaces
     ${name} · {{name}}  the argument *name*
@@ -11,12 +11,18 @@ was not given leaves nothing behind; a name that the prompt does not declare is 
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 from urllib.parse import quote, quote_plus
 
-from orchestr8_sqlite.catalog import Catalog, PromptRow
+from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import RequestError, UnknownResource
-from orchestr8_sqlite.model import SCHEME
+from orchestr8_sqlite.model import SCHEME, PromptArgument
 from orchestr8_sqlite.wording import SUGGESTIONS, nearest, one_line
+
+PROMPT_COLUMNS = "SELECT id, name, title, description, version, body FROM prompt"
+PROMPTS = f"{PROMPT_COLUMNS} WHERE name > :after ORDER BY name LIMIT :limit"
+PROMPT = f"{PROMPT_COLUMNS} WHERE name = :name"
+PROMPT_ARGUMENTS = "SELECT name, description, required FROM prompt_argument WHERE prompt_id = :id ORDER BY ordinal"
 
 MOST_COMPARED = 500
 """Prompts that an unknown name is compared with."""
@@ -32,19 +38,45 @@ LONGEST_VALUES = 1_000_000
 """Characters of all values: each stands in the text as often as its prompt names it."""
 
 
+class PromptRow(NamedTuple):
+    """A prompt with its template text."""
+
+    id: int
+    name: str
+    title: str
+    description: str
+    version: str | None
+    body: str
+    arguments: tuple[PromptArgument, ...]
+
+
+def list_prompts(catalog: Catalog, *, after: str = "", limit: int = 100) -> list[PromptRow]:
+    """Return the prompts whose name sorts after *after*, in that order."""
+    return _read(catalog, PROMPTS, after=after, limit=limit)
+
+
 def find_prompt(catalog: Catalog, name: str) -> PromptRow:
     """Return the prompt *name*.
 
     Raises:
         UnknownResource: There is none; the sentence names the nearest.
     """
-    prompt = catalog.prompt(name)
-    if prompt is None:
-        names = [known.name for known in catalog.prompts(limit=MOST_COMPARED)]
+    found = _read(catalog, PROMPT, name=name)
+    if not found:
+        names = [known.name for known in list_prompts(catalog, limit=MOST_COMPARED)]
         alike = nearest(name, names) or names[:SUGGESTIONS]
         shown = ", ".join(map(one_line, alike)) or "none"
         raise UnknownResource(f"There is no prompt {one_line(name, 80)!r}. Nearest: {shown}.")
-    return prompt
+    return found[0]
+
+
+def _read(catalog: Catalog, sql: str, **parameters: object) -> list[PromptRow]:
+    return [PromptRow._make((*row, _arguments_of(catalog, row[0]))) for row in catalog.rows(sql, parameters)]
+
+
+def _arguments_of(catalog: Catalog, prompt: int) -> tuple[PromptArgument, ...]:
+    rows = catalog.rows(PROMPT_ARGUMENTS, {"id": prompt})
+    return tuple(PromptArgument(name, description, bool(required)) for name, description, required in rows)
 
 
 def fill_prompt(prompt: PromptRow, values: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection
 
-from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.errors import CheckError
 
 LEFT_BEHIND = """
 SELECT f.path FROM json_each(:numbers) one CROSS JOIN fragment f ON f.id = one.value
@@ -53,7 +53,7 @@ SELECT count(*) FROM json_each(:stems) one LEFT JOIN term t ON t.stem = one.valu
 
 
 def check_fragments(db: sqlite3.Connection, gone: Collection[int], written: Collection[int]) -> None:
-    """Raise BuildError where anything is left of the fragments *gone*, or lacks of those *written*."""
+    """Raise CheckError where anything is left of the fragments *gone*, or lacks of those *written*."""
     left = db.execute(LEFT_BEHIND, {"numbers": json.dumps(list(gone))}).fetchone()
     _require(left is None, "something is left of a fragment that is gone")
     lacking = db.execute(LACKING, {"numbers": json.dumps(list(written))}).fetchone()[0]
@@ -61,7 +61,7 @@ def check_fragments(db: sqlite3.Connection, gone: Collection[int], written: Coll
 
 
 def check_words(db: sqlite3.Connection, keywords: Collection[str], stems: Collection[str]) -> None:
-    """Raise BuildError where *keywords* or the terms of *stems* do not have as many postings as they say."""
+    """Raise CheckError where *keywords* or the terms of *stems* do not have as many postings as they say."""
     miscounted = db.execute(MISCOUNTED_KEYWORDS, {"keywords": json.dumps(list(keywords))}).fetchone()[0]
     _require(miscounted == 0, f"{miscounted} keywords have another number of postings than they say")
     in_sets = Counter[tuple[int, int]]()
@@ -75,4 +75,4 @@ def check_words(db: sqlite3.Connection, keywords: Collection[str], stems: Collec
 
 def _require(holds: bool, problem: str) -> None:
     if not holds:
-        raise BuildError(f"The updated index failed a check and was not put in place: {problem}. Please report this.")
+        raise CheckError(f"The updated index failed a check and was not put in place: {problem}. Please report this.")

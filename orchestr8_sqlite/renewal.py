@@ -11,7 +11,7 @@ from pathlib import Path
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.content import Diagnostic
 from orchestr8_sqlite.disk_errors import is_of_the_disk
-from orchestr8_sqlite.errors import BuildError, CatalogError
+from orchestr8_sqlite.errors import BuildError, CatalogError, CheckError
 from orchestr8_sqlite.evidence_rows import replace_synonyms
 from orchestr8_sqlite.finishing import UNSETTLED, Answers, drop_answers, settle_rows
 from orchestr8_sqlite.following import Follower, Following
@@ -66,6 +66,8 @@ def bring_up_to_date(job: Job, target: Path) -> Built | None:
             is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENTS, OUTCOMES} <= catalog.meta.keys()
             if is_like_ours and not _is_fragmented(catalog.db):
                 return _follow(job, catalog, _read_ns(job, catalog))
+    except CheckError as problem:  # of rows that were there, or of ours
+        _say_anew(target, problem)
     except BuildError as problem:
         if not isinstance(problem.__cause__, sqlite3.Error) or is_of_the_disk(problem.__cause__):
             raise
@@ -141,9 +143,16 @@ def _follower(job: Job, db: sqlite3.Connection) -> Follower:
 def _is_untouched(job: Job, catalog: Catalog, read_ns: int) -> bool:
     """Tell whether no file and no setting is other than when the index was built, without a look at any content."""
     last = max((max(root.files.changed, default=0) for root in job.roots), default=0)
-    wanted = {**job.settings, **job.provenance, "files": job.digest}
-    is_as_it_was = last < read_ns - DOUBT_NS and wanted.items() <= catalog.meta.items()
+    is_as_it_was = last < read_ns - DOUBT_NS and _says_settings(job, catalog)
     return is_as_it_was and not _is_readable_again(job, catalog.db)
+
+
+def _says_settings(job: Job, catalog: Catalog) -> bool:
+    """Tell whether an index says of its settings and of the list of its files what is true now.
+
+    The list can differ where no file that is read does: one was changed after the files were listed, or is not read.
+    """
+    return {**job.settings, **job.provenance, "files": job.digest}.items() <= catalog.meta.items()
 
 
 def _is_readable_again(job: Job, db: sqlite3.Connection) -> bool:
@@ -158,8 +167,7 @@ def _is_readable_again(job: Job, db: sqlite3.Connection) -> bool:
 
 def _is_nothing(job: Job, catalog: Catalog, change: Change, following: Following) -> bool:
     """Tell whether the index says all that there is to say already."""
-    wanted = {**job.settings, **job.provenance}
-    if following.verdicts or following.stale or change.times or not wanted.items() <= catalog.meta.items():
+    if following.verdicts or following.stale or change.times or not _says_settings(job, catalog):
         return False
     saying = sorted((one for root in job.roots for one in root.diagnostics), key=Diagnostic.order)
     return diagnostics_of(catalog.db, PLACES) == saying and _follower(job, catalog.db).is_said(following.kept)

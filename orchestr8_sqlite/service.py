@@ -11,7 +11,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from orchestr8_sqlite.catalog import Catalog, PromptRow
+from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import CatalogError, RequestError
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.memory import Memory
@@ -25,6 +25,7 @@ from orchestr8_sqlite.wording import counted, one_line
 
 if TYPE_CHECKING:
     from orchestr8_sqlite.documents import Document
+    from orchestr8_sqlite.prompts import PromptRow
     from orchestr8_sqlite.provenance import Source
 
 ANSWER_SECONDS = 15 * 60
@@ -81,7 +82,7 @@ class Service:
         self.cache_size = settings.cache_size
         self._answers: Memory[Answer] = Memory(settings.cache_size, ANSWER_SECONDS)
         self._forgetting: list[Callable[[], None]] = [self._answers.forget]
-        self.snapshots = Snapshots(settings.database, self._forget)
+        self.snapshots = Snapshots(settings.database, self._forget, settings.denied)
 
     @property
     def catalog(self) -> Catalog:
@@ -233,7 +234,7 @@ class Service:
         return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=links)
 
     @_request
-    def prompt(self, name: str, values: Mapping[str, str]) -> tuple[PromptRow, str]:
+    def prompt(self, name: str, values: Mapping[str, str]) -> "tuple[PromptRow, str]":
         """Return the prompt *name* and its text with *values* put in.
 
         Raises:

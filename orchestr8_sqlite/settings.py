@@ -1,7 +1,7 @@
 """Settings from the environment and from a `.env` file in the working folder; nothing else reads either.
 
 ORCHESTR8_DB     path of the index; without it the bundled one is used
-CACHE_SIZE       texts and finished answers kept in memory (default 200); half as many prompts
+CACHE_SIZE       texts and finished answers kept in memory (default 200, 0 for none); half as many prompts
 LOG_LEVEL        debug | info | warn | error (default info)
 LOG_FORMAT       text | json (default text): lines of the server's log
 ORCHESTR8_ROOTS  folders that the server builds its index from, separated as in PATH
@@ -34,11 +34,12 @@ TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
 
 
 class Settings(NamedTuple):
-    """Validated settings."""
+    """Validated settings; an index that lets in findings of the level `denied` is not answered from."""
 
     database: Path
     log_level: str
     cache_size: int
+    denied: str | None = None
 
 
 class ServerSettings(NamedTuple):
@@ -79,7 +80,7 @@ def read_settings(database: Path | None = None) -> Settings:
     """
     values = environment()
     level = _choice("LOG_LEVEL", values.get("LOG_LEVEL", "info"), LOG_LEVELS)
-    size = _number("CACHE_SIZE", values.get("CACHE_SIZE"), 200, 100_000)
+    size = _number("CACHE_SIZE", values.get("CACHE_SIZE"), 200, 100_000, least=0)
     named = values.get("ORCHESTR8_DB")
     return Settings(database or (Path(named) if named else bundled_index()), level, size)
 
@@ -112,6 +113,7 @@ def read_server_settings(
     base = read_settings(database)
     if chosen and database is None and "ORCHESTR8_DB" not in values:
         base = base._replace(database=index_of(chosen, level))
+    base = base._replace(denied=level if chosen else None)
     missing = next((root for root in chosen if not root.is_dir()), None)
     if missing and not base.database.exists():
         raise SettingsError(f"{missing} is no folder: name those of the library with --root or ORCHESTR8_ROOTS.")
@@ -164,11 +166,11 @@ def read_limits() -> Limits:
     )
 
 
-def _number(name: str, value: str | None, usual: int, most: int) -> int:
+def _number(name: str, value: str | None, usual: int, most: int, *, least: int = 1) -> int:
     if value is None:
         return usual
-    if not (value.isascii() and value.isdigit() and len(value) <= len(str(most)) and 0 < int(value) <= most):
-        raise SettingsError(f"{name} must be a whole number from 1 to {most:,}, not {value!r}.")
+    if not (value.isascii() and value.isdigit() and len(value) <= len(str(most)) and least <= int(value) <= most):
+        raise SettingsError(f"{name} must be a whole number from {least} to {most:,}, not {value!r}.")
     return int(value)
 
 

@@ -13,6 +13,8 @@ from typing import Self
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.connections import Identity, heed, keep_together, limit_pages
+from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.settings import LEVELS
 from orchestr8_sqlite.system import is_posix
 
 logger = logging.getLogger(__name__)
@@ -34,11 +36,13 @@ class Snapshots:
     Args:
         path: The index file, which may be replaced at any time.
         forget: Called when it was, by another content or a new measurement of what answers must cover.
+        denied: Level of the findings that the index must leave out to be read.
     """
 
-    def __init__(self, path: Path, forget: Callable[[], None]) -> None:
+    def __init__(self, path: Path, forget: Callable[[], None], denied: str | None = None) -> None:
         self._path = path
         self._forget = forget
+        self._denied = denied
         self._threads = threading.local()
         self._lock = threading.Lock()
         self._idle: list[Catalog] = []
@@ -94,6 +98,12 @@ class Snapshots:
 
     def _open_another(self) -> Catalog:
         fresh = Catalog.open(self._path)
+        if self._denied is not None and not _leaves_out(fresh, self._denied):
+            fresh.close()
+            raise CatalogError(
+                f"The index {self._path} was built without --deny {self._denied}, which this server was told, and the "
+                "build that leaves out what that says is not done; see why in the log."
+            )
         if self._compares_all:
             fresh.begin_to_verify()
         with self._lock:
@@ -197,6 +207,12 @@ class Snapshot:
                 self._catalog.verify_after(error)
             finally:
                 self._snapshots.give_back(self._catalog)
+
+
+def _leaves_out(catalog: Catalog, level: str) -> bool:
+    """Tell whether files with findings of *level* or worse are not in the index."""
+    denied = catalog.meta.get("denied")
+    return denied in LEVELS and LEVELS.index(denied) >= LEVELS.index(level)
 
 
 def edition_of(catalog: Catalog) -> Edition:

@@ -45,6 +45,8 @@ def check_target(target: Path) -> None:
         raise BuildError(f"The folder {target.parent} does not exist; create it first.")
     if target.is_dir():
         raise BuildError(f"{target} is a folder; name a file.")
+    if target.exists() and not target.is_file():  # a pipe would be waited for, a device replaced
+        raise BuildError(f"{target} is no file; name another one.")
     if not target.exists() or target.stat().st_size == 0:
         return
     with target.open("rb") as file:

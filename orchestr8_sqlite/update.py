@@ -93,7 +93,8 @@ class Updater:
         """Write what has changed and return what that does to the answers that are computed beforehand.
 
         Raises:
-            BuildError: Two scenarios could not be told apart by their hash, or what is written does not agree.
+            BuildError: Two scenarios could not be told apart by their hash.
+            CheckError: What is written does not agree.
         """
         files = following.stale | files_of(following.verdicts)
         before = self._contents(files)

@@ -42,9 +42,9 @@ Message = dict[str, Any]
 
 
 @contextmanager
-def serving(index: Path) -> Iterator[tuple[Service, LibraryServer]]:
+def serving(index: Path, entries: int = 200) -> Iterator[tuple[Service, LibraryServer]]:
     """Yield a service over *index* and the server over it."""
-    service = Service(Settings(index, "info", 200))
+    service = Service(Settings(index, "info", entries))
     with ThreadPoolExecutor(2) as executor:
         yield service, LibraryServer(service, executor)
     service.close()
@@ -55,10 +55,10 @@ Ask = Callable[..., Message]
 
 
 @contextmanager
-def asking(index: Path, revision: str = MODERN) -> Iterator[Ask]:
+def asking(index: Path, revision: str = MODERN, entries: int = 200) -> Iterator[Ask]:
     """Yield a function that asks a server over *index* and waits for the answer."""
     with (
-        serving(index) as (_, server),
+        serving(index, entries) as (_, server),
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(wired(server, revision)) as wire,
     ):

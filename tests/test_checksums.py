@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import time
 import zlib
 from collections.abc import Iterator
@@ -244,6 +245,27 @@ def test_update_ends_with_a_checksum_too(library: Path, index: Path) -> None:
         assert "hard" in service.read("orchestr8://guides/roses").text
 
 
+def test_index_that_this_process_has_put_in_place_is_not_compared_by_its_next_update(
+    library: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[Path] = []
+    compare = Comparison._compared
+
+    def compare_and_note(self: Comparison, file: BinaryIO) -> str:
+        compared.append(index)
+        return compare(self, file)
+
+    monkeypatch.setattr(Comparison, "_compared", compare_and_note)
+    for text in ("hard", "softly"):
+        write_files(library, {"guides/roses.md": markdown("useWhen: [Pruning roses]", f"# Roses\n\nPrune {text}.\n")})
+        assert build_index([library], index).how is How.UPDATED
+    assert compared == []
+    index.write_bytes(index.read_bytes().replace(b"softly", b"loudly"))  # by another process
+    write_files(library, {"skills/retry.md": "# Retry\n\nWait long.\n"})
+    assert build_index([library], index).how is How.WHOLE
+    assert len(compared) == 1
+
+
 def test_build_copies_nothing_from_a_damaged_bundled_index(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +289,29 @@ def test_build_leaves_what_is_no_index_as_it_is(library: Path, tmp_path: Path) -
     with pytest.raises(BuildError, match="exists and is no orchestr8-sqlite index; name another file or remove it"):
         build_index([library], places)
     assert places.read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("command", ["stats --db {}", "search waiting --db {}", "build {library} -o {}"])
+def test_pipe_in_the_place_of_an_index_is_said_and_not_waited_for(library: Path, tmp_path: Path, command: str) -> None:
+    pipe = tmp_path / "pipe.db"
+    os.mkfifo(pipe)
+    arguments = command.format(pipe, library=library).split()
+    done = subprocess.run(
+        [sys.executable, "-m", "orchestr8_sqlite", *arguments], capture_output=True, text=True, timeout=20, check=False
+    )
+    todo = "name another one" if arguments[0] == "build" else "name the file of an index"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{pipe} is no file; {todo}.\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no files of devices here")
+def test_device_in_the_place_of_an_index_is_neither_read_nor_replaced(library: Path, tmp_path: Path) -> None:
+    device = tmp_path / "device.db"
+    device.symlink_to("/dev/null")  # which a build would replace, had its user the right to
+    with pytest.raises(BuildError, match=r"device\.db is no file; name another one\."):
+        build_index([library], device)
+    assert device.is_symlink()
+    assert next(check_index(device)).finding == f"{device} is no file"
 
 
 # --- the server

@@ -1,5 +1,7 @@
 """Bytes → text → front matter and body, with line numbers that a person can click on."""
 
+import codecs
+
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -47,6 +49,13 @@ def test_latin_1_is_reported_with_its_line() -> None:
     assert (note.severity, note.code, note.line) == (Severity.ERROR, "encoding", 3)
     assert "0xe9" in note.message
     assert "UTF-8" in note.fix
+
+
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+def test_the_byte_that_is_not_utf_8_is_named_whether_or_not_a_mark_is_before_it(mark: bytes) -> None:
+    notes = Notes("library", "a.md")
+    assert decode(mark + b"one\ntwo\n\xe9t\xe8\n", notes) is None
+    assert [(note.message, note.line) for note in notes.diagnostics] == [("byte 0xe9 is not UTF-8", 3)]
 
 
 @pytest.mark.parametrize("content", [b"one\ntwo\0three\n", "one\ntwo\0\n".encode("utf-16")])

@@ -65,7 +65,7 @@ def test_small_ones_stay_whole_and_large_ones_are_cut_at_sections() -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     documents=st.lists(st.sampled_from([SMALL, LARGE, OTHER]), min_size=1, max_size=3, unique=True),
-    budget=st.integers(20, 3000),
+    budget=st.integers(4, 30) | st.integers(30, 3000),
 )
 def test_both_forms_keep_the_budget(documents: list[Document], budget: int) -> None:
     text, content = forms(documents, budget)

@@ -188,6 +188,32 @@ def test_a_head_that_drips_is_not_waited_for_longer(monkeypatch: pytest.MonkeyPa
         assert time.monotonic() - started < 4
 
 
+def test_a_client_has_so_many_connections_and_others_are_let_in_still(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(patience, "MOST_OF_A_CLIENT", 2)
+    monkeypatch.setattr(patience, "client_of", lambda _: NEIGHBOUR)
+    request = b"POST /mcp HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(PING), PING)
+    with (
+        patient_server() as address,
+        socket.create_connection(address),
+        socket.create_connection(address) as second,
+    ):
+        with socket.create_connection(address) as third:
+            assert ended(third, 5).startswith(b"HTTP/1.1 503 ")
+        assert [record.getMessage() for record in caplog.records] == ["too many connections of one client"]
+        monkeypatch.setattr(patience, "client_of", lambda _: None)  # this machine, another one alike
+        with socket.create_connection(address) as other:
+            other.sendall(request)
+            assert ended(other, 5).startswith(b"HTTP/1.1 200 ")
+        second.sendall(request)
+        assert ended(second, 5).startswith(b"HTTP/1.1 200 ")
+        monkeypatch.setattr(patience, "client_of", lambda _: NEIGHBOUR)
+        with socket.create_connection(address) as again:
+            again.sendall(request)
+            assert ended(again, 5).startswith(b"HTTP/1.1 200 ")
+
+
 def test_a_body_that_does_not_come_is_answered_with_408(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "BODY_SECONDS", 0.2)
     with patient_server() as address, socket.create_connection(address) as connection:

@@ -48,6 +48,12 @@ def test_nothing_is_known_of_a_key_that_was_never_kept_or_was_forgotten() -> Non
     assert memory.recall("key") is None
 
 
+def test_a_memory_without_entries_keeps_nothing() -> None:
+    memory: Memory[str] = Memory(0, 60, renew=True)
+    assert memory.remember("key", "value") == "value"
+    assert memory.recall("key") is None
+
+
 @given(keys=st.lists(st.integers(0, 9), max_size=40), entries=st.integers(1, 5))
 def test_the_least_recently_used_are_dropped_first(keys: list[int], entries: int) -> None:
     memory: Memory[int] = Memory(entries, 60)

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestr8_sqlite.catalog import PromptRow
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.model import PromptArgument
-from orchestr8_sqlite.prompts import fill_prompt
+from orchestr8_sqlite.prompts import PromptRow, fill_prompt
 from orchestr8_sqlite.uris import Match, Read, parse_uri
 
 

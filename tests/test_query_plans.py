@@ -14,7 +14,7 @@ MODULES = """catalog listings completion bundles provenance skills service looku
     tiers.holders tiers.kept tiers.lists tiers.numbers tiers.order tiers.postings tiers.sets tiers.shortcut tiers.typos
     tiers.weighted""".split()
 
-BEGINNINGS = {"catalog.FRAGMENT_COLUMNS", "catalog.PROMPT_COLUMNS"}
+BEGINNINGS = {"catalog.FRAGMENT_COLUMNS", "prompts.PROMPT_COLUMNS"}
 """What others begin with, no statements by themselves."""
 
 WHOLE_READS = {

@@ -24,6 +24,8 @@ FILES = {
     "skills/retry.md": markdown("tags: [retry]\nuseWhen:\n  - Retrying a flaky call\nrelatedResources: [skills/pdf]"),
     "skills/pdf/SKILL.md": "---\nname: pdf\ndescription: Fills PDF forms, with retry.\n---\n\n# PDF\n\nFill.\n",
     "skills/pdf/scripts/fill.py": "print('fill')\n",
+    "queries.jsonl": '{"id": "q1", "text": "retrying a flaky call", "documents": ["skills/retry"]}\n',
+    "qrels.tsv": "q1\tretry\t1\n",
     "prompts/fix.md": "---\nname: fix\narguments:\n  - name: symptom\n---\nFix ${symptom}.\n",
 }
 FIX = {"type": "ref/prompt", "name": "fix"}
@@ -50,6 +52,8 @@ FAILING = 1
 WATCHED = """
 import os, sys
 
+GOES_ON = False
+
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 FORBIDDEN = (
     "subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile", "pty.",
@@ -66,10 +70,11 @@ def watch(event, arguments):
     if event == "socket.__new__":
         bad = arguments[1] not in (-1, 1)  # what a loop wakes itself with, or what it was given
     if event == "sqlite3.connect":
-        bad = "mode=ro" not in str(arguments[0])
+        bad = "mode=ro" not in str(arguments[0]) and arguments[0] != ":memory:"
     if bad:
         os.write(2, f"forbidden: {event} {arguments}\\n".encode())
-        os._exit(99)
+        if not GOES_ON:
+            os._exit(99)
 
 sys.addaudithook(watch)
 from orchestr8_sqlite.cli import main
@@ -129,29 +134,52 @@ def test_a_session_opens_nothing_for_writing_starts_nothing_and_opens_no_socket(
     assert contents(place) == before
 
 
+DB = ("--db", "index.db")
 READING = [
-    ("search", "retry"),
-    ("search", "retry", "--mode", "full", "--explain"),
-    ("search", "retry", "--json"),
-    ("load", URI, "--related"),
-    ("sql", "SELECT count(*) FROM fragment_detail ORDER BY 1"),
-    ("stats",),
-    ("path",),
+    ("search", "retry", *DB),
+    ("search", "retry", "--mode", "full", "--explain", *DB),
+    ("search", "retry", "--json", *DB),
+    ("load", URI, "--related", *DB),
+    ("sql", "SELECT count(*) FROM fragment_detail ORDER BY 1", *DB),
+    ("stats", *DB),
+    ("path", *DB),
+    ("eval", "--self", *DB),
+    ("eval", "--queries", "library/queries.jsonl", "--qrels", "library/qrels.tsv", *DB),
+    ("lint", "library"),
 ]
+"""In the folder with the index."""
 
 
 @pytest.mark.parametrize("arguments", READING)
 def test_a_command_that_reads_writes_nothing_and_opens_no_socket(place: Path, arguments: tuple[str, ...]) -> None:
     before = contents(place)
     done = subprocess.run(
-        [sys.executable, "-B", "-c", WATCHED, *arguments, "--db", str(place / "index.db")],
-        capture_output=True,
-        timeout=60,
-        cwd=place,
-        check=False,
+        [sys.executable, "-B", "-c", WATCHED, *arguments], capture_output=True, timeout=60, cwd=place, check=False
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert contents(place) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the folder for temporary files is named otherwise elsewhere")
+def test_doctor_starts_the_server_has_a_temporary_file_and_does_nothing_else(place: Path, tmp_path: Path) -> None:
+    before = contents(place)
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", WATCHED.replace("GOES_ON = False", "GOES_ON = True"), "doctor", *DB],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=place,
+        env={**os.environ, "HOME": str(place), "TMPDIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    seen = [line.removeprefix("forbidden: ") for line in done.stderr.splitlines()]
+    servers = [line for line in seen if line.startswith("subprocess.Popen ")]
+    assert servers
+    assert all("'serve', '--db', " in line for line in servers)
+    temporary = tuple(f"{event} ('{tmp_path}" for event in ("open", "os.remove", "tempfile.mkstemp"))
+    assert [line for line in seen if line not in servers and not line.startswith(temporary)] == []
+    assert (contents(place), contents(tmp_path)) == (before, {})
 
 
 def test_the_watch_sees_what_is_forbidden(place: Path, tmp_path: Path) -> None:
@@ -219,6 +247,6 @@ def test_a_session_needs_nowhere_to_write(bound: Path, era: str) -> None:
 
 @pytest.mark.parametrize("arguments", READING)
 def test_a_command_that_reads_needs_nowhere_to_write(bound: Path, arguments: tuple[str, ...]) -> None:
-    done = run_bound(bound, "-m", "orchestr8_sqlite", *arguments, "--db", str(bound / "index.db"))
+    done = run_bound(bound, "-m", "orchestr8_sqlite", *arguments)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout

@@ -1,15 +1,17 @@
 """Checks of the rows that an update has touched."""
 
+import errno
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from dumps import dump
 from support import MakeLibrary, build, markdown, write_files
 
-from orchestr8_sqlite import keyword_changes
+from orchestr8_sqlite import keyword_changes, update
 from orchestr8_sqlite.builder import build_index
-from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.errors import BuildError, CheckError
 from orchestr8_sqlite.jobs import How
 from orchestr8_sqlite.rechecks import check_fragments, check_words
 
@@ -48,7 +50,7 @@ def test_words_whose_postings_are_not_what_they_say_are_refused(
         if problem is None:
             check_words(db, *arguments)
             return
-        with pytest.raises(BuildError, match=f"failed a check and was not put in place: {problem}"):
+        with pytest.raises(CheckError, match=f"failed a check and was not put in place: {problem}"):
             check_words(db, *arguments)
 
 
@@ -77,19 +79,36 @@ def test_what_is_left_of_a_fragment_that_is_gone_is_refused(target: Path, left: 
             check_fragments(db, [number], ())
 
 
-def test_update_whose_rows_do_not_agree_leaves_the_index_as_it_was(
-    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def root(make_library: MakeLibrary, tmp_path: Path) -> Path:
+    """Return a library with a fragment more than its index beside it."""
+    root = make_library({f"skills/s{number}.md": RETRY for number in range(20)})
+    build(root, tmp_path / "index.db")
+    return write_files(root, {"skills/new.md": markdown("useWhen: [Frobnicating a call]")})
+
+
+def test_update_whose_rows_do_not_agree_is_built_anew_and_that_is_said_in_a_line(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    documents = {f"skills/s{number}.md": RETRY for number in range(20)}
-    root, target = make_library(documents), tmp_path / "index.db"
-    build(root, target)
-    before = target.read_bytes()
-    write_files(root, {"skills/new.md": markdown("useWhen: [Frobnicating a call]")})
     monkeypatch.setattr(
         keyword_changes, "COUNT_SCENARIOS", "UPDATE keyword SET scenario_count = scenario_count + 2 * ? WHERE text = ?"
     )
-    with pytest.raises(BuildError, match="keywords have another number of postings than they say"):
+    assert build_index([root], tmp_path / "index.db").how is How.WHOLE
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "is built anew (The updated index failed a check" in caplog.text
+    assert "keywords have another number of postings than they say" in caplog.text
+    assert dump(tmp_path / "index.db") == dump(build(root, tmp_path / "fresh.db"))
+
+
+def test_update_that_the_disk_refuses_is_not_tried_again_as_a_build(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    target, before = tmp_path / "index.db", (tmp_path / "index.db").read_bytes()
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(update, "check_fragments", refuse)
+    with pytest.raises(BuildError, match=r"the disk of .* failed"):
         build_index([root], target)
-    assert target.read_bytes() == before
-    monkeypatch.undo()
-    assert build_index([root], target).how is How.UPDATED
+    assert (target.read_bytes(), caplog.records) == (before, [])

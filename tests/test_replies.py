@@ -45,6 +45,15 @@ def test_the_same_request_is_answered_the_same_without_reading_anew(
     assert ask(method, **params)["result"] == first
 
 
+@pytest.mark.parametrize(("method", "params"), REQUESTS)
+def test_where_no_replies_are_kept_the_same_request_is_answered_the_same(
+    index: Index, method: str, params: Message
+) -> None:
+    with asking(index.path) as remembering, asking(index.path, entries=0) as forgetful:
+        expected = remembering(method, **params)["result"]
+        assert [forgetful(method, **params)["result"] for _ in range(2)] == [expected, expected]
+
+
 @pytest.mark.parametrize(
     ("method", "params", "others"),
     [

@@ -83,7 +83,7 @@ def test_watching_without_folders_is_refused() -> None:
         ("LOG_FORMAT", "xml", "LOG_FORMAT must be one of text, json, not 'xml'."),
         ("ORCHESTR8_ENV", "prod", "ORCHESTR8_ENV must be one of development, production, not 'prod'."),
         ("ORCHESTR8_DENY", "all", "ORCHESTR8_DENY must be one of high, medium, low, not 'all'."),
-        ("CACHE_SIZE", "0", "CACHE_SIZE must be a whole number from 1 to 100,000, not '0'."),
+        ("CACHE_SIZE", "-1", "CACHE_SIZE must be a whole number from 0 to 100,000, not '-1'."),
     ],
 )
 def test_value_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch, name: str, value: str, advice: str) -> None:
@@ -91,6 +91,11 @@ def test_value_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch, name
     with pytest.raises(SettingsError) as caught:
         read_server_settings()
     assert str(caught.value) == advice
+
+
+def test_no_replies_need_be_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CACHE_SIZE", "0")
+    assert read_settings().cache_size == 0
 
 
 @pytest.mark.parametrize("value", ["1k", "-1", "0", "1" * 5000, "٣"])
@@ -113,6 +118,11 @@ def test_level_that_is_denied_comes_from_the_command_line_or_the_environment(mon
     assert read_server_settings().deny is None
     monkeypatch.setenv("ORCHESTR8_DENY", "low")
     assert (read_server_settings().deny, read_server_settings(deny="high").deny) == ("low", "high")
+
+
+def test_level_that_is_denied_is_asked_of_the_index_that_is_built_here_and_of_no_other() -> None:
+    assert read_server_settings(Path("mine.db"), [Path("one")], deny="high").base.denied == "high"
+    assert read_server_settings(Path("mine.db"), deny="high").base.denied is None
 
 
 def test_each_set_of_roots_has_an_index_of_its_own(folder: Path) -> None:

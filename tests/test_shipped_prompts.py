@@ -9,7 +9,7 @@ from content.requests import CASES, Case
 
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.prompts import fill_prompt
+from orchestr8_sqlite.prompts import fill_prompt, find_prompt, list_prompts
 from orchestr8_sqlite.uris import Match, Read, parse_uri
 
 ROOT = Path(__file__).parents[1]
@@ -37,7 +37,7 @@ def test_the_workflows_of_the_design_are_prompts_and_each_prompt_is_asked() -> N
 
 
 def test_every_prompt_has_arguments_that_say_what_they_are(bundled: Catalog) -> None:
-    for prompt in bundled.prompts():
+    for prompt in list_prompts(bundled):
         assert prompt.arguments, prompt.name
         assert all(argument.description for argument in prompt.arguments), prompt.name
 
@@ -46,8 +46,7 @@ def test_every_prompt_has_arguments_that_say_what_they_are(bundled: Catalog) -> 
 def test_documents_that_a_prompt_names_can_be_read_and_its_searches_find_what_fits(
     bundled: Catalog, case: Case
 ) -> None:
-    prompt = bundled.prompt(case.prompt)
-    assert prompt is not None
+    prompt = find_prompt(bundled, case.prompt)
     asked = [parse_uri(uri) for uri in URI.findall(fill_prompt(prompt, case.arguments))]
     for read in asked:
         if isinstance(read, Read):

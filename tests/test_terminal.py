@@ -85,6 +85,18 @@ def test_nothing_on_a_terminal_commands_it(library: Path, arguments: tuple[str, 
     assert not DANGEROUS & set(shown)
 
 
+@pytest.mark.parametrize("options", [("cursor",), ("codex",), ("cursor", "--write")])
+def test_no_name_of_a_folder_commands_the_terminal_where_a_client_is_connected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    home = tmp_path / f"home{COMMANDS}"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    shown = on_terminal("install", *options, "--root", str(home))
+    assert "home" in shown
+    assert not DANGEROUS & set(shown)
+
+
 def test_a_pipe_gets_the_text_as_it_is(library: Path, invoke: Invoke) -> None:
     index = library.parent / "index.db"
     _, out, _ = invoke("load", "orchestr8://skills/retry", "--db", index)

@@ -3,6 +3,7 @@
 import base64
 import random
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ from support import Invoke, MakeLibrary, rows, write_files
 
 from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.content import Severity
-from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.errors import BuildError, CatalogError
 from orchestr8_sqlite.library import read_library
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.trust import LEVELS, MOST_OF_A_KIND, RULES, note_findings
+from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.session import BuildSession
+from orchestr8_sqlite.settings import Settings
 
 DOCS = Path(__file__).parents[1] / "docs" / "trust.md"
 LETTERS = "q7Zr2Kx9Wm4Tb6Vn8Hc3Jd5Gf1LpSsYyAaEeUuIiOo0BwXtRzMkNvCgDhFjPqQ"
@@ -358,6 +361,24 @@ def test_skill_is_left_out_with_any_of_the_files_that_are_offered_with_it(
     build_index([root], index, deny="high", leave_out=True)
     assert ("skills/pack",) in rows(index, "SELECT path FROM fragment")
     assert rows(index, "SELECT code FROM diagnostic WHERE severity = 'error'") == []
+
+
+@pytest.mark.parametrize(
+    ("built", "told", "is_answered"),
+    [(None, "high", False), ("high", "medium", False), ("high", "high", True), ("low", "high", True)],
+)
+def test_server_answers_from_no_index_that_leaves_out_less_than_it_was_told(
+    make_library: MakeLibrary, tmp_path: Path, built: str | None, told: str, is_answered: bool
+) -> None:
+    """However the index came to its place, and whether or not the build that is to renew it fails."""
+    root, index = make_library({"skills/a.md": document()}), tmp_path / "i.db"
+    build_index([root], index, deny=built, leave_out=True)
+    with closing(Service(Settings(index, "info", 10, denied=told))) as service:
+        if not is_answered:
+            with pytest.raises(CatalogError, match=f"was built without --deny {told}, which this server was told"):
+                service.read("orchestr8://skills/a")
+            build_index([root], index, deny=told, leave_out=True)
+        assert service.read("orchestr8://skills/a").text
 
 
 def test_session_keeps_the_version_before_a_denied_one(make_library: MakeLibrary, tmp_path: Path) -> None:

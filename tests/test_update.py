@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 
@@ -15,15 +16,17 @@ from dumps import dump
 from support import MakeLibrary, build, markdown, rows, write_files
 from test_session import assert_same_rows, edit, some_document, some_path
 
-from orchestr8_sqlite import finishing, renewal
+from orchestr8_sqlite import builder, finishing, renewal
 from orchestr8_sqlite.builder import BuildReport, build_index
 from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog
 from orchestr8_sqlite.checksums import add_checksum
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.jobs import How
 from orchestr8_sqlite.library import comparison, parsing
+from orchestr8_sqlite.library.roots import Root, open_roots
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker
+from orchestr8_sqlite.settings import Limits
 from orchestr8_sqlite.target import drafting
 from orchestr8_sqlite.tiers import weights
 from orchestr8_sqlite.update import Updater
@@ -199,6 +202,27 @@ def test_file_with_a_new_time_and_the_same_content_is_not_parsed(
     report = built(root, tmp_path)
     assert (report.how, report.changed) == (How.UPDATED, ())
     assert rows(tmp_path / "index.db", "SELECT mtime_ns FROM source WHERE path = 'skills/s3.md'") == [(5_000_000_000,)]
+
+
+@pytest.mark.usefixtures("old_index")
+@pytest.mark.parametrize("path", ["skills/s3.md", "README.md"])
+def test_file_that_was_changed_after_the_listing_makes_no_more_than_one_build_slower(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """README.md is listed and not read."""
+
+    def open_and_change(folders: Sequence[Path], limits: Limits) -> list[Root]:
+        found = open_roots(folders, limits)
+        write_files(root, {path: "# Changed after the listing\n"})
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(builder, "open_roots", open_and_change)
+        built(root, tmp_path)
+    report = built(root, tmp_path)
+    assert (report.how, report.changed) == (How.UPDATED, ())
+    monkeypatch.setattr(renewal, "drafting", lambda _: pytest.fail("the index is copied"))
+    assert built(root, tmp_path).how is How.UNCHANGED
 
 
 def test_change_within_one_tick_of_the_clock_is_seen(root: Path, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def build(
         print_json({**values, "seconds": round(report.seconds, 3), "diagnostics": diagnostics})
         return
     _print_grouped(report.diagnostics, " ".join(map(str, roots)))
-    typer.echo(
+    echo(
         f"{report.target}: {report.fragments:,} fragments, {report.scenarios:,} scenarios, "
         f"{report.keywords:,} keywords, {report.prompts:,} prompts from {report.files:,} files"
         + (f" ({report.rejected} left out)" if report.rejected else "")
@@ -84,7 +84,7 @@ def build(
         "unchanged": "unchanged",
     }[report.how.value]
     size = f"{report.size / 1_048_576:.1f} MiB"
-    typer.echo(f"{_counts(report.diagnostics)}; {size}, {how} in {report.seconds:.2g} s")
+    echo(f"{_counts(report.diagnostics)}; {size}, {how} in {report.seconds:.2g} s")
 
 
 def lint(
@@ -110,9 +110,7 @@ def lint(
     else:
         for diagnostic in library.diagnostics:
             echo(line_of(diagnostic))
-        typer.echo(
-            f"{len(library.fragments):,} fragments, {len(library.prompts):,} prompts: {_counts(library.diagnostics)}"
-        )
+        echo(f"{len(library.fragments):,} fragments, {len(library.prompts):,} prompts: {_counts(library.diagnostics)}")
     bad = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
     is_denied = deny is not None and any(denied(library.diagnostics, deny))
     if is_denied or any(diagnostic.severity in bad for diagnostic in library.diagnostics):
@@ -123,7 +121,7 @@ def lint(
 def _progress() -> Iterator["Progress"]:
     """Yield a progress callback: a bar on a terminal, a line every 1,000 files elsewhere."""
     if not sys.stderr.isatty():
-        yield lambda done, total: None if done % 1000 else typer.echo(f"read {done:,} of {total:,} files", err=True)
+        yield lambda done, total: None if done % 1000 else echo(f"read {done:,} of {total:,} files", err=True)
         return
     from rich.console import Console
     from rich.progress import Progress as Bar
@@ -143,9 +141,9 @@ def _print_grouped(diagnostics: "Sequence[Diagnostic]", roots: str) -> None:
         for diagnostic in alike[:EXAMPLES]:
             echo(line_of(diagnostic), err=True)
         if count > EXAMPLES:
-            typer.echo(f"  … and {count - EXAMPLES:,} more [{code}]", err=True)
+            echo(f"  … and {count - EXAMPLES:,} more [{code}]", err=True)
     if any(count > EXAMPLES for count in codes.values()):
-        typer.echo(f"All of them: orchestr8-sqlite lint {roots}", err=True)
+        echo(f"All of them: orchestr8-sqlite lint {roots}", err=True)
 
 
 def line_of(diagnostic: "Diagnostic") -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
+from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def evaluate(
     else:
         _print(scores, judged_whole, _costs(report))
         for problem in unmet:
-            typer.echo(problem, err=True)
+            echo(problem, err=True)
     raise typer.Exit(1 if unmet else 0)
 
 
@@ -104,9 +105,9 @@ def _print(
         rows.append((s.stratum, s.queries, *(f"{value:.3f}" for value in s.means.values()), f"{low:.3f}-{high:.3f}"))
     print_rows(("stratum", "queries", *scores[0].means, "nDCG@10 95 %"), rows)
     if judged_whole["falseAnswers"] is not None:
-        typer.echo(f"no-answer queries answered with confidence: {judged_whole['falseAnswers']:.3f}")
-    typer.echo(f"answerable queries said to have no answer: {judged_whole['falseRefusals']:.3f}")
-    typer.echo("means: " + ", ".join(f"{name} {value}" for name, value in costs.items()))
+        echo(f"no-answer queries answered with confidence: {judged_whole['falseAnswers']:.3f}")
+    echo(f"answerable queries said to have no answer: {judged_whole['falseRefusals']:.3f}")
+    echo("means: " + ", ".join(f"{name} {value}" for name, value in costs.items()))
     if judged_whole["missingDocuments"]:
         missing = judged_whole["missingDocuments"]
-        typer.echo(f"{missing} judged documents are not in the index; --present-only leaves their lines out.")
+        echo(f"{missing} judged documents are not in the index; --present-only leaves their lines out.")

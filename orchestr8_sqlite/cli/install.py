@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
+from orchestr8_sqlite.cli.terminal import echo, echo_json
 from orchestr8_sqlite.errors import RequestError
 
 if TYPE_CHECKING:
@@ -113,8 +114,8 @@ def _print(client: "Client", scope: "Scope", name: str, entry: "Entry", *, as_js
     if as_json:
         print_json({**_facts(client, scope, name, entry, path), "written": False, "configuration": text})
         return
-    typer.echo(f"{client.title} reads {path}; add this to it, or run again with --write:", err=True)
-    typer.echo(text, nl=not text.endswith("\n"))
+    echo(f"{client.title} reads {path}; add this to it, or run again with --write:", err=True)
+    echo_json(text.removesuffix("\n"))
 
 
 def _write(client: "Client", scope: "Scope", name: str, entry: "Entry", *, force: bool, as_json: bool) -> None:
@@ -127,7 +128,7 @@ def _write(client: "Client", scope: "Scope", name: str, entry: "Entry", *, force
     places = read_places()
     path = client.path(places, scope)
     if scope is Scope.USER and not client.is_installed(places):
-        typer.echo(f"{client.title} does not seem to be installed here; {path} is made for it nevertheless.", err=True)
+        echo(f"{client.title} does not seem to be installed here; {path} is made for it nevertheless.", err=True)
     old = read_text(path)
     new = with_server(client, old, name, entry, path=path, force=force)
     backup = None if new == old else replace_text(path, new)
@@ -135,11 +136,11 @@ def _write(client: "Client", scope: "Scope", name: str, entry: "Entry", *, force
         facts = {"written": new != old, "backup": str(backup) if backup else None}
         print_json({**_facts(client, scope, name, entry, path), **facts})
     elif new == old:
-        typer.echo(f"{client.title}: {name} is already there in {path}.")
+        echo(f"{client.title}: {name} is already there in {path}.")
     else:
         kept = f" (before: {backup})" if backup else ""
         shared = f" {SHARED}" if scope is Scope.PROJECT and Path(str(entry["command"])).is_absolute() else ""
-        typer.echo(f"{client.title}: {name} is written to {path}{kept}. {client.afterwards}{shared}")
+        echo(f"{client.title}: {name} is written to {path}{kept}. {client.afterwards}{shared}")
 
 
 def _facts(client: "Client", scope: "Scope", name: str, entry: "Entry", path: Path) -> dict[str, object]:

@@ -23,7 +23,7 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def echo_json(text: str) -> None:
-    """Print JSON; on a terminal with escapes in its strings for what would command it."""
+    """Print JSON, or TOML; on a terminal with escapes in its strings for what would command it."""
     typer.echo(_commands().sub(_escaped, text) if sys.stdout.isatty() else text, color=AS_IT_IS)
 
 

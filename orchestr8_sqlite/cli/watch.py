@@ -11,8 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from orchestr8_sqlite.cli.build import as_dict, line_of
 from orchestr8_sqlite.cli.terminal import echo
 
@@ -76,7 +74,7 @@ def _print_failed_json(message: str) -> None:
 
 
 def _print_event(event: str, **values: object) -> None:
-    typer.echo(json.dumps({"event": event, **values}))
+    echo(json.dumps({"event": event, **values}))
 
 
 def _print_built(built: "Built") -> None:

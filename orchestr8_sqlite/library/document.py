@@ -54,8 +54,9 @@ def decode(content: bytes, notes: Notes) -> str | None:
     try:
         text = content.decode(encoding) if wide else content.removeprefix(codecs.BOM_UTF8).decode(encoding)
     except UnicodeDecodeError as problem:
-        line = content[: problem.start].count(b"\n") + 1
-        what = f"byte 0x{content[problem.start]:02x} is not {encoding.upper()}"
+        read = problem.object  # without the byte order mark of UTF-8
+        line = read[: problem.start].count(b"\n") + 1
+        what = f"byte 0x{read[problem.start]:02x} is not {encoding.upper()}"
         notes.error("encoding", what, "save the file as UTF-8", line=line)
         return None
     if "\0" in text:

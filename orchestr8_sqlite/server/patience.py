@@ -1,13 +1,18 @@
-"""Clients that are slow on purpose: how long the head of a request and its body are waited for.
+"""Clients that keep others out on purpose: how long a request is waited for, and how many connections one may have.
 
-Without a bound a thousand connections that say nothing would keep everybody else out.
+Without bounds a thousand connections of one of them, that say nothing or little, would take all there are.
 """
 
 import asyncio
+import logging
 from typing import Any
 
 from starlette.types import Message, Receive
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from orchestr8_sqlite.server.rate import client_of
+
+logger = logging.getLogger(__name__)
 
 HEAD_SECONDS = 10.0
 """From a new connection, or the first byte of a further request, to the end of its headers."""
@@ -15,18 +20,31 @@ HEAD_SECONDS = 10.0
 BODY_SECONDS = 30.0
 """From the end of the headers to the end of the body, which has at most 4 MiB."""
 
+MOST_OF_A_CLIENT = 100
+"""Connections that a client of another machine may have to a process, a tenth of all: an assistant opens a few."""
+
+TOO_MANY = b"Too many connections; close some."
+REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n"
+
 Protocol: Any = AutoHTTPProtocol
 
 
 class PatientProtocol(Protocol):  # type: ignore[misc]
-    """Uvicorn's protocol, which ends a connection whose request does not get going."""
+    """Uvicorn's protocol, which ends a connection whose request does not get going, or whose client has too many."""
 
     _deadline: asyncio.TimerHandle | None = None
+    owner: str | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take a connection, and wait for the first request."""
+        """Take a connection, and wait for the first request; refuse it where the client has enough."""
         super().connection_made(transport)
-        self._wait()
+        self.owner = client_of(self.client[0]) if self.client else None
+        if self.owner is None or sum(one.owner == self.owner for one in self.connections) <= MOST_OF_A_CLIENT:
+            self._wait()
+            return
+        logger.warning("too many connections of one client", extra={"client": self.owner})
+        self.transport.write(b"%sContent-Length: %d\r\n\r\n%s" % (REFUSAL, len(TOO_MANY), TOO_MANY))
+        self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Take what came; unless it completes a head, go on to wait for that."""

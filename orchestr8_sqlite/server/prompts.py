@@ -1,13 +1,17 @@
 """Prompts: the templates of the library, listed in pages and filled with arguments."""
 
+from typing import TYPE_CHECKING
+
 import mcp_types as types
 
-from orchestr8_sqlite.catalog import PromptRow
 from orchestr8_sqlite.server.guard import Context, Guard, note
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
 from orchestr8_sqlite.service import Service
 from orchestr8_sqlite.tokens import estimate_tokens
 from orchestr8_sqlite.wording import one_line
+
+if TYPE_CHECKING:
+    from orchestr8_sqlite.prompts import PromptRow
 
 VERSION_KEY = "orchestr8/version"
 """Key of `_meta` under which a prompt tells its author's version."""
@@ -29,9 +33,11 @@ class Prompts:
         """Return a page of prompts by name."""
 
         def page() -> types.ListPromptsResult:
+            from orchestr8_sqlite.prompts import list_prompts  # noqa: PLC0415 - few clients ask for any
+
             catalog = self._service.catalog
             pages = Pages("prompts", catalog.generation)
-            rows = catalog.prompts(after=pages.after(params) or "", limit=PAGE_SIZE + 1)
+            rows = list_prompts(catalog, after=pages.after(params) or "", limit=PAGE_SIZE + 1)
             prompts = [_prompt(row) for row in rows[:PAGE_SIZE]]
             return types.ListPromptsResult(prompts=prompts, next_cursor=pages.next_cursor([row.name for row in rows]))
 
@@ -48,7 +54,7 @@ class Prompts:
         )
 
 
-def _prompt(row: PromptRow) -> types.Prompt:
+def _prompt(row: "PromptRow") -> types.Prompt:
     return types.Prompt(
         name=row.name,
         title=one_line(row.title, TITLE_LENGTH),

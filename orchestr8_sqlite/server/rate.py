@@ -37,7 +37,7 @@ class Rate:
 
     def wait(self, address: str) -> float:
         """Return 0 and count a request from *address*, or the seconds after which there is room for it."""
-        client = _client(address)
+        client = client_of(address)
         if client is None:
             return 0.0
         now = self._clock()
@@ -49,8 +49,8 @@ class Rate:
         return 0.0 if left >= 1 else (1 - left) / self._per_second
 
 
-def _client(address: str) -> str | None:
-    """Return whom requests from *address* count for, None for this machine."""
+def client_of(address: str) -> str | None:
+    """Return whom requests and connections from *address* count for, None for this machine."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

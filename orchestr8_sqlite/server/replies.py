@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult
@@ -41,7 +42,7 @@ class Replies:
     def __init__(self, service: Service, guard: Guard, entries: int) -> None:
         answers: Memory[Reply] = Memory(entries, ANSWER_SECONDS)
         texts: Memory[Reply] = Memory(entries, TEXT_SECONDS, renew=True)
-        prompts: Memory[Reply] = Memory(max(1, entries // PROMPT_SHARE), PROMPT_SECONDS, renew=True)
+        prompts: Memory[Reply] = Memory(ceil(entries / PROMPT_SHARE), PROMPT_SECONDS, renew=True)
         self._service = service
         self._guard = guard
         self._answers = answers

@@ -21,6 +21,7 @@ from orchestr8_sqlite.checkup.report import Verdict
 from orchestr8_sqlite.cli import main
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.model import MatchRequest, Mode, Ranker
+from orchestr8_sqlite.prompts import list_prompts
 from orchestr8_sqlite.server.identity import read_instructions
 from orchestr8_sqlite.service import Answer, Service
 from orchestr8_sqlite.settings import Settings
@@ -42,7 +43,7 @@ class Questions:
     def __init__(self, path: Path) -> None:
         with Catalog.open(path) as catalog:
             fragments = catalog.fragments(limit=10_000)
-            prompts = [(one.name, {argument.name: "x" for argument in one.arguments}) for one in catalog.prompts()]
+            prompts = [(one.name, {argument.name: "x" for argument in one.arguments}) for one in list_prompts(catalog)]
         some = fragments[:: max(1, len(fragments) // 8)]
         self.uris = [one.uri for one in some]
         self.queries = [*TYPICAL, *(one.title for one in some)]
