@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from support import GARDENING, Invoke, MakeLibrary, build, markdown, needs_sqlite_shell, write_files
 
+from orchestr8_sqlite.cli.app import COMMANDS
+
 RETRY = markdown(
     "title: Retrying\ntags: [retry, http]\ncapabilities:\n  - Backoff with jitter\nuseWhen:\n  - Retrying a flaky call",
     "# Retrying\n\nWait longer each time.\n",
@@ -292,9 +294,7 @@ def test_search_answers_from_the_bundled_index_without_any_setting(
     assert "orchestr8://skills/security-authentication-jwt" in out
 
 
-@pytest.mark.parametrize(
-    "command", ["build", "serve", "search", "load", "sql", "stats", "lint", "eval", "path", "export"]
-)
+@pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_command_shows_an_example_in_its_help(invoke: Invoke, command: str) -> None:
     _, out, _ = invoke(command, "--help")
     assert "Example: " in out

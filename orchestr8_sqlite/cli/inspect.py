@@ -1,4 +1,4 @@
-"""`sql`, `stats`, `path` and `export`: looking into an index."""
+"""`sql`, `stats`, `diff`, `path` and `export`: looking into an index."""
 
 import os
 import sys
@@ -120,6 +120,40 @@ def _roots(
         known = commits.get(root, {})
         yield root, files, known.get("")
         yield from ((f"{root}/{folder}", None, commit) for folder, commit in known.items() if folder)
+
+
+def diff(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Index file of before.", show_default=False)],
+    new: Annotated[Path | None, typer.Argument(metavar="[NEW]", help="Index file of now.", show_default=False)] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what one index says and another does not; exit code 1 where they differ. Without NEW: the usual index.
+
+    Example: orchestr8-sqlite diff index.db.old index.db
+    """
+    from orchestr8_sqlite.catalog import Catalog
+    from orchestr8_sqlite.differences import differences
+
+    with Catalog.open(old) as before, Catalog.open(read_settings(new).database) as after:
+        found = list(differences(before, after))
+        generations = before.generation, after.generation
+    if as_json:
+        keys = ("generation", "differences")
+        print_json(dict(zip(keys, (generations, [one._asdict() for one in found]), strict=True)))
+    elif found:
+        print_rows(
+            ("change", "kind", "name", "what", "tokens"),
+            ((one.change, one.kind, one.name, ", ".join(one.parts), _growth(one.tokens)) for one in found),
+        )
+    else:
+        same = len({*generations}) == 1
+        echo("no differences" if same else "no differences but in settings, word lists or judged queries")
+    raise typer.Exit(1 if found else 0)
+
+
+def _growth(tokens: tuple[int | None, int | None]) -> str:
+    """Return the tokens before and after, once where they are the same."""
+    return " → ".join(dict.fromkeys(f"~{count:,}" for count in tokens if count is not None))
 
 
 def path(db: Database = None) -> None:

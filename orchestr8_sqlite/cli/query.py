@@ -1,4 +1,4 @@
-"""`search` and `load`: the very answers that the MCP server gives."""
+"""`search`, `explain` and `load`: the very answers that the MCP server gives."""
 
 import json
 from collections.abc import Mapping
@@ -61,6 +61,20 @@ def search(
         print_json(to_json(answer.result))
     else:
         echo(answer.text)
+
+
+def explain(
+    query: Annotated[list[str], typer.Argument(help="What you need, in a few words.", show_default=False)],
+    db: Database = None,
+    max_results: Annotated[int, typer.Option(help="1 to 100.")] = 5,
+    ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
+    as_json: Json = False,
+) -> None:
+    """Say what the scores of the best matches are made of; `search` with all of its options is `search --explain`.
+
+    Example: orchestr8-sqlite explain "retry with exponential backoff"
+    """
+    search(query, db, max_results=max_results, ranker=ranker, explain=True, as_json=as_json)
 
 
 def load(
