@@ -16,6 +16,7 @@ from urllib.parse import quote, quote_plus
 from orchestr8_sqlite.catalog import Catalog, PromptRow
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.model import SCHEME
+from orchestr8_sqlite.parameters import storable
 from orchestr8_sqlite.wording import SUGGESTIONS, nearest, one_line
 
 MOST_COMPARED = 500
@@ -38,7 +39,7 @@ def find_prompt(catalog: Catalog, name: str) -> PromptRow:
     Raises:
         UnknownResource: There is none; the sentence names the nearest.
     """
-    prompt = catalog.prompt(name)
+    prompt = catalog.prompt(storable(name))
     if prompt is None:
         names = [known.name for known in catalog.prompts(limit=MOST_COMPARED)]
         alike = nearest(name, names) or names[:SUGGESTIONS]
