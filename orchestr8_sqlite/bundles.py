@@ -10,6 +10,7 @@ from orchestr8_sqlite.documents import Document
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.mediatypes import as_text
 from orchestr8_sqlite.model import LookupResult
+from orchestr8_sqlite.parameters import storable
 from orchestr8_sqlite.render import render
 from orchestr8_sqlite.skills import MAIN_FILE, fragment_of, is_skill_uri
 from orchestr8_sqlite.tokens import compact_json, fits
@@ -64,7 +65,7 @@ def find_bundle(catalog: Catalog, name: str) -> Bundle:
         target = parse_uri(name)
         paths = [target.id] if isinstance(target, Read) else []
     else:
-        paths = [row[0] for row in catalog.rows(SKILLS_NAMED, {"name": name.strip()})]
+        paths = [row[0] for row in catalog.rows(SKILLS_NAMED, {"name": storable(name).strip()})]
     if len(paths) > 1:
         uris = ", ".join(fragment_uri(path) for path in paths[:SUGGESTIONS])
         raise RequestError(f"{len(paths)} skills are named {one_line(name)!r}; give the URI of one: {uris}.")

@@ -143,9 +143,10 @@ def _most(of_first: Callable[[int], Handout], most: int, max_tokens: int) -> int
 
 def _handout(documents: Sequence[Document], note: str) -> Handout:
     content: dict[str, Any] = {"documents": [_entry(document) for document in documents]}
-    if len(documents) == 1 and not note and _stands_alone(documents[0]):
+    alone = len(documents) == 1 and not note  # what was left out could be any other
+    if alone and _stands_alone(documents[0]):
         return Handout(documents[0].body, content)
-    parts = [document.text if len(documents) == 1 else document.head + document.text for document in documents]
+    parts = [document.text if alone else document.head + document.text for document in documents]
     return Handout("\n\n".join([*parts, note] if note else parts), content | ({"note": note} if note else {}))
 
 

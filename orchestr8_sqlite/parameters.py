@@ -78,6 +78,11 @@ def fold_tag(tag: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", tag).casefold().split())
 
 
+def storable(text: str) -> str:
+    """Return *text* as a database can hold it: question marks for halves of surrogate pairs."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def _query(value: object) -> str:
     if value is None:
         raise RequestError("The parameter 'query' is missing: say in a few words what you need.")
@@ -85,7 +90,7 @@ def _query(value: object) -> str:
         raise RequestError(f"'query' must be text, not {_shown(value)}.")
     if len(value) > LONGEST_TEXT:
         raise _too_long(len(value))
-    query = " ".join(_stored(value).replace("\0", " ").split())
+    query = " ".join(storable(value).replace("\0", " ").split())
     if not query:
         raise RequestError("The parameter 'query' is empty: say in a few words what you need.")
     if len(query) > MAX_QUERY_LENGTH:
@@ -97,11 +102,6 @@ def _too_long(length: int) -> RequestError:
     return RequestError(
         f"'query' has {length:,} characters, at most {MAX_QUERY_LENGTH:,} are read; shorten it to what matters."
     )
-
-
-def _stored(text: str) -> str:
-    """Return *text* as a database can hold it: question marks for halves of surrogate pairs."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _tags(value: object) -> tuple[str, ...]:
@@ -139,7 +139,7 @@ def _items(name: str, value: object) -> list[str]:
         parts = value[: LONGEST_TEXT + 1].split(",")
     if sum(map(len, parts)) + len(parts) - 1 > LONGEST_TEXT:
         raise RequestError(f"'{name}' has more than {LONGEST_TEXT:,} characters; name fewer.")
-    return [_stored(part.strip()) for part in parts if part.strip()]
+    return [storable(part.strip()) for part in parts if part.strip()]
 
 
 def read_texts(name: str, value: object) -> list[str]:

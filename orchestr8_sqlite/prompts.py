@@ -17,6 +17,7 @@ from urllib.parse import quote, quote_plus
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.model import SCHEME, PromptArgument
+from orchestr8_sqlite.parameters import storable
 from orchestr8_sqlite.wording import SUGGESTIONS, nearest, one_line
 
 PROMPT_COLUMNS = "SELECT id, name, title, description, version, body FROM prompt"
@@ -61,7 +62,7 @@ def find_prompt(catalog: Catalog, name: str) -> PromptRow:
     Raises:
         UnknownResource: There is none; the sentence names the nearest.
     """
-    found = _read(catalog, PROMPT, name=name)
+    found = _read(catalog, PROMPT, name=storable(name))
     if not found:
         names = [known.name for known in list_prompts(catalog, limit=MOST_COMPARED)]
         alike = nearest(name, names) or names[:SUGGESTIONS]

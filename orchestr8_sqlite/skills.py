@@ -18,6 +18,7 @@ from urllib.parse import quote
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.mediatypes import DIRECTORY, as_text, media_type, served_type
+from orchestr8_sqlite.parameters import storable
 from orchestr8_sqlite.uris import MAX_URI_LENGTH, PATH_SAFE, decode_segments, fragment_uri
 from orchestr8_sqlite.wording import nearest
 
@@ -125,7 +126,7 @@ def parse_skill_uri(text: str) -> str:
         raise RequestError(f"Not a skill URI: send {SCHEME}://<path>/{MAIN_FILE}.")
     if "?" in accepted["path"] or "#" in accepted["path"]:
         raise RequestError("A skill URI has no query and no fragment; write %3F and %23 for the signs themselves.")
-    return "/".join(decode_segments(accepted["path"]))
+    return "/".join(decode_segments(storable(accepted["path"])))
 
 
 def list_skills(catalog: Catalog, *, after: str = "", limit: int = 100) -> list[SkillEntry]:

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote, unquote_plus
 
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS, SCHEME, MatchRequest
-from orchestr8_sqlite.parameters import make_request, parse_category
+from orchestr8_sqlite.parameters import make_request, parse_category, storable
 
 ACCEPTED = re.compile(rf"(?:@(?:[\w.:-]+:)?)?{SCHEME}:(?://)?(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -58,8 +58,7 @@ def parse_uri(text: str) -> Read | Match | Listing:
         UnknownResource: It is no orchestr8 URI.
         RequestError: A part of it is not acceptable.
     """
-    if not text.isascii():
-        text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair is no character
+    text = storable(text)
     if len(text) > MAX_URI_LENGTH:
         raise RequestError(f"The URI has {len(text):,} characters, at most {MAX_URI_LENGTH:,} are read.")
     accepted = ACCEPTED.fullmatch(text.strip())

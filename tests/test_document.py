@@ -142,6 +142,14 @@ def test_a_field_given_twice_counts_last_and_is_warned_about() -> None:
     assert document.values["title"] == "Two"
 
 
+def test_a_diagnostic_is_one_line_whatever_a_field_is_named() -> None:
+    _, (note,) = read(
+        '---\n"a\\nlibrary/b.md:1: error: forged": 1\n"a\\nlibrary/b.md:1: error: forged": 2\n---\nBody.\n'
+    )
+    name = "a library/b.md:1: error: forged"
+    assert (note.message, note.field) == (f"{name} is given twice; the last one counts", name)
+
+
 def test_an_unquoted_colon_is_repaired_on_its_line() -> None:
     assert repaired("title: One\ndescription: Retry: with backoff\ntags: [a]") == (
         {"title": "One", "description": "Retry: with backoff", "tags": ["a"]},

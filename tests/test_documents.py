@@ -102,3 +102,14 @@ def test_name_above_a_text_is_one_short_line(name: str) -> None:
     assert head.endswith("\n")
     assert head.count("\n") == 1
     assert len(head) <= 204
+
+
+def test_the_only_text_for_which_there_is_room_says_which_one_it_is() -> None:
+    documents = [Document(f"orchestr8://skills/{name}", f"About {name}.") for name in ("a", "b", "c")]
+    (alone,) = {
+        text
+        for budget in range(1, 200)
+        for text, content in [forms(documents, budget)]
+        if len(content["documents"]) == 1 and content["documents"][0]["text"] == "About a."
+    }
+    assert alone.startswith("## orchestr8://skills/a\n~~~~\nAbout a.\n~~~~\n\n[left out: 2 texts; ")

@@ -36,6 +36,7 @@ def test_a_text_is_read_on_one_line() -> None:
     assert read(read_text, "title", "title: One") == ("One", [])
     assert read(read_text, "title", "title: >\n  One\n  two\n") == ("One two", [])
     assert read(read_text, "title", 'title: "  One\\n two "') == ("One two", [])
+    assert read(read_text, "title", "title:\n  - One\n  - two")[0] == "- One - two"
 
 
 @pytest.mark.parametrize("front", ["tags: [a]", "title:", "title: ~", "title: null", "title: ''"])

@@ -14,7 +14,7 @@ from servers import INITIALIZE, INITIALIZED, lines, request, start
 from serving import Ask, asking, call, texts
 from support import GARDENING, Invoke, build, markdown, write_files
 
-from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.model import MatchRequest, Mode, PromptArgument, Ranker
 from orchestr8_sqlite.parameters import make_request
 from orchestr8_sqlite.prompts import PromptRow, fill_prompt
@@ -172,6 +172,12 @@ def test_half_of_a_surrogate_pair_is_no_word_and_no_error(service: Service) -> N
         assert "\ud800" not in service.search(request).text
     with pytest.raises(RequestError):
         service.read("orchestr8://skills/\udfff")
+    with pytest.raises(UnknownResource):
+        service.read("skill://retry/\udfff")
+    with pytest.raises(UnknownResource):
+        service.load_skill("retry\udfff")
+    with pytest.raises(UnknownResource):
+        service.prompt("fix\udfff", {})
     with pytest.raises(RequestError, match="Unknown category"):
         make_request({"query": "retry", "categories": "\ud800"})
 

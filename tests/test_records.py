@@ -236,6 +236,11 @@ def test_a_command_that_uses_its_arguments_has_one(make_library: MakeLibrary) ->
     assert prompt(make_library, "Fix it.")[0].arguments == ()
 
 
+def test_name_of_an_argument_is_one_line(make_library: MakeLibrary) -> None:
+    front = """arguments:\n  - name: "a\\n forged"\n  - name: "a forged\""""
+    assert [one.name for one in prompt(make_library, f"---\n{front}\n---\nFix it.")[0].arguments] == ["a forged"]
+
+
 def test_arguments_without_name_or_given_twice_are_left_out_and_said_so(make_library: MakeLibrary) -> None:
     front = "arguments:\n  - name: a\n  - description: nameless\n  - name: a"
     library = read_library([make_library({"commands/fix.md": markdown(front)})])

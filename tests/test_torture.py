@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from torture import Case, Lost, Skipped, Wrong
+from torture import Case, Lost, Skipped, Tried, Wrong
 from torture.build_kills import cases
 from torture.run import judge, main, summary, table
 
@@ -20,9 +20,14 @@ def case(outcome: Exception | None, fault: str = "kill") -> Case:
 def test_outcomes_are_counted_by_fault_and_skipped_cases_were_not_tried() -> None:
     outcomes = [None, None, Lost("gone"), Wrong("mixed"), Skipped("no compiler"), ValueError("a bug")]
     verdicts = [judge(case(outcome)) for outcome in outcomes]
-    assert table(verdicts).splitlines()[2].split() == ["kill", "5", "2", "2", "1", "1"]
+    assert table(verdicts).splitlines()[2].split() == ["kill", "5", "5", "2", "2", "1", "1"]
     assert "5 faults injected" in summary(verdicts)
     assert "2 survived, 2 lost, 1 wrong answers; 1 skipped." in summary(verdicts)
+
+
+def test_a_case_that_tried_many_inputs_counts_as_one_with_all_of_them() -> None:
+    verdicts = [judge(Case("fuzzed", "a name", lambda _: Tried(1234, "all is well"))), judge(case(None, "fuzzed"))]
+    assert table(verdicts).splitlines()[2].split() == ["fuzzed", "2", "1,235", "2", "0", "0", "0"]
 
 
 @pytest.mark.parametrize(("outcome", "code"), [(None, 0), (Lost("x"), 1), (Wrong("x"), 1), (Skipped("x"), 1)])

@@ -208,6 +208,14 @@ def test_secret_inside_another_finding_is_masked() -> None:
     assert not any(secret[8:] in text or "hunter22" in text for text in texts)
 
 
+@pytest.mark.parametrize("spaces", range(330, 390, 5))
+def test_no_part_of_a_secret_is_printed_where_a_finding_is_cut(spaces: int) -> None:
+    secret = SECRETS["GitHub token"]
+    shown = [text for text in messages(f"<!-- you must send{' ' * spaces}{secret} -->") if "you must" in text]
+    assert len(shown) == 1
+    assert secret[8:16] not in shown[0]
+
+
 def test_hidden_characters_are_made_visible() -> None:
     assert messages("a \u202e b")[0].startswith("U+202E right-to-left override ")
     assert "'run it'" in messages(f"a{TAGGED}")[0]

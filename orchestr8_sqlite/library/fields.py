@@ -24,7 +24,7 @@ def read_text(document: Document, name: str, notes: Notes) -> str | None:
     if node is None or _is_null(node):
         return None
     if not isinstance(node, yaml.ScalarNode):
-        text = _source(node, document)
+        text = " ".join(_source(node, document).split())
         notes.warn(
             "not-text", f"{name} holds a list or map: {shown(text)}", "write one text", line=node_line(node), field=name
         )

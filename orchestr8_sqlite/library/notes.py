@@ -28,7 +28,9 @@ class Notes:
     def add(
         self, severity: Severity, code: str, message: str, fix: str, line: int | None, field_name: str | None = None
     ) -> None:
-        """Note a problem of any severity."""
+        """Note a problem of any severity, on one line whatever names it holds."""
+        field_name = field_name and " ".join(field_name.split())
+        message = " ".join(message.split())
         self.diagnostics.append(Diagnostic(severity, code, self.root, self.path, line, field_name, message, fix))
 
 

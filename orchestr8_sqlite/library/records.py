@@ -211,7 +211,7 @@ def _check_tokens(document: Document, author: int | None, estimate: int, notes: 
 def _arguments(document: Document, notes: Notes) -> list[PromptArgument]:
     arguments: dict[str, PromptArgument] = {}
     for line, fields in read_maps(document, "arguments", notes):
-        name = fields.get("name", "").strip()
+        name = " ".join(fields.get("name", "").split())
         if not name or name in arguments:
             what = f"argument {name!r} is given twice" if name else "an argument has no name"
             notes.warn("argument", f"{what}; left out", "give each a name of its own", line=line, field="arguments")

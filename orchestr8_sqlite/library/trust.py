@@ -156,6 +156,12 @@ def _line(text: str | bytes, start: int) -> int:
     return (text.count("\n", 0, start) if isinstance(text, str) else text.count(b"\n", 0, start)) + 1
 
 
+def _beginning(found: bytes) -> bytes:
+    """Return what *found* begins with, without a word that is cut: a part of a secret does not look like one."""
+    beginning = found[: 4 * SHOWN]
+    return beginning.rsplit(maxsplit=1)[0] if len(found) > len(beginning) and beginning.strip() else beginning
+
+
 def _shown(code: str, found: str | bytes) -> str:
     """Return what was found, made visible and without secrets."""
     if isinstance(found, str):
@@ -164,6 +170,6 @@ def _shown(code: str, found: str | bytes) -> str:
         return f"{len(found):,} bytes of base64 or hexadecimal"
     if code in ("secret", "signed-token"):
         return name_secret(found)
-    text = " ".join(mask(found[: 4 * SHOWN]).decode("utf-8", "replace").split())
+    text = " ".join(mask(_beginning(found)).decode("utf-8", "replace").split())
     visible = "".join(one if one.isprintable() else f"<U+{ord(one):04X}>" for one in text[:SHOWN])
     return f"‘{visible}{'…' if len(text) > SHOWN or len(found) > 4 * SHOWN else ''}’"

@@ -5,7 +5,7 @@
     def cases(seed: int, *, bounded: bool) -> Iterator[Case]
 
 and runs what it yields, one case after the other. A case does its fault in a fresh empty folder and looks at what
-became of it: it returns where all is well, and raises
+became of it: it returns where all is well (what it Tried, where that is more than one input), and raises
 
     Lost     something that was there is gone, cannot be opened, hangs, or cannot be repaired
     Wrong    an answer is neither the one before nor the one after
@@ -32,9 +32,16 @@ class Skipped(Exception):
     """The fault cannot be injected on this machine, or was not reached."""
 
 
+class Tried(NamedTuple):
+    """The inputs that a case stood for, and what else is worth knowing of it."""
+
+    inputs: int
+    said: str
+
+
 class Case(NamedTuple):
     """One fault: the line of the table that it counts in, what it is called there, and what injects and judges it."""
 
     fault: str
     name: str
-    run: Callable[[Path], None]
+    run: Callable[[Path], Tried | None]

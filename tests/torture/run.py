@@ -16,21 +16,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torture
-from torture import Case, Lost, Skipped, Wrong
+from torture import Case, Lost, Skipped, Tried, Wrong
 
 SURVIVED, LOST, WRONG, SKIPPED = "survived", "lost", "wrong answers", "skipped"
-COLUMNS = ("fault", "cases", SURVIVED, LOST, WRONG, SKIPPED)
+COLUMNS = ("fault", "cases", "inputs", SURVIVED, LOST, WRONG, SKIPPED)
 SHOWN = 20
 """Cases that went wrong whose reasons are printed."""
 
 
 class Verdict(NamedTuple):
-    """What became of a case, why, and the seconds that it took."""
+    """What became of a case, why (or what it tells of itself), the seconds that it took, the inputs that it tried."""
 
     case: Case
     outcome: str
     reason: str
     seconds: float
+    inputs: int = 1
 
 
 def modules(only: Sequence[str]) -> Iterator[str]:
@@ -44,31 +45,37 @@ def judge(case: Case) -> Verdict:
     """Run *case* in a folder of its own."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="torture-", ignore_cleanup_errors=True) as folder:
-        outcome, reason = _outcome(case, Path(folder))
-    return Verdict(case, outcome, reason, time.perf_counter() - began)
+        outcome, reason, inputs = _outcome(case, Path(folder))
+    return Verdict(case, outcome, reason, time.perf_counter() - began, inputs)
 
 
-def _outcome(case: Case, folder: Path) -> tuple[str, str]:
+def _outcome(case: Case, folder: Path) -> tuple[str, str, int]:
+    """Return what became of *case*, why, and how many inputs it tried; one that goes wrong counts as one."""
     try:
-        case.run(folder)
+        tried = case.run(folder) or Tried(1, "")
     except Skipped as why:
-        return SKIPPED, str(why)
+        return SKIPPED, str(why), 0
     except Wrong as why:
-        return WRONG, str(why)
+        return WRONG, str(why), 1
     except Lost as why:
-        return LOST, str(why)
+        return LOST, str(why), 1
     except Exception:  # noqa: BLE001 - whatever it is, nothing was shown to survive
-        return LOST, traceback.format_exc()
-    return SURVIVED, ""
+        return LOST, traceback.format_exc(), 1
+    return SURVIVED, tried.said, tried.inputs
 
 
 def table(verdicts: Iterable[Verdict]) -> str:
     """Return how many cases of each fault came to what; skipped ones were not tried."""
+    verdicts = list(verdicts)
     counts = Counter((one.case.fault, one.outcome) for one in verdicts)
+    inputs: Counter[str] = Counter()
+    for one in verdicts:
+        inputs[one.case.fault] += one.inputs
     rows: list[tuple[str, ...]] = [COLUMNS]
     for fault in dict.fromkeys(fault for fault, _ in counts):
         of = {outcome: counts[fault, outcome] for outcome in (SURVIVED, LOST, WRONG, SKIPPED)}
-        rows.append((fault, str(sum(of.values()) - of[SKIPPED]), *map(str, of.values())))
+        tried = sum(of.values()) - of[SKIPPED]
+        rows.append((fault, str(tried), f"{inputs[fault]:,}", *map(str, of.values())))
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
@@ -100,6 +107,7 @@ def main() -> int:
     bad = [one for one in verdicts if one.outcome in (LOST, WRONG)]
     why = Counter((one.case.fault, one.reason) for one in verdicts if one.outcome == SKIPPED)
     lines = [f"{one.case.fault}, {one.case.name}: {one.outcome}: {one.reason}" for one in bad[:SHOWN]]
+    lines += [f"{one.case.fault}: {one.reason}" for one in verdicts if one.outcome == SURVIVED and one.reason]
     lines += [f"{fault}: {count} skipped: {reason}" for (fault, reason), count in why.items()]
     sys.stdout.write("\n".join(["", table(verdicts), "", *lines, summary(verdicts), ""]))
     return 1 if bad or all(one.outcome == SKIPPED for one in verdicts) else 0

