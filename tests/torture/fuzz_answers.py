@@ -248,48 +248,17 @@ def _bodies() -> Iterable[str]:
 
 
 OPERATORS = (
-    *(
-        " AND ",
-        " OR ",
-        " NOT ",
-        "NEAR(",
-        "*",
-        "^",
-        "title:",
-        '"',
-        "{title}:",
-        " -",
-        "(",
-        ")",
-        SEPARATOR,
-        "retry",
-        "kubernetes",
-    ),
-    *("postgres index", "typescript", "test", "api", "c++", "再試行", "helmm", "setUserId", "how do I ", "oauth token"),
+    *(" AND ", " OR ", " NOT ", "NEAR(", "*", "^", "title:", '"', "{title}:", " -", "(", ")", SEPARATOR, "retry"),
+    *("kubernetes", "postgres index", "typescript", "test", "api", "c++", "再試行", "helmm", "setUserId", "how do I "),
+    *("oauth token",),
 )
 NAMES = (
-    "orchestr8://",
-    "skill://",
-    "match?query=",
-    "&mode=full",
-    "skills/",
-    "agents",
-    "SKILL.md",
-    "scripts/",
-    "*",
-    SEPARATOR,
+    *("orchestr8://", "skill://", "match?query=", "&mode=full", "skills/", "agents", "SKILL.md", "scripts/", "*"),
+    *(SEPARATOR,),
 )
 FENCES = (
-    "~~~~",
-    "\n~~~~\n",
-    "\u2028",
-    "\x85",
-    "    ",
-    "\t",
-    SEPARATOR,
-    "## Skill: orchestr8://skills/0 · 50\n",
-    "[cut: 1 section",
-    *MARKDOWN,
+    *("~~~~", "\n~~~~\n", "\u2028", "\x85", "    ", "\t", SEPARATOR, "## Skill: orchestr8://skills/0 · 50\n"),
+    *("[cut: 1 section", *MARKDOWN),
 )
 
 TARGETS = (

