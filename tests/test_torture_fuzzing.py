@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from torture import Lost, Skipped, Wrong, fuzzing
-from torture.fuzz_inputs import Target, pick, take
+from torture.fuzz_inputs import Target, pick, take, uri_of
 from torture.fuzzing import Progress, cases, dictionary_line, judge, write_corpus
 
 SAID = """INFO: Running with entropic power schedule (0xFF, 100).
@@ -82,9 +82,8 @@ def test_seeds_are_drawn_by_the_seed_and_no_longer_than_an_input_may_be(tmp_path
     ]
     assert written[0] == written[1] != written[2]
     assert len(written[0]) == 5
-    whole = write_corpus(tmp_path / "d", target, random.Random(1), None)
-    assert len(list(whole.iterdir())) == 21
-    assert (whole / "0").read_bytes() == b"1111"
+    whole = write_corpus(tmp_path / "d", target, random.Random(1), 99)
+    assert sorted(one.read_bytes() for one in whole.iterdir()) == sorted([b"1111", *(b"%d" % n for n in range(20))])
 
 
 def test_bytes_in_front_choose_options_and_the_others_are_text() -> None:
@@ -93,6 +92,12 @@ def test_bytes_in_front_choose_options_and_the_others_are_text() -> None:
     assert take(b"\xed\xa0\x80", 0) == (b"", "\ud800")
     assert take(b"\xff", 0) == (b"", "\ufffd")
     assert [pick("abc", byte) for byte in (0, 2, 3, 255)] == ["a", "c", "a", "a"]
+
+
+def test_most_texts_are_put_behind_the_beginning_of_a_uri() -> None:
+    assert uri_of(0, "a%") == "a%"
+    assert uri_of(2, "a%") == "orchestr8://skills/a%"
+    assert uri_of(128 + 2, "a%/é\ud800") == "orchestr8://skills/a%25/%C3%A9%3F"
 
 
 def test_without_the_fuzzer_one_case_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

