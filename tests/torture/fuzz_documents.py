@@ -245,7 +245,7 @@ WORDS = (
 
 TARGETS = (
     Target("documents", read_documents, _files, (*FIELDS, *MARKDOWN), 1024),
-    Target("keywords", read_keywords, lambda: with_options(_texts(), 2), WORDS, 256),
+    Target("keywords", read_keywords, lambda: with_options(_texts(), 2), WORDS, 64),
     Target("findings", look_for_findings, lambda: with_options([*HOSTILE, *_texts()], 0), HOSTILE, 512),
     Target("outlines", outline, lambda: with_options(_texts(), 0), MARKDOWN, 512),
 )

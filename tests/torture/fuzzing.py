@@ -49,8 +49,7 @@ LONGEST_SHOWN = 300
 class Progress(NamedTuple):
     """What libFuzzer says of its work: inputs tried, edges covered, features with the seeds alone and at the end.
 
-    A feature is an edge with how often an input took it, or how near a comparison came. `kept` are the inputs of the
-    corpus.
+    A feature is an edge with how often an input took it. `kept` are the inputs of the corpus.
     """
 
     inputs: int
@@ -98,7 +97,6 @@ def _fuzzing(module: str, target: Target, seed: int, *, bounded: bool) -> Callab
             "dict": words,
             "artifact_prefix": f"{folder}{os.sep}",
             "print_final_stats": 1,
-            "use_value_profile": 1,  # how near a comparison came counts as found, too
         }
         options = [f"-{name}={value}" for name, value in flags.items()]
         code, said = _run([module, target.name, str(folder), *options, str(corpus)], seconds + START)
