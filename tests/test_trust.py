@@ -216,6 +216,13 @@ def test_no_part_of_a_secret_is_printed_where_a_finding_is_cut(spaces: int) -> N
     assert secret[8:16] not in shown[0]
 
 
+def test_no_line_of_a_key_inside_another_finding_is_printed() -> None:
+    key = "-----BEGIN PRIV" + f"ATE KEY-----\n{LETTERS}\n{LETTERS[::-1]}\n-----END PRIV" + "ATE KEY-----"
+    texts = messages(f"<!-- last year's\n{key} -->")
+    assert len(texts) == 2
+    assert not any(LETTERS[:8] in text or LETTERS[::-1][:8] in text for text in texts)
+
+
 def test_hidden_characters_are_made_visible() -> None:
     assert messages("a \u202e b")[0].startswith("U+202E right-to-left override ")
     assert "'run it'" in messages(f"a{TAGGED}")[0]

@@ -183,11 +183,13 @@ def name_secret(secret: bytes) -> str:
     return kind if kind == "private key" else f"{kind} {secret[:SHOWN].decode()}…"
 
 
+KEY = re.compile(rb"(-----BEGIN (?:[A-Z]{2,10} ){0,2}PRIVATE KEY(?: BLOCK)?-----)(?:(?!-----END ).)*", re.DOTALL)
 PASSWORD = re.compile(rb"(://[^\s/:@]{0,100}:)[^\s/@]{1,200}@")
 
 
 def mask(content: bytes) -> bytes:
     """Return *content* with all that looks like a secret, a placeholder or not, cut to its first characters."""
+    content = KEY.sub(rb"\1***", content)
     for _, pattern in (*FORMATS, TOKEN):
         content = pattern.sub(lambda found: found[0][:SHOWN] + "…".encode(), content)
     return PASSWORD.sub(rb"\1***@", content)
