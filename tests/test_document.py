@@ -92,6 +92,13 @@ def test_every_field_knows_its_line_of_the_file() -> None:
     assert [document.line_of(name) for name in ("title", "useWhen", "tags", "version")] == [3, 6, 7, None]
 
 
+@pytest.mark.parametrize("sign", ["\x85", "\u2028", "\u2029"])
+def test_what_ends_a_line_to_yaml_alone_is_a_blank(sign: str) -> None:
+    document, [note] = read(f"---\ntitle: One{sign}two\n{sign}\ntags: [x]\ntags: [y]\n---\nBody.\n")
+    assert document.values["title"] == "One two"
+    assert (note.code, note.line) == ("duplicate-field", 5)
+
+
 @given(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3), st.booleans())
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_the_body_line_is_where_its_first_line_stands(above: int, inside: int, below: int, fenced: bool) -> None:

@@ -16,6 +16,9 @@ from orchestr8_sqlite.markdown import Body
 HANDLER = YAMLHandler()
 
 
+BREAKS = str.maketrans(dict.fromkeys("\x85\u2028\u2029", " "))
+"""What ends a line to YAML 1.1 and to no editor: a diagnostic would name lines that nobody counts."""
+
 MAX_FRONT_MATTER = 65_536
 MAX_NESTING = 5_000
 NESTING = ("[", "{", "- ", "? ")
@@ -90,7 +93,8 @@ def parse_document(text: str, notes: Notes) -> Document | None:
             line=1,
         )
         return None
-    front = "\n" * text.count("\n", 0, text.index(front, start)) + front if front else ""
+    if front:
+        front = "\n" * text.count("\n", 0, text.index(front, start)) + front.translate(BREAKS)
     return _with_front_matter(front, body.strip(), body_line, text, notes)
 
 
