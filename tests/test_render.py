@@ -249,6 +249,15 @@ def test_full_mode_gives_the_best_match_what_others_cannot_use(make_catalog: Mak
     assert text.count("Words of the best.") == 60
 
 
+def test_full_mode_lets_the_best_match_take_half_where_others_could_use_it_too(make_catalog: MakeCatalog) -> None:
+    best = make_fragment("a", "Adding retry", "Retry with backoff", body="# A\n\n" + "Words of the best. " * 80)
+    parts = "".join(f"## Part {number}\n\nWords of others.\n\n" for number in range(300))
+    others = [make_fragment(name, "Adding retry", body=f"# {name}\n\n{parts}") for name in "bc"]
+    text = answer(make_catalog(best, *others), "retry backoff", mode=Mode.FULL, max_tokens=1000)
+    assert text.count("Words of the best.") == 80
+    assert text.count("Words of others.") > 10
+
+
 def test_nothing_fits_is_one_line_with_missing_words_and_nearest_tags(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(make_fragment("a", "Adding retry", tags=("postgresql",)), make_fragment("b", tags=("helm",)))
     for mode in Mode:
