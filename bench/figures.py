@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 from clock import percentile
 
@@ -39,6 +39,11 @@ class Figure:
     def as_json(self) -> dict[str, Any]:
         """Return the fields by name, and the ratio."""
         return {**asdict(self), "ratio": self.ratio}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the figure that `as_json` gave."""
+        return cls(**{name: value for name, value in content.items() if name != "ratio"})
 
 
 @dataclass(frozen=True, slots=True)

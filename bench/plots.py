@@ -1,6 +1,6 @@
-"""The plots of docs/performance.md, drawn from a run's JSON; the same JSON gives the same bytes.
+"""The plots of docs/performance.md, drawn from the JSON of a report; the same JSON gives the same bytes.
 
-Usage: bench/.venv/bin/python bench/plots.py RUN.json FOLDER
+Usage: bench/.venv/bin/python bench/plots.py REPORT.json FOLDER
 """
 
 import json
@@ -72,8 +72,8 @@ def draw(series: Series, names: Sequence[str], label: str, path: Path) -> None:
 
 def main() -> None:
     """Write every plot."""
-    run = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    series = read_series(run["figures"])
+    report = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    series = read_series([figure for run in report["runs"] for figure in run["figures"]])
     mpl.use("svg")
     with mpl.rc_context(STYLE):
         for name, (label, shown) in PLOTS.items():

@@ -1,61 +1,94 @@
-"""What a run found, as text: tables of ratios and of values over the sizes, and what held."""
+"""What was found at each size, as text: tables of ratios and of values over the sizes, and what held."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from clock import RUNS
-from figures import Figure, Verdict
+from figures import Figure, Verdict, growth, judge
 
 BEGIN, END = "<!-- written by `make bench` from here -->", "<!-- to here -->"
 NOTHING = "–"
 
 
+GROWTH_FROM = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What was found at one size: `at` says when and of which commit, `missing` why peers are not in it."""
+
+    size: int
+    at: str
+    seconds: float
+    figures: Sequence[Figure]
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that a run found. `seconds` is how long each size took, `missing` why peers are not in it."""
+    """What was found, the last run of each size, by ascending sizes."""
 
     machine: str
     library: str
     seed: int
-    figures: Sequence[Figure]
-    verdicts: Sequence[Verdict]
-    seconds: Mapping[int, float]
-    missing: Mapping[str, str] = field(default_factory=dict)
+    runs: Sequence[Run]
 
     @property
-    def sizes(self) -> list[int]:
-        """Return the sizes that were measured, in order."""
-        return sorted(self.seconds)
+    def figures(self) -> list[Figure]:
+        """Return the figures of all sizes, and how they grow from one to another."""
+        figures = [figure for run in self.runs for figure in run.figures]
+        return figures + growth(figures, "default search", GROWTH_FROM)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return everything by name."""
-        return {
-            "machine": self.machine,
-            "library": self.library,
-            "seed": self.seed,
-            "seconds": self.seconds,
-            "missing": self.missing,
-            "figures": [figure.as_json() for figure in self.figures],
-            "verdicts": [verdict.as_json() for verdict in self.verdicts],
-        }
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Return what held."""
+        return judge(self.figures)
+
+    def with_run(self, run: Run) -> "Report":
+        """Return the report with *run* in place of the one of its size."""
+        runs = {known.size: known for known in (*self.runs, run)}
+        return Report(self.machine, self.library, self.seed, [runs[size] for size in sorted(runs)])
+
+    def write(self, path: Path) -> None:
+        """Write everything by name to the JSON file *path*."""
+        runs = [{**asdict(run), "figures": [figure.as_json() for figure in run.figures]} for run in self.runs]
+        content = {**asdict(self), "runs": runs, "verdicts": [verdict.as_json() for verdict in self.verdicts]}
+        path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_report(path: Path, machine: str, library: str, seed: int) -> Report:
+    """Return the report in the file *path*; an empty one where there is none, or one of something else."""
+    if path.exists():
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if (content["machine"], content["library"], content["seed"]) == (machine, library, seed):
+            return Report(machine, library, seed, [_read_run(run) for run in content.get("runs", ())])
+    return Report(machine, library, seed, [])
+
+
+def _read_run(run: Mapping[str, Any]) -> Run:
+    return Run(**{**run, "figures": [Figure.from_json(figure) for figure in run["figures"]]})
 
 
 def render(report: Report) -> str:
     """Return the report as Markdown: ratios first, then values, then what must hold."""
-    compared = [figure for figure in report.figures if figure.ratio is not None]
-    alone = [figure for figure in report.figures if figure.ratio is None]
-    took = ", ".join(f"{size:,}: {report.seconds[size] / 60:.0f} min" for size in report.sizes)
+    figures, sizes = report.figures, [run.size for run in report.runs]
+    compared = [figure for figure in figures if figure.ratio is not None]
+    alone = [figure for figure in figures if figure.ratio is None]
+    when = "; ".join(f"{run.size:,}: {run.at}, {run.seconds / 60:.0f} min" for run in report.runs)
+    missing = {name: reason for run in report.runs for name, reason in run.missing.items()}
     parts = [
-        f"{report.machine} Library: {report.library}; seed {report.seed}. The run took, by fragments: {took}.",
-        *(f"{name} was not measured: {reason}" for name, reason in report.missing.items()),
+        f"{report.machine} Library: {report.library}; seed {report.seed}.",
+        f"When, of which commit, and how long it took, by fragments: {when}.",
+        *(f"{name} was not measured: {reason}" for name, reason in missing.items()),
         "### Ratios",
         "How many times as much as the one in the second column, in the same run; in brackets the two values.",
-        _over_sizes(("figure", "beside"), compared, report.sizes, _ratio),
+        _over_sizes(("figure", "beside"), compared, sizes, _ratio),
         "### Values",
-        _over_sizes(("figure", "unit"), alone, report.sizes, lambda figure: quantity(figure.value)),
-        *_notes(report.figures),
+        _over_sizes(("figure", "unit"), alone, sizes, lambda figure: quantity(figure.value)),
+        *_notes(figures),
         "### What must hold",
         verdict_table(report.verdicts),
     ]

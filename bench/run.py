@@ -4,14 +4,15 @@ Usage: python bench/run.py [--sizes 400 5000 50000] [--library DIR] [--workdir D
 """
 
 import argparse
-import json
 import os
 import platform
+import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from agreement import measure_agreement
@@ -19,17 +20,15 @@ from answering import measure_answering, measure_memory, measure_tier_1
 from building import measure_building
 from contest import PYTHON
 from corpus import make_corpus
-from figures import Figure, growth, judge
 from hardest import measure_hardest
 from queries import make_queries
-from report import Report, render, write_document
+from report import Run, read_report, render, write_document
 from starting import keep_compiled_modules, measure_starting
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "performance.md"
 SIZES = (400, 5_000, 50_000)
 SEED = 1
-GROWTH_FROM = 5_000
 
 
 def main() -> None:
@@ -37,22 +36,13 @@ def main() -> None:
     options = read_options()
     keep_compiled_modules()
     options.workdir.mkdir(parents=True, exist_ok=True)
-    figures: list[Figure] = []
-    seconds: dict[int, float] = {}
-    missing: dict[str, str] = {}
+    result = options.workdir / "performance.json"
+    report = read_report(result, machine(), options.library.resolve().name, options.seed)
     for size in sorted(set(options.sizes)):
-        started = time.perf_counter()
-        found, absent = measure(options.library, size, options.workdir, options.seed)
-        figures += found
-        missing |= absent
-        seconds[size] = time.perf_counter() - started
-    figures += growth(figures, "default search", GROWTH_FROM)
-    name = options.library.resolve().name
-    report = Report(machine(), name, options.seed, figures, judge(figures), seconds, missing)
+        report = report.with_run(measure(options.library, size, options.workdir, options.seed))
+        report.write(result)
     text = render(report)
     sys.stdout.write(text + "\n")
-    result = options.workdir / "performance.json"
-    result.write_text(json.dumps(report.as_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     say(f"figures: {result}")
     if not options.print_only:
         write_document(DOCUMENT, text)
@@ -70,8 +60,9 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measure(library: Path, size: int, workdir: Path, seed: int) -> tuple[list[Figure], dict[str, str]]:
-    """Return the figures at one *size*, and why some peers are missing."""
+def measure(library: Path, size: int, workdir: Path, seed: int) -> Run:
+    """Return what is found at one *size*."""
+    started, at = time.perf_counter(), f"{datetime.now(UTC):%Y-%m-%d} at {commit()}"
     say(f"{size:,} fragments: corpus")
     corpus = make_corpus(library, size, workdir, seed=seed)
     queries = make_queries(corpus.read_documents(), size, seed=seed)
@@ -87,7 +78,8 @@ def measure(library: Path, size: int, workdir: Path, seed: int) -> tuple[list[Fi
     say(f"{size:,} fragments: hardest requests, memory and agreement")
     figures += measure_hardest(size, index)
     figures += measure_memory(size, index, queries)
-    return figures + measure_agreement(size, index, queries), dict(missing)
+    figures += measure_agreement(size, index, queries)
+    return Run(size, at, time.perf_counter() - started, figures, missing)
 
 
 def machine() -> str:
@@ -96,6 +88,15 @@ def machine() -> str:
         f"{platform.system()} on {platform.machine()}, {os.cpu_count()} CPUs, "
         f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}."
     )
+
+
+def commit() -> str:
+    """Return which commit is measured, marked where files differ from it."""
+    git = shutil.which("git")
+    if git is None:
+        return "no commit"
+    command = [git, "describe", "--always", "--dirty", "--exclude=*"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip() or "no commit"
 
 
 def say(what: str) -> None:

@@ -17,7 +17,7 @@ from corpus import Corpus, make_corpus
 from figures import Bound, Figure, compare, growth, judge
 from hardest import hardest_requests, medians_of
 from queries import make_queries, misspell
-from report import Report, quantity, render, renew
+from report import Report, Run, quantity, read_report, render, renew
 from sources import CATEGORIES, EmptyLibrary, read_sources
 from support import MakeCatalog, MakeLibrary, make_fragment
 from zipf import invent_word
@@ -378,16 +378,37 @@ def test_a_document_without_the_marks_of_the_report_is_not_written() -> None:
         renew("# Title", "new")
 
 
+def a_run(size: int, *figures: Figure) -> Run:
+    return Run(size, "yesterday at abc", 60, figures, {"tantivy": "it is not there"})
+
+
 def test_a_report_shows_ratios_first_and_replaces_the_one_before() -> None:
-    figures = [Figure("search", 400, 3.0, "ms", "floor", 2.0, runs=5), Figure("search", 5_000, 4.0, "ms")]
-    report = Report("Here.", "resources", 1, figures, judge(figures, [Bound("search", 400, 2, "floor")]), {400: 60})
-    text = render(report)
-    assert text.index("| search | floor | **1.5** (3 / 2 ms) |") < text.index("### Values")
-    assert "| search | floor | 400 | ≤ 2 | 1.5 | held |" in text
+    compared = Figure("default search, p50", 50_000, 3.0, "ms", "FTS5 bm25", 2.0, runs=5)
+    text = render(Report("Here.", "resources", 1, [a_run(50_000, compared, Figure("tier 3", 50_000, 4.0, "ms"))]))
+    assert text.index("| default search, p50 | FTS5 bm25 | **1.5** (3 / 2 ms) |") < text.index("### Values")
+    assert "| default search, p50 | FTS5 bm25 | 50,000 | ≤ 1.5 | 1.5 | held |" in text
+    assert "50,000: yesterday at abc, 1 min." in text
+    assert "tantivy was not measured: it is not there" in text
     document = "# Title\n<!-- written by `make bench` from here -->\n\nold\n\n<!-- to here -->\nend\n"
     renewed = renew(document, "new")
     assert renewed == document.replace("old", "new")
     assert renew(renewed, "new") == renewed
+
+
+def test_sizes_that_were_not_measured_again_stay_in_the_report_of_the_same_library_and_machine(tmp_path: Path) -> None:
+    small = Figure("default search, p50", 5_000, 2.0, "ms", runs=5)
+    old, new = (Figure("default search, p50", 50_000, cost, "ms", "floor", 2.0) for cost in (9.0, 6.0))
+    path = tmp_path / "performance.json"
+    report = read_report(path, "Here.", "resources", 1)
+    assert report.runs == []
+    report.with_run(a_run(50_000, old)).with_run(a_run(5_000, small)).write(path)
+    report = read_report(path, "Here.", "resources", 1).with_run(a_run(50_000, new))
+    assert [run.size for run in report.runs] == [5_000, 50_000]
+    assert report.figures[:2] == [small, new]
+    report.write(path)
+    assert read_report(path, "Here.", "resources", 1).figures == report.figures
+    assert [read_report(path, *other).runs for other in (("There.", "resources", 1), ("Here.", "mine", 1))] == [[], []]
+    assert read_report(path, "Here.", "resources", 2).runs == []
 
 
 @pytest.mark.parametrize(
