@@ -21,6 +21,7 @@ from building import measure_building
 from contest import PYTHON
 from corpus import make_corpus
 from hardest import measure_hardest
+from parts import LARGEST, build_parts
 from queries import make_queries
 from report import Run, read_report, render, write_document
 from starting import keep_compiled_modules, measure_starting
@@ -69,6 +70,8 @@ def measure(library: Path, size: int, workdir: Path, seed: int) -> Run:
     index = workdir / f"index-{size}.db"
     say(f"{size:,} fragments: building")
     figures = measure_building(corpus, index)
+    if size <= LARGEST:
+        figures += build_parts(corpus, index.with_suffix(".parts"))
     say(f"{size:,} fragments: starting")
     figures += measure_starting(size, index)
     say(f"{size:,} fragments: answering {len(queries)} queries")

@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,12 +17,14 @@ from clock import InProcess, medians, percentile, race, runs_for, take_turns, ti
 from corpus import Corpus, make_corpus
 from figures import Bound, Figure, compare, growth, judge
 from hardest import hardest_requests, medians_of
+from parts import PARTS, Shares, counting
 from queries import make_queries, misspell
 from report import Report, Run, quantity, read_report, render, renew
 from sources import CATEGORIES, EmptyLibrary, read_sources
-from support import MakeCatalog, MakeLibrary, make_fragment
+from support import MakeCatalog, MakeLibrary, make_fragment, markdown
 from zipf import invent_word
 
+from orchestr8_sqlite import builder
 from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.model import MatchRequest, Ranker
 
@@ -376,6 +379,38 @@ def test_common_words_are_those_of_most_fragments_and_the_rare_tag_one_of_few(ma
 def test_a_document_without_the_marks_of_the_report_is_not_written() -> None:
     with pytest.raises(ValueError, match="not enough values"):
         renew("# Title", "new")
+
+
+def test_time_of_a_part_of_a_build_is_counted_for_the_innermost_part_alone() -> None:
+    now = iter([0.0, 1.0, 3.0, 7.0, 15.0, 31.0, 63.0, 127.0])
+    shares = Shares(lambda: next(now))
+    inner = shares.of("inner", lambda: None)
+
+    def work() -> None:
+        inner()
+        inner()
+
+    shares.of("outer", work)()
+    shares.of("inner", lambda: None)()
+    assert shares.seconds == {"outer": 1.0 + 4.0 + 16.0, "inner": 2.0 + 8.0 + 64.0}
+
+
+def test_all_parts_of_a_build_are_found_and_add_up(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library(
+        {
+            **{
+                f"skills/one{n}.md": markdown(f"useWhen: [Retrying call {n}]", f"# One {n}\n\nText.\n")
+                for n in range(30)
+            },
+            "prompts/workflows/fix.md": markdown("name: fix", "Fix it.\n"),
+        }
+    )
+    with counting() as shares:
+        started = time.process_time()
+        builder.build_index([root], tmp_path / "index.db")
+        whole = time.process_time() - started
+    assert {part for part, seconds in shares.seconds.items() if seconds > 0} == set(PARTS)
+    assert sum(shares.seconds.values()) == pytest.approx(whole, rel=0.02)
 
 
 def a_run(size: int, *figures: Figure) -> Run:

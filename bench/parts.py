@@ -1,0 +1,120 @@
+"""What the parts of a build cost, by processor time, beside reading and parsing the same files."""
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from clock import take_turns, timed
+from corpus import Corpus
+from figures import Figure
+from floors import read_and_parse
+
+from orchestr8_sqlite import builder, finishing, fragment_rows, writer
+from orchestr8_sqlite.evidence_writer import EvidenceWriter
+from orchestr8_sqlite.keyword_file import KeywordFile
+from orchestr8_sqlite.library import parsing
+
+PARTS: Mapping[str, Sequence[tuple[Any, str]]] = {
+    "reading and hashing": [(parsing, "read_source")],
+    "front matter": [(parsing, "parse_document")],
+    "findings": [(parsing, "note_findings")],
+    "fields, references, token estimates": [(parsing, "read_fragment"), (parsing, "read_prompt")],
+    "words, stems, keywords": [(fragment_rows, "prepare")],
+    "lists by term": [
+        (fragment_rows, "invert_terms"),
+        (fragment_rows, "invert_keywords"),
+        (EvidenceWriter, "add"),
+        (EvidenceWriter, "close"),
+    ],
+    "full-text index": [(writer, "write_full_text"), (writer.IndexWriter, "_close_others")],
+    "keyword tables": [(KeywordFile, "add"), (KeywordFile, "close")],
+    "rows of files and fragments": [(writer.IndexWriter, "_write_rows")],
+    "resolving references": [(builder, "settle_library")],
+    "checks": [(builder, "check_index")],
+    "calibration": [(finishing, "least_coverage")],
+    "precomputed answers": [(builder, "settle_rows")],
+    "the rest": [(builder, "build_index")],
+}
+"""Part → the functions, by where they are called from, whose time is its own, but for what other parts take of it."""
+
+RUNS = 3
+LARGEST = 5_000
+"""Fragments up to which the parts are measured: a build in one process takes long."""
+
+
+class Shares:
+    """Seconds of processor time by part; what one part calls of another counts for that one alone."""
+
+    def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._clock = clock
+        self._running: list[str] = []
+        self._since = 0.0
+
+    def of(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return *function*, whose time is counted for *part*."""
+
+        @wraps(function)
+        def counted(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the function takes and returns
+            self._turn()
+            self._running.append(part)
+            try:
+                return function(*arguments, **named)
+            finally:
+                self._turn()
+                self._running.pop()
+
+        return counted
+
+    def _turn(self) -> None:
+        """Give the time since the last turn to the part that was running."""
+        now = self._clock()
+        if self._running:
+            self.seconds[self._running[-1]] += now - self._since
+        self._since = now
+
+
+@contextmanager
+def counting(parts: Mapping[str, Sequence[tuple[Any, str]]] = PARTS) -> Iterator[Shares]:
+    """Yield the shares of the builds that are done meanwhile, all in this process."""
+    shares = Shares()
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(os, "cpu_count", lambda: 1))
+        for part, functions in parts.items():
+            for place, name in functions:
+                stack.enter_context(patch.object(place, name, shares.of(part, getattr(place, name))))
+        yield shares
+
+
+def build_parts(corpus: Corpus, index: Path, runs: int = RUNS) -> list[Figure]:
+    """Return the seconds of each part of building *index* in one process, beside reading and parsing its files."""
+    seconds: dict[str, list[float]] = defaultdict(list)
+
+    def build() -> float:
+        index.unlink(missing_ok=True)
+        with counting() as shares:
+            builder.build_index([corpus.root], index)
+        for part in PARTS:
+            seconds[part].append(shares.seconds[part])
+        return sum(shares.seconds.values())
+
+    parse = timed(lambda: read_and_parse(corpus.root), time.process_time)
+    floor = take_turns({"build": build, "parse": parse}, runs)["parse"]
+    return [
+        Figure(
+            f"part of a build: {part}",
+            corpus.size,
+            sorted(found)[len(found) // 2],
+            "s",
+            "read and parse YAML",
+            floor,
+            runs,
+        )
+        for part, found in seconds.items()
+    ]
