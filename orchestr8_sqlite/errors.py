@@ -4,6 +4,7 @@
     ├── SettingsError        an environment variable or option holds no usable value
     ├── LibraryError         a root cannot be read at all
     ├── BuildError           a build was refused; the old index is untouched
+    │   ├── RefusedLibrary   the library holds what strict mode or a level of findings does not allow
     │   └── CheckError       what was written failed a check
     ├── CatalogError         the index file is missing, foreign, damaged, too old or too new
     ├── ClientFileError      the configuration of a client cannot be read or must not be changed
@@ -30,6 +31,10 @@ class LibraryError(Orchestr8Error):
 
 class BuildError(Orchestr8Error):
     """The build was refused or failed; whatever index was there before is untouched."""
+
+
+class RefusedLibrary(BuildError):
+    """The library holds what is not allowed; only a change of its files, or of the options, helps."""
 
 
 class CheckError(BuildError):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from orchestr8_sqlite.catalog import COMMITS, Catalog
 from orchestr8_sqlite.content import Diagnostic, Severity
-from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.errors import RefusedLibrary
 from orchestr8_sqlite.finishing import SET_META
 from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
@@ -188,7 +188,7 @@ def describe(catalog: Catalog) -> Described:
 
 
 def refuse(job: Job, db: sqlite3.Connection) -> None:
-    """Raise BuildError where an index says something of its library that is not allowed."""
+    """Raise RefusedLibrary where an index says something of its library that is not allowed."""
     if job.strict:
         _refuse_problems(db)
     if job.deny and not job.leave_out:
@@ -200,15 +200,15 @@ def _refuse_findings(db: sqlite3.Connection, level: str) -> None:
     if findings:
         lines = "\n".join(map(_line_of, findings))
         found = counted(len(findings), f"finding of level {level} or worse", f"findings of level {level} or worse")
-        raise BuildError(f"{lines}\nNot built: {found}; mend them, or build without --deny once they are judged.")
+        raise RefusedLibrary(f"{lines}\nNot built: {found}; mend them, or build without --deny once they are judged.")
 
 
 def _refuse_problems(db: sqlite3.Connection) -> None:
-    """Raise BuildError with all warnings and errors that an index says of its library, where there are any."""
+    """Raise RefusedLibrary with all warnings and errors that an index says of its library, where there are any."""
     problems = [d for d in diagnostics_of(db) if d.severity is not Severity.INFO]
     if problems:
         lines = "\n".join(map(_line_of, problems))
-        raise BuildError(f"{lines}\nNot built: {len(problems)} problems, and strict mode allows none.")
+        raise RefusedLibrary(f"{lines}\nNot built: {len(problems)} problems, and strict mode allows none.")
 
 
 def _line_of(d: Diagnostic) -> str:

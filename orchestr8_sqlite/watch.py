@@ -6,7 +6,7 @@ from pathlib import Path
 
 import watchfiles
 
-from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
+from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError, RefusedLibrary
 from orchestr8_sqlite.library import is_skipped
 from orchestr8_sqlite.session import BuildSession, Built
 from orchestr8_sqlite.uris import compose
@@ -23,6 +23,9 @@ LOOK_MS = 200
 CALM_SECONDS = 5.0
 """After so long without a change the index is settled."""
 
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds until what failed for the moment (a full disk, an index held open) is tried again, doubled each time."""
+
 OnBuilt = Callable[[Built], None]
 OnFailed = Callable[[str], None]
 
@@ -30,8 +33,8 @@ OnFailed = Callable[[str], None]
 def watch_roots(session: BuildSession, on_built: OnBuilt, on_failed: OnFailed) -> None:
     """Build, and build again on every change below the roots of *session*, until KeyboardInterrupt.
 
-    A build that is refused is told once to *on_failed*, and the next change tries again; a root that is gone is
-    waited for.
+    A build that fails is told once to *on_failed*. It is tried again in growing pauses, or, where the library is
+    refused, at the next change; a root that is gone is waited for.
     """
     builds, roots = Builds(session, on_built, on_failed), session.roots
     while True:
@@ -65,38 +68,64 @@ def _watch_folders(roots: Sequence[Path], index: Path, builds: "Builds") -> None
             begun = True  # not before the watch stands, or a change in between would go unseen
             builds.attempt()
         else:
-            builds.settle()
+            builds.look()
 
 
 class Builds:
     """Attempts to build, and what became of the last one."""
 
-    def __init__(self, session: BuildSession, on_built: OnBuilt, on_failed: OnFailed) -> None:
+    def __init__(
+        self,
+        session: BuildSession,
+        on_built: OnBuilt,
+        on_failed: OnFailed,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._session = session
         self._on_built = on_built
         self._on_failed = on_failed
+        self._clock = clock
         self._failure = ""
-        self._last = 0.0
+        self._last = clock()
+        self._is_behind = False
+        self._pause = FIRST_PAUSE
+        self._not_before = 0.0
 
     def attempt(self) -> None:
         """Build and tell what became of it; nothing where nothing has changed."""
+        self._is_behind = True
+        self._try(self._build)
+        self._last = self._clock()
+
+    def look(self) -> None:
+        """Try again what failed for the moment, or settle the index where it has been calm for long enough."""
+        now = self._clock()
+        if now < self._not_before:
+            return
+        if self._is_behind:
+            self._try(self._build)
+        elif now - self._last > CALM_SECONDS:
+            self._try(self._session.settle)
+
+    def _build(self) -> None:
+        built = self._session.build()
+        self._is_behind = False
+        if built is not None:
+            self._on_built(built)
+
+    def _try(self, action: Callable[[], None]) -> None:
+        """Do something; where it fails for the moment, nothing is done again before the end of a pause."""
         try:
-            built = self._session.build()
-        except (BuildError, LibraryError) as problem:
+            action()
+        except (RefusedLibrary, LibraryError) as problem:
+            self._is_behind = False  # until a file changes
+            self._tell_failure(str(problem))
+        except (BuildError, CatalogError) as problem:
+            self._not_before = self._clock() + self._pause
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
             self._tell_failure(str(problem))
         else:
-            self._failure = ""
-            if built is not None:
-                self._on_built(built)
-        self._last = time.monotonic()
-
-    def settle(self) -> None:
-        """Settle the index where it has been calm for long enough."""
-        if time.monotonic() - self._last > CALM_SECONDS:
-            try:
-                self._session.settle()
-            except (BuildError, CatalogError) as problem:
-                self._tell_failure(str(problem))
+            self._failure, self._pause, self._not_before = "", FIRST_PAUSE, 0.0
 
     def _tell_failure(self, message: str) -> None:
         if message != self._failure:

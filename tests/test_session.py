@@ -27,7 +27,7 @@ from orchestr8_sqlite import (
     watch,
 )
 from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.errors import BuildError, LibraryError
+from orchestr8_sqlite.errors import BuildError, LibraryError, RefusedLibrary
 from orchestr8_sqlite.lookup import find
 from orchestr8_sqlite.model import MatchRequest
 from orchestr8_sqlite.session import BuildSession, Built
@@ -291,7 +291,7 @@ def test_strict_session_refuses_a_library_with_warnings(folder: Path, tmp_path: 
     session = BuildSession([folder], tmp_path / "index.db", strict=True)
     session.build()
     write_files(folder, {"agents/api.md": markdown("tags:")})
-    with pytest.raises(BuildError, match="strict mode allows none"):
+    with pytest.raises(RefusedLibrary, match="strict mode allows none"):
         session.build()
 
 
@@ -404,12 +404,75 @@ def test_index_is_settled_once_no_file_has_changed_for_a_while(
     count = "SELECT count(*) > 0 FROM quick_lookup WHERE ranker = 'default'"
     write_files(folder, {"agents/api.md": markdown("title: Better")})
     builds.attempt()
-    builds.settle()
+    builds.look()
     assert rows(tmp_path / "index.db", count) == [(0,)]
     monkeypatch.setattr(watch, "CALM_SECONDS", 0.0)
-    builds.settle()
+    builds.look()
     assert rows(tmp_path / "index.db", count) == [(1,)]
     assert len(built) == 1
+
+
+class Failing:
+    """A session whose builds fail, each with the next of *problems*, then succeed; `tried` are the times of all."""
+
+    def __init__(self, now: list[float], *problems: Exception) -> None:
+        self.tried: list[float] = []
+        self.settled: list[float] = []
+        self._now = now
+        self.problems = list(problems)
+
+    def build(self) -> None:
+        self.tried.append(self._now[0])
+        if self.problems:
+            raise self.problems.pop(0)
+
+    def settle(self) -> None:
+        self.settled.append(self._now[0])
+        if self.problems:
+            raise self.problems.pop(0)
+
+
+def look_on(builds: watch.Builds, now: list[float], until: int) -> None:
+    """Look once a second, up to the second *until*."""
+    while now[0] < until:
+        now[0] += 1
+        builds.look()
+
+
+def watch_change(session: Failing, now: list[float], told: list[str]) -> watch.Builds:
+    """Return what attempts the builds of *session*, with a change at this time."""
+    builds = watch.Builds(session, lambda _: None, told.append, clock=lambda: now[0])  # type: ignore[arg-type]
+    builds.attempt()
+    return builds
+
+
+def test_build_that_fails_for_the_moment_is_tried_again_in_growing_pauses_and_told_once() -> None:
+    now, told = [0.0], list[str]()
+    session = Failing(now, *[BuildError("The disk is full.")] * 8)
+    look_on(watch_change(session, now, told), now, 300)
+    assert session.tried == [0, 1, 3, 7, 15, 31, 63, 123, 183]  # pauses of 1, 2, 4 … 32, then a minute each
+    assert told == ["The disk is full."]
+
+
+@pytest.mark.parametrize("problem", [RefusedLibrary("1 problem."), LibraryError("No folder.")])
+def test_library_that_is_refused_is_built_again_at_the_next_change_only(problem: Exception) -> None:
+    now, told = [0.0], list[str]()
+    session = Failing(now, problem)
+    builds = watch_change(session, now, told)
+    look_on(builds, now, 300)
+    assert (session.tried, told) == ([0], [str(problem)])
+    builds.attempt()
+    assert session.tried == [0, 300]
+
+
+def test_settling_that_fails_is_tried_again_in_growing_pauses() -> None:
+    now, told = [0.0], list[str]()
+    session = Failing(now)
+    builds = watch_change(session, now, told)
+    session.problems = [BuildError("It is held open.")] * 3
+    look_on(builds, now, 15)
+    assert session.settled == [6, 7, 9, 13, 14, 15]  # after five calm seconds; once settled, it is asked each time
+    assert told == ["It is held open."]
 
 
 def test_every_table_is_cleared_of_what_has_changed(folder: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The harness that injects faults counts what became of them, and tells losses from survivals."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -38,6 +39,16 @@ def test_anything_lost_or_nothing_tried_is_a_failure(
     monkeypatch.setattr("torture.build_kills.cases", lambda *_, **__: iter([case(outcome)]))
     monkeypatch.setattr(sys, "argv", ["run"])
     assert main() == code
+
+
+def test_class_of_faults_that_does_not_exist_is_refused_with_those_that_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["run", "--only", "kill"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert re.search("no module with cases: kill; there are .*build_kills", capsys.readouterr().err)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from support import Invoke, MakeLibrary, rows, write_files
 
 from orchestr8_sqlite.builder import build_index
 from orchestr8_sqlite.content import Severity
-from orchestr8_sqlite.errors import BuildError, CatalogError
+from orchestr8_sqlite.errors import CatalogError, RefusedLibrary
 from orchestr8_sqlite.library import read_library
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.trust import LEVELS, MOST_OF_A_KIND, RULES, note_findings
@@ -333,7 +333,7 @@ def test_refused_build_leaves_the_old_index(make_library: MakeLibrary, tmp_path:
     before = index.read_bytes()
     write_files(root, {"skills/a.md": document(f"# A\n\n{HIGH}")})
     with pytest.raises(
-        BuildError, match=r"skills/a.md:\d+: error: .*\[override-instructions\]; remove it\nNot built: 1"
+        RefusedLibrary, match=r"skills/a.md:\d+: error: .*\[override-instructions\]; remove it\nNot built: 1"
     ):
         build_index([root], index, deny="high")
     assert index.read_bytes() == before
@@ -342,10 +342,10 @@ def test_refused_build_leaves_the_old_index(make_library: MakeLibrary, tmp_path:
 def test_findings_of_files_that_have_not_changed_count_in_an_update(make_library: MakeLibrary, tmp_path: Path) -> None:
     root, index = make_library({"skills/a.md": document(HIGH), "skills/b.md": document()}), tmp_path / "index.db"
     build_index([root], index)
-    with pytest.raises(BuildError, match="override-instructions"):
+    with pytest.raises(RefusedLibrary, match="override-instructions"):
         build_index([root], index, deny="high")
     write_files(root, {"skills/b.md": document("# Other")})
-    with pytest.raises(BuildError, match="override-instructions"):
+    with pytest.raises(RefusedLibrary, match="override-instructions"):
         build_index([root], index, deny="high")
 
 

@@ -99,6 +99,8 @@ def main() -> int:
     parser.add_argument("--only", action="append", default=[], metavar="MODULE", help="run the cases of this module")
     parser.add_argument("--seed", type=int, default=0, help="choose other cases")
     options = parser.parse_args()
+    if unknown := sorted(set(options.only) - set(modules(()))):
+        parser.error(f"no module with cases: {', '.join(unknown)}; there are {', '.join(modules(()))}")
     verdicts: list[Verdict] = []
     for name in modules(options.only):
         for case in import_module(f"torture.{name}").cases(options.seed, bounded=options.bounded):
