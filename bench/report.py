@@ -154,6 +154,7 @@ def _ratio(figure: Figure) -> str:
 
 def _notes(figures: Sequence[Figure]) -> list[str]:
     """Return which ratios are the median of fewer runs than usual."""
-    few = sorted({(one.size, one.name, one.runs) for one in figures if one.base and 0 < one.runs < RUNS})
+    of_few = [one for one in figures if one.base and 0 < one.runs < RUNS]
+    few = sorted({(one.size, one.name.partition(":")[0], one.runs) for one in of_few})
     listed = "; ".join(f"{name} at {size:,} ({runs})" for size, name, runs in few)
     return [f"Fewer than {RUNS} runs, because one takes long: {listed}."] if few else []
