@@ -4,8 +4,10 @@ Each kind of finding has one level, and each level is one severity of diagnostic
 """
 
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from orchestr8_sqlite.content import Diagnostic, Severity
@@ -133,9 +135,10 @@ def _look(content: bytes) -> Iterator[tuple[str, str | bytes, int, int]]:
         yield from ((code, content, start, end) for code, start, end in found)
 
 
-def _is_part(one: Encoded, secrets: Iterable[Secret]) -> bool:
-    """Tell whether the digits found are those of a secret."""
-    return any(secret.start < one.end and one.start < secret.end for secret in secrets)
+def _is_part(one: Encoded, secrets: Sequence[Secret]) -> bool:
+    """Tell whether the digits found are those of a secret; *secrets* stand one behind the other."""
+    following = bisect_right(secrets, one.start, key=attrgetter("end"))
+    return following < len(secrets) and secrets[following].start < one.end
 
 
 def _find_comments(content: bytes, text: Text) -> Iterator[Phrase]:
