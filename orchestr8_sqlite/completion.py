@@ -11,6 +11,9 @@ from orchestr8_sqlite.parameters import fold_tag, parse_category
 MOST_VALUES = 100
 """Values of one completion. Source: the protocol's schema, CompleteResult."""
 
+LONGEST_BEGUN = 10_000
+"""Characters that are looked for: escaped, they stay below the 50,000 bytes of the longest pattern of SQLite."""
+
 TAGS_MATCHING = """
 SELECT t.tag, count(*) OVER ()
   FROM tag t
@@ -135,6 +138,8 @@ def _names(catalog: Catalog, begun: str, category: str) -> Completion:
 
 def _select(catalog: Catalog, sql: str, begun: str, *, start: str = "", **parameters: str | None) -> Completion:
     """Return the rows of *sql* that hold what was begun, those that start with it first."""
+    if len(begun) > LONGEST_BEGUN:
+        return Completion()
     escaped = escape_like(begun)
     like = {"part": f"{start}%{escaped}%", "start": f"{start}{escaped}%", "limit": MOST_VALUES}
     rows = catalog.rows(sql, {**like, **parameters})

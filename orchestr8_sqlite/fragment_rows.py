@@ -19,6 +19,12 @@ INSERT INTO source (root, path, outcome, mtime_ns, size, sha256) VALUES (?, ?, ?
     ON CONFLICT (root, path) DO UPDATE SET outcome = excluded.outcome, mtime_ns = excluded.mtime_ns,
                                            size = excluded.size, sha256 = excluded.sha256
 """
+INSERT_UNREAD = """
+INSERT INTO source (root, path, outcome, mtime_ns, size, sha256) VALUES (?, ?, 'skill_file', ?, ?, ?)
+    ON CONFLICT (root, path) DO NOTHING
+"""
+"""For files of nested skills, whose own rows may come in a later batch."""
+
 INSERT_FRAGMENT = """
 INSERT INTO fragment (id, uri, category, name, path, title, description, version, size, token_estimate, author_tokens,
                       metadata, source_id)
@@ -131,7 +137,8 @@ def write_own_rows(db: sqlite3.Connection, fragments: Numbered) -> None:
     insert_rows(db, INSERT_POINTER, ((n, i, r.target, r.kind, r.line) for n, i, r in pointers))
     skills = ((n, f.skill) for n, f in fragments if f.skill is not None)
     db.executemany(INSERT_OFFERED, ((n, s.path, json.dumps(s.frontmatter, ensure_ascii=False)) for n, s in skills))
-    files = ((n, file, file.source) for n, f in fragments for file in f.skill_files)
+    files = [(n, file, file.source) for n, f in fragments for file in f.skill_files]
+    db.executemany(INSERT_UNREAD, ((s.root, s.path, s.mtime_ns, s.size, s.sha256) for _, _, s in files))
     db.executemany(
         INSERT_SKILL_FILE,
         ((n, f.path, len(f.content), f.sha256, f.content, source.root, source.path) for n, f, source in files),

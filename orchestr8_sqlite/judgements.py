@@ -41,7 +41,7 @@ def read_queries(path: Path) -> list[JudgedQuery]:
         try:
             value = json.loads(line)
             queries.append(JudgedQuery(str(value["id"]), str(value["text"]), str(value.get("stratum") or ALL)))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise RequestError(f'{path.name}:{number}: expected {{"id": …, "text": …, "stratum": …}}.') from None
     if all(query.stratum == NO_ANSWER for query in queries):
         raise RequestError(f"{path.name} holds no query that has an answer.")

@@ -12,13 +12,14 @@ A text is normalised (NFKC), cut into words, and each word yields itself and its
 import itertools
 import re
 import sys
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from operator import itemgetter
 
 import Stemmer
+
+from orchestr8_sqlite.normal_forms import normalize
 
 PEER_STOP_WORDS = frozenset(
     """a an the and or but in on at to for of with by from as is was are were be been being have has had do does did
@@ -166,8 +167,7 @@ def index_text(text: str) -> str:
 @lru_cache(maxsize=64)
 def _read_words(text: str) -> list[Word]:
     """Return the words of *text*; those of the last few texts are remembered."""
-    normalized = text if text.isascii() else unicodedata.normalize("NFKC", text)
-    words = normalized.encode("utf-8", "surrogatepass").translate(SEPARATORS).split()
+    words = normalize("NFKC", text).encode("utf-8", "surrogatepass").translate(SEPARATORS).split()
     return list(map(WORDS.__getitem__, words))
 
 

@@ -22,10 +22,10 @@ BULLET = re.compile(r"^ {0,3}(?:[-*+]|\d+[.)])[ \t]+(?P<text>\S.*)$", re.MULTILI
 MARKUP_SIGN = re.compile(r"[\[*`_<]")
 MARKUP = re.compile(
     r"""
-      !?\[(?P<text>[^\[\]]{0,500})\]\([^)]{0,2000}\)     # links and images: their text
+      !?\[(?P<text>[^\[\]]{0,500}+)\]\([^)]{0,2000}+\)   # links and images: their text
     | [*`]{1,3}(?=\S) | (?<=\S)[*`]{1,3}              # emphasis and code
     | (?<!\w)_{1,3}(?=\S) | (?<=\S)_{1,3}(?!\w)       # emphasis, not snake_case
-    | </?[A-Za-z][^>]{0,80}>                          # HTML tags
+    | </?[A-Za-z][^>]{0,80}+>                         # HTML tags
     """,
     re.VERBOSE,
 )

@@ -4,12 +4,12 @@ Names and rules are the same at every door; a mistake is answered with what to s
 """
 
 import difflib
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS, MatchRequest, Mode, Ranker
+from orchestr8_sqlite.normal_forms import normalize
 
 E = TypeVar("E", Mode, Ranker)
 
@@ -75,7 +75,7 @@ def parse_category(name: str) -> str:
 
 def fold_tag(tag: str) -> str:
     """Return *tag* as it is stored and compared: NFKC, casefolded, single spaces."""
-    return " ".join(unicodedata.normalize("NFKC", tag).casefold().split())
+    return " ".join(normalize("NFKC", tag).casefold().split())
 
 
 def storable(text: str) -> str:

@@ -12,12 +12,12 @@ exactly once, `+` is a space in queries only.
 """
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from urllib.parse import quote, unquote, unquote_plus
 
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS, SCHEME, MatchRequest
+from orchestr8_sqlite.normal_forms import normalize
 from orchestr8_sqlite.parameters import make_request, parse_category, storable
 
 ACCEPTED = re.compile(rf"(?:@(?:[\w.:-]+:)?)?{SCHEME}:(?://)?(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
@@ -86,7 +86,7 @@ def fragment_uri(fragment_id: str) -> str:
 
 def compose(text: str) -> str:
     """Return *text* in the form of all ids, letters with accents in one piece (NFC); some systems take them apart."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+    return normalize("NFC", text)
 
 
 def decode_segments(path: str) -> list[str]:

@@ -296,3 +296,12 @@ def test_unknown_category_chosen_before_is_invalid_params(ask: Ask) -> None:
     error = ask("completion/complete", ref=ref, argument=argument, context=context)["error"]
     assert error["code"] == -32602
     assert "Did you mean 'skills'?" in error["message"]
+
+
+@pytest.mark.parametrize("name", ["tags", "query", "uri", "name"])
+@pytest.mark.parametrize("value", ["%" * 10_000, "再" * 10_000, "a" * 60_000, "a" * 1_000_000])
+def test_nothing_completes_a_value_that_is_longer_than_any_of_a_library(
+    make_catalog: MakeCatalog, name: str, value: str
+) -> None:
+    catalog = make_catalog(make_fragment("one", "Adding retry", tags=("a",)))
+    assert complete_parameter(catalog, name, value, category="skill").values == ()

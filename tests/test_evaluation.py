@@ -173,7 +173,7 @@ def test_self_asks_every_scenario_without_its_line_and_the_authors_queries(
             '{"text": "sourdough", "documents": []}\n'
             '{"text": "lost", "documents": ["skills/lost"]}\n'
             "no json\n"
-            '{"text": "odd", "documents": [{}]}\n',
+            '{"text": "odd", "documents": [{}]}\n' + "[" * 100_000,
         }
     )
     index = build(root, tmp_path / "index.db")
@@ -197,6 +197,7 @@ def test_self_asks_every_scenario_without_its_line_and_the_authors_queries(
         ("queries.jsonl", 3, "queries-document"),
         ("queries.jsonl", 4, "queries-form"),
         ("queries.jsonl", 5, "queries-form"),
+        ("queries.jsonl", 6, "queries-form"),
         ("skills/two.md", None, "queries-form"),
     ]
 

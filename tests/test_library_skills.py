@@ -14,6 +14,7 @@ from support import MakeLibrary, build, markdown, rows
 
 from orchestr8_sqlite.content import Fragment, Library, Severity
 from orchestr8_sqlite.library import read_library
+from orchestr8_sqlite.library.parsing import FIRST_BATCH
 
 SKILL = "name: pdf\ndescription: Fills PDF forms"
 KEPT = "the skill stays searchable, but is not offered over MCP"
@@ -547,6 +548,17 @@ def test_a_nested_skill_lies_where_its_files_lie_in_the_skill_around(make_librar
         "skills/sign/SKILL.md": inner.encode(),
         "skills/sign/k": b"k",
     }
+
+
+def test_a_skill_around_so_many_others_that_they_are_read_later_has_their_files(
+    make_library: MakeLibrary, tmp_path: Path
+) -> None:
+    names = [f"sign{number}" for number in range(FIRST_BATCH)]
+    inner = {f"skills/pdf/{name}/SKILL.md": markdown(f"name: {name}\ndescription: Signs PDF files") for name in names}
+    index = build(make_library({"skills/pdf/SKILL.md": markdown(SKILL), **inner}), tmp_path / "index.db")
+    held = rows(index, "SELECT f.path FROM skill_file f JOIN skill s USING (fragment_id) WHERE s.path = 'pdf'")
+    assert {path for (path,) in held} == {"SKILL.md", *(f"{name}/SKILL.md" for name in names)}
+    assert rows(index, "SELECT outcome, count(*) FROM source GROUP BY outcome") == [("fragment", 1 + FIRST_BATCH)]
 
 
 def test_a_nested_skill_that_is_left_out_stays_a_file_of_the_skill_around(

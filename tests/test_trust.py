@@ -2,6 +2,7 @@
 
 import base64
 import random
+import statistics
 import time
 from contextlib import closing
 from pathlib import Path
@@ -289,6 +290,21 @@ def test_hostile_megabyte_takes_seconds_at_most(piece: str) -> None:
     started = time.process_time()
     note_findings(content, Notes("library", "a.md"))
     assert time.process_time() - started < 5  # in proportion to the square it would take minutes
+
+
+def _seconds_for(content: bytes) -> float:
+    started = time.process_time()
+    note_findings(content, Notes("library", "a.md"))
+    return time.process_time() - started
+
+
+def test_twice_as_many_secrets_and_texts_in_digits_take_about_twice_the_time() -> None:
+    letters = random.Random(1)
+    keys = ["AK" + "IA" + "".join(letters.choices("ABCDEFGHJKLMNPQRSTUVWXYZ234567", k=16)) for _ in range(8000)]
+    digits = ["".join(letters.choices(LETTERS + "+/89", k=124)) for _ in range(4000)]
+    half, whole = (";".join(keys[::step] + digits[::step]).encode() for step in (2, 1))
+    ratios = [_seconds_for(whole) / _seconds_for(half) for _ in range(3)]
+    assert statistics.median(ratios) < 3
 
 
 def test_files_of_skills_and_prompts_are_looked_through(make_library: MakeLibrary) -> None:

@@ -187,6 +187,20 @@ def test_loops_and_dead_links_are_noted_and_not_followed(make_library: MakeLibra
     assert [note.code for note in notes.diagnostics] == ["link-leaves-root"]
 
 
+def test_folders_with_two_links_each_to_the_next_do_not_double_without_end(
+    make_library: MakeLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestr8_sqlite.library.walk.MOST_LINKED", 100)
+    root = make_library({f"agents/d{number:02}/one.md": "" for number in range(20)})
+    for number in range(19):
+        for name in ("x", "y"):
+            (root / "agents" / f"d{number:02}" / name).symlink_to(f"../d{number + 1:02}")
+    notes = Notes("library", "")
+    assert len(find_files(root, notes)) == 20 + 100
+    assert [(note.severity, note.code) for note in notes.diagnostics] == [(Severity.ERROR, "many-links")]
+    assert "after 100 others" in notes.diagnostics[0].message
+
+
 def test_folders_that_link_to_each_other_are_walked_once(make_library: MakeLibrary) -> None:
     root = make_library({"agents/a/one.md": "", "agents/b/two.md": ""})
     (root / "agents" / "a" / "to-b").symlink_to("../b")

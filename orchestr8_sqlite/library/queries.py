@@ -58,7 +58,7 @@ def _of_file(path: Path, library: Documents, notes: Notes) -> Iterator[LibraryQu
             text, documents = value["text"], value["documents"]
             named = isinstance(documents, list) and all(isinstance(document, str) for document in documents)
             well_formed = named and isinstance(text, str) and text.strip()
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             well_formed = False
         if not well_formed:
             fix = 'write {"text": "…", "documents": ["skills/…"]}'

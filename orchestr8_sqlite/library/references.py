@@ -19,7 +19,7 @@ from orchestr8_sqlite.uris import Read, compose, parse_uri
 URI = re.compile(rf"{SCHEME}://[^\s\"'`<>()\[\]{{}}|*$…]*")
 PLACEHOLDER = frozenset("[{<$*…")
 LINK = re.compile(
-    r"\[(?<!!\[)[^\[\]]{0,500}\]\((?P<target>[^)\s#?:]{1,500}\.md)(?:#[^)\s]{0,500})?(?:\s{1,9}[\"'][^)]{0,500})?\)"
+    r"\[(?<!!\[)[^\[\]]{0,500}+\]\((?P<target>[^)\s#?:]{1,500}\.md)(?:#[^)\s]{0,500}+)?(?:\s{1,9}[\"'][^)]{0,500}+)?\)"
 )
 """Bounded in length, so that no text takes time in proportion to its square."""
 

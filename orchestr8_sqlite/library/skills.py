@@ -10,7 +10,6 @@ Source: https://agentskills.io/specification; skills-ref 0.1.1.
 """
 
 import codecs
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -24,6 +23,7 @@ from orchestr8_sqlite.library.references import RELATED_FIELDS
 from orchestr8_sqlite.library.verbatim import NotJson, verbatim_fields
 from orchestr8_sqlite.library.walk import SKILL_FILE, Found
 from orchestr8_sqlite.library.yaml_text import TEXT_TAG, first_styled_line
+from orchestr8_sqlite.normal_forms import normalize
 from orchestr8_sqlite.uris import compose
 
 FORMAT_FIELDS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
@@ -171,7 +171,7 @@ def _check_name(folder: str, faults: _Faults) -> None:
 
 
 def _name_faults(written: str, folder: str) -> Iterable[str]:
-    name = unicodedata.normalize("NFKC", written.strip())
+    name = normalize("NFKC", written.strip())
     if len(name) > NAME_LENGTH:
         yield f"has {len(name)} characters, at most {NAME_LENGTH} are allowed"
     if name != name.lower():
@@ -180,7 +180,7 @@ def _name_faults(written: str, folder: str) -> Iterable[str]:
         yield "must not begin or end with a hyphen, nor hold two in a row"
     if not all(character.isalnum() or character == "-" for character in name):
         yield "must hold letters, digits and hyphens only"
-    if name != unicodedata.normalize("NFKC", folder):
+    if name != normalize("NFKC", folder):
         yield f"must equal its folder's name {shown(folder)}"
 
 

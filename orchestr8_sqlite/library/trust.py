@@ -4,8 +4,10 @@ Each kind of finding has one level, and each level is one severity of diagnostic
 """
 
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from orchestr8_sqlite.content import Diagnostic, Severity
@@ -20,6 +22,9 @@ from orchestr8_sqlite.wording import counted
 
 LEVELS = {"high": Severity.ERROR, "medium": Severity.WARNING, "low": Severity.INFO}
 HIGH, MEDIUM, LOW = ORDER = tuple(LEVELS.values())
+
+
+END = attrgetter("end")
 
 
 class Rule(NamedTuple):
@@ -121,7 +126,7 @@ def _look(content: bytes) -> Iterator[tuple[str, str | bytes, int, int]]:
         yield from ((one.code, text, one.start, one.start + len(one.characters)) for one in find_hidden(text))
     lowered = content.lower()
     parts, runs = Text(lowered), list(runs_of_digits(content))
-    secrets = list(find_secrets(content, runs))
+    secrets = sorted(find_secrets(content, runs), key=END)
     for found in (
         find_phrases(lowered, parts),
         find_commands(lowered),
@@ -133,9 +138,10 @@ def _look(content: bytes) -> Iterator[tuple[str, str | bytes, int, int]]:
         yield from ((code, content, start, end) for code, start, end in found)
 
 
-def _is_part(one: Encoded, secrets: Iterable[Secret]) -> bool:
-    """Tell whether the digits found are those of a secret."""
-    return any(secret.start < one.end and one.start < secret.end for secret in secrets)
+def _is_part(one: Encoded, secrets: Sequence[Secret]) -> bool:
+    """Tell whether the digits found are those of one of the *secrets*, which overlap only where they begin together."""
+    following = bisect_right(secrets, one.start, key=END)
+    return following < len(secrets) and secrets[following].start < one.end
 
 
 def _find_comments(content: bytes, text: Text) -> Iterator[Phrase]:

@@ -29,6 +29,10 @@ LAID_OUT = tuple(f"{folder}/" for folder in (*CATEGORIES, *PROMPT_FOLDERS))
 OTHER_SUFFIXES = (".md", ".markdown", ".mdx", ".mdown")
 
 
+MOST_LINKED = 10_000
+"""Folders of a root that are reached by symbolic links: those of folders that are linked themselves multiply."""
+
+
 class Kind(StrEnum):
     """What a file of a library is read as."""
 
@@ -66,6 +70,7 @@ class Files:
         self.modified = array("q")
         self.changed = array("q")
         self.checkouts: list[str] = []
+        self.linked = 0
 
     def add(self, path: str, status: os.stat_result) -> None:
         """Take the file at *path*, relative to the root with `/`: its bytes, its times in ns since 1970."""
@@ -210,7 +215,13 @@ def _enter(
     if entry.is_dir() and len(chain) > depth:
         what = f"{shown(path)} lies in {depth} folders inside one another; deeper ones are not read"
         notes.error("folder-depth", what, "move it up, or raise ORCHESTR8_MAX_FOLDER_DEPTH")
+    elif entry.is_dir() and entry.is_symlink() and files.linked >= MOST_LINKED:
+        files.linked += 1
+        if files.linked == MOST_LINKED + 1:
+            what = f"{shown(path)} is the symbolic link to a folder after {MOST_LINKED:,} others; no more are followed"
+            notes.error("many-links", what, "remove links to folders that hold links to others")
     elif entry.is_dir():
+        files.linked += entry.is_symlink()
         real = (_followed(entry, chain) if entry.is_symlink() else None) or chain[-1] / entry.name
         _walk(entry.path, path, (*chain, real), files, notes, depth, in_skill=in_skill)
     elif entry.name.endswith(".md"):

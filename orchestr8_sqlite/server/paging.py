@@ -35,7 +35,7 @@ class Pages:
             return None
         try:
             name, generation, key = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        except (binascii.Error, ValueError, TypeError):
+        except (binascii.Error, ValueError, TypeError, RecursionError):
             name = generation = key = None
         if name != self.name or not isinstance(key, str):
             raise RequestError("The cursor is not one that this list gave; list again without it.")
