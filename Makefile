@@ -60,14 +60,13 @@ format: $(VENV)/dev.stamp ## Format the code and apply safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(VENV)/dev.stamp $(BUNDLED) ## Write the output of the commands in README.md anew
+docs: $(VENV)/dev.stamp $(BUNDLED) ## Renew the output shown in README.md and docs/schema.md
 	$(BIN)/python tests/docs_output.py
 
-bench: $(VENV)/dev.stamp $(BUNDLED) bench/.venv/made.stamp bench/node_modules ## Measure at several sizes (SIZES="400 5000") and renew docs/performance.md
+bench: $(VENV)/dev.stamp $(BUNDLED) bench/.venv/made.stamp bench/node_modules ## Measure at several sizes (SIZES="413 5000") and renew docs/performance.md
 	$(BIN)/python bench/run.py $(if $(SIZES),--sizes $(SIZES)) $(if $(LIBRARY),--library $(LIBRARY)) $(if $(WORKDIR),--workdir $(WORKDIR))
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/warm.py
-	$(BIN)/python bench/reload.py
 	$(BIN)/python bench/concurrency.py
 
 bench-smoke: $(VENV)/dev.stamp ## Measure ratios on a small corpus; fail where one is worse than recorded (RECORD=1 records)

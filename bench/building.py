@@ -13,9 +13,9 @@ from clock import RUNS, Clock, runs_for, take_turns, timed
 from corpus import Corpus
 from figures import Figure
 from floors import copy_synced, stat_files
-from footprint import run_watched
+from footprint import MEGABYTE, run_watched
 
-from orchestr8_sqlite.builder import build_index
+from orchestr8_sqlite.builder.build import build_index
 
 QUICK, QUICK_RUNS = 0.5, 15
 """Seconds below which a rebuild is repeated more often, and how often."""
@@ -37,9 +37,8 @@ def measure_building(corpus: Corpus, index: Path) -> list[Figure]:
     figures.append(Figure("build, speed", size, fragments / seconds, "fragments/s", runs=figures[0].runs))
     if first.peak is not None:
         figures.append(Figure("build, peak memory", size, first.peak, "MB", runs=1))
-    per_fragment = index.stat().st_size / fragments / 1024
     figures.append(
-        Figure("index size per fragment", size, per_fragment, "KB", "its file", corpus.bytes / corpus.size / 1024)
+        Figure("index", size, index.stat().st_size / MEGABYTE, "MB", "text of the library", corpus.bytes / MEGABYTE)
     )
     figures += no_change(corpus, index)
     return figures + one_change(corpus, index, seconds)

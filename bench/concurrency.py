@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 
 from startup import INITIALIZE, INITIALIZED
 
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.model import MatchRequest, Mode
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.requests import MatchRequest, Mode
+from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings, bundled_index
 
 ROUNDS = 5
@@ -42,7 +42,7 @@ QUERIES = 400
 WORDS = 4
 IN_FLIGHT = (0, 1, 4)
 PINGS = 100
-SCENARIOS = "SELECT text FROM scenario ORDER BY id LIMIT 3000"
+SCENARIOS = "SELECT text FROM scenario ORDER BY fragment_id, ordinal LIMIT 3000"
 
 
 class Run(NamedTuple):

@@ -1,4 +1,4 @@
-"""The least that work of a kind costs: touching the same files, parsing them, asking the same SQL.
+"""The least that work of a kind costs: touching the same files, parsing them, asking FTS5.
 
 Usage: python bench/floors.py ROOT   (reads and parses the files of ROOT, in one process)
 """
@@ -9,13 +9,12 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import frontmatter
 
-from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.model import Statement
+from orchestr8_sqlite.text.keywords import extract_keywords
 
 DEPTH = 15
 """Results asked of everything that ranks."""
@@ -46,21 +45,6 @@ def copy_synced(index: Path, copy: Path) -> None:
     shutil.copyfile(index, copy)
     with copy.open("rb+") as file:
         os.fsync(file.fileno())
-
-
-def open_bare(index: Path) -> sqlite3.Connection:
-    """Return a connection to *index* as the standard library opens it, read-only."""
-    return sqlite3.connect(f"{index.absolute().as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None)
-
-
-def same_sql(db: sqlite3.Connection, statements: Mapping[str, Statement | None]) -> Callable[[str], object]:
-    """Return what answers a query by nothing but the statement, of *statements*, that ours is answered by."""
-    prepared = {query: (one.sql, one.parameters) for query, one in statements.items() if one}
-
-    def answer(query: str) -> object:
-        return db.execute(*prepared[query]).fetchall() if query in prepared else None
-
-    return answer
 
 
 def any_word(db: sqlite3.Connection) -> Callable[[str], object]:

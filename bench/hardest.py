@@ -3,21 +3,19 @@
 import math
 import sqlite3
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from itertools import product
 from pathlib import Path
 from string import ascii_lowercase
 
 from clock import Contender, InProcess, medians, runs_for
 from figures import Figure
-from floors import any_word, open_bare
+from floors import any_word
 
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import MatchRequest, Mode, Ranker
-from orchestr8_sqlite.parameters import MAX_QUERY_LENGTH
-from orchestr8_sqlite.render import render
-from orchestr8_sqlite.tiers.sums import load_arrays
+from orchestr8_sqlite.answers.render import render
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH
+from orchestr8_sqlite.model.requests import MatchRequest, Mode, Ranker
+from orchestr8_sqlite.ranking.lookup import find
 
 MOST_USED = "SELECT text FROM keyword WHERE length(text) >= ? ORDER BY fragment_count DESC, text LIMIT 1000"
 RAREST_TAG = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*), tag LIMIT 1"
@@ -30,19 +28,26 @@ FTS = "FTS5 bm25"
 
 
 def measure_hardest(size: int, index: Path) -> list[Figure]:
-    """Return the milliseconds of the hardest requests to the *index*, that of common words beside FTS5 too."""
-    with Catalog.open(index) as catalog, closing(open_bare(index)) as bare:
-        load_arrays(catalog.size)
+    """Return the milliseconds of the hardest requests to the *index*, and the most of each ranker.
+
+    That of common words stands beside FTS5 too.
+    """
+    with Catalog.open(index) as catalog:
         requests = hardest_requests(catalog.db)
         ours = InProcess(lambda name: render(find(catalog, requests[name], quick=False), catalog.body))
         times, runs = medians_of(ours, list(requests))
-        (floor,), _ = medians_of(InProcess(any_word(bare)), [requests[f"{COMMON}, default"].query])
+        (floor,), _ = medians_of(InProcess(any_word(catalog.db)), [requests[f"{COMMON}, default"].query])
     figures = [
         Figure(f"hardest: {name}", size, value, "ms", runs=runs) for name, value in zip(requests, times, strict=True)
     ]
     plain = {f"hardest: {COMMON}, {ranker.value}" for ranker in Ranker}
     beside = [Figure(one.name, size, one.value, "ms", FTS, floor, runs) for one in figures if one.name in plain]
-    return [*beside, *figures]
+    most = [
+        Figure(f"hardest request, {ranker.value}", size, max(hard), "ms", runs=runs)
+        for ranker in Ranker
+        if (hard := [one.value for one in figures if one.name.endswith(f", {ranker.value}")])
+    ]
+    return [*beside, *figures, *most]
 
 
 def medians_of(contender: Contender, queries: Sequence[str]) -> tuple[list[float], int]:

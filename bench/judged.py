@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestr8_sqlite.builder import build_index
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.judgements import (
+from orchestr8_sqlite.builder.build import build_index
+from orchestr8_sqlite.evaluation.judgements import (
     NO_ANSWER,
     JudgedQuery,
     Qrels,
@@ -16,6 +15,7 @@ from orchestr8_sqlite.judgements import (
     read_qrels,
     read_queries,
 )
+from orchestr8_sqlite.index.catalog import Catalog
 
 SHARED = Path(os.environ.get("ORCHESTR8_SHARED", Path(__file__).parents[2] / "shared"))
 SETS = {

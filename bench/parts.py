@@ -15,31 +15,25 @@ from corpus import Corpus
 from figures import Figure
 from floors import read_and_parse
 
-from orchestr8_sqlite import builder, finishing, fragment_rows, writer
-from orchestr8_sqlite.evidence_writer import EvidenceWriter
-from orchestr8_sqlite.keyword_file import KeywordFile
+from orchestr8_sqlite.builder import build, precomputed, writer
 from orchestr8_sqlite.library import parsing
+from orchestr8_sqlite.ranking.evidence import EvidenceWriter
 
 PARTS: Mapping[str, Sequence[tuple[Any, str]]] = {
     "reading and hashing": [(parsing, "read_source")],
     "front matter": [(parsing, "parse_document")],
     "findings": [(parsing, "note_findings")],
     "fields, references, token estimates": [(parsing, "read_fragment"), (parsing, "read_prompt")],
-    "words, stems, keywords": [(fragment_rows, "prepare")],
-    "lists by term": [
-        (fragment_rows, "invert_terms"),
-        (fragment_rows, "invert_keywords"),
-        (EvidenceWriter, "add"),
-        (EvidenceWriter, "close"),
-    ],
-    "full-text index": [(writer, "write_full_text"), (writer.IndexWriter, "_close_others")],
-    "keyword tables": [(KeywordFile, "add"), (KeywordFile, "close")],
-    "rows of files and fragments": [(writer.IndexWriter, "_write_rows")],
-    "resolving references": [(builder, "settle_library")],
-    "checks": [(builder, "check_index")],
-    "calibration": [(finishing, "least_coverage")],
-    "precomputed answers": [(builder, "settle_rows")],
-    "the rest": [(builder, "build_index")],
+    "words, stems, keywords": [(build, "prepare")],
+    "rows of files and fragments": [(writer.IndexWriter, "write")],
+    "full-text index": [(EvidenceWriter, "add"), (writer.IndexWriter, "close")],
+    "postings": [(EvidenceWriter, "close")],
+    "counting words": [(writer, "count_words")],
+    "resolving references": [(build, "settle_library")],
+    "checks": [(build, "check_index")],
+    "calibration": [(precomputed, "measure_least_coverage")],
+    "precomputed answers": [(build, "settle_rows")],
+    "the rest": [(build, "build_index")],
 }
 """Part → the functions, by where they are called from, whose time is its own, but for what other parts take of it."""
 
@@ -96,16 +90,16 @@ def build_parts(corpus: Corpus, index: Path, runs: int = RUNS) -> list[Figure]:
     """Return the seconds of each part of building *index* in one process, beside reading and parsing its files."""
     seconds: dict[str, list[float]] = defaultdict(list)
 
-    def build() -> float:
+    def build_once() -> float:
         index.unlink(missing_ok=True)
         with counting() as shares:
-            builder.build_index([corpus.root], index)
+            build.build_index([corpus.root], index)
         for part in PARTS:
             seconds[part].append(shares.seconds[part])
         return sum(shares.seconds.values())
 
     parse = timed(lambda: read_and_parse(corpus.root), time.process_time)
-    floor = take_turns({"build": build, "parse": parse}, runs)["parse"]
+    floor = take_turns({"build": build_once, "parse": parse}, runs)["parse"]
     return [
         Figure(
             f"part of a build: {part}",

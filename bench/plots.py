@@ -28,11 +28,11 @@ Series = Mapping[str, Mapping[int, float]]
 PLOTS = {
     "search": (
         "milliseconds of a query, median",
-        ("tier 2, p50", "default search, p50", "FTS5 bm25", "bm25s", "tantivy", "MiniSearch", "fuzzy scan"),
+        ("classic tier 2, p50", "default search, p50", "FTS5 bm25", "bm25s", "tantivy", "MiniSearch", "fuzzy scan"),
     ),
     "tail": (
         "milliseconds of a query, 99th percentile",
-        ("tier 2, p99", "default search, p99", "catalog mode, p99", "full mode, p99"),
+        ("classic tier 2, p99", "default search, p99", "catalog mode, p99", "full mode, p99"),
     ),
     "build": (
         "seconds",
@@ -62,7 +62,7 @@ def draw(series: Series, names: Sequence[str], label: str, path: Path) -> None:
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
     for name in names:
         if points := sorted(series.get(name, {}).items()):
-            ours = name.startswith(("tier", "default", "build", "no-change", "one", "catalog", "full"))
+            ours = name.startswith(("classic", "default", "build", "no-change", "one", "catalog", "full"))
             axes.plot(*zip(*points, strict=True), label=name, linestyle="-" if ours else "--")
     axes.set(xscale="log", yscale="log", xlabel="fragments", ylabel=label)
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)

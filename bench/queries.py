@@ -5,7 +5,7 @@ import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
-from orchestr8_sqlite.keywords import extract_keywords
+from orchestr8_sqlite.text.keywords import extract_keywords
 
 COUNT = 500
 FEWEST, MOST = 2, 6

@@ -17,12 +17,12 @@ from statistics import mean, median
 from judged import SETS, SHARED, JudgedSet, open_set
 from settings import cross_validate, measure_queries
 
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.evaluation import Run, false_answers, false_refusals, run_queries, score_run
-from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import MatchRequest, Ranker
-from orchestr8_sqlite.parameters import MAX_QUERY_LENGTH
+from orchestr8_sqlite.evaluation.measures import Run, false_answers, false_refusals, run_queries, score_run
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH
+from orchestr8_sqlite.model.requests import MatchRequest, Ranker
+from orchestr8_sqlite.ranking.lookup import find
+from orchestr8_sqlite.text.keywords import extract_keywords
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "ranking.md"
 BEGIN, END = "<!-- written by `make eval` from here -->", "<!-- to here -->"
@@ -40,6 +40,7 @@ WITHOUT: Mapping[str, Mapping[str, float]] = {
     "the name's share": {"NAME_BONUS": 0.0},
     "what is learnt": {"FEEDBACK": 0.0},
     "everyday words": {"EVERYDAY": 1.0},
+    "bodies": {"BODY_WEIGHT": 0},
 }
 """What can be left out when a request is answered, and the weights that do so."""
 

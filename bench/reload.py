@@ -1,13 +1,4 @@
-"""Hot reload: milliseconds from a save until a connected client knows, median and worst of 20 saves.
-
-    told    until it has the notification that the resource it subscribed to has changed
-    read    until it has read the new text after that; bound 1000
-
-For the shipped library and, where ../shared/corpora is there (ORCHESTR8_SHARED names another place), for copies of
-the 413 fragments and the 2,294 skills in it.
-
-Usage: python bench/reload.py
-"""
+"""Hot reload: from a save until a client of a server that watches the library knows and has read the new text."""
 
 import json
 import os
@@ -20,20 +11,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+from figures import SKILLS, Figure
 from startup import INITIALIZE, INITIALIZED
 
 SAVES = 20
-BOUND = 1000
 CALM_SECONDS = 0.5
 """Between two saves, so that each is one of its own."""
 
 SHARED = Path(os.environ.get("ORCHESTR8_SHARED", Path(__file__).parents[2] / "shared"))
-LIBRARIES = {
-    "shipped": (Path(__file__).parents[1] / "resources", "", "skills/*.md"),
-    "fragments": (SHARED / "corpora/orchestr8", "", "skills/*.md"),
-    "skills": (SHARED / "corpora/skills", "skills", "skills/*/*.md"),
-}
-"""The folder of each library, and where in a library it belongs, and which of its files are saved."""
+LIBRARY = SHARED / "corpora/skills"
+"""A library of so many Agent Skills, which nobody wrote for this program; it is no part of the project."""
 
 
 class Client:
@@ -79,12 +66,22 @@ class Client:
         return message
 
 
-def measure(library: Path, place: str, saved: str, folder: Path) -> list[tuple[float, float]]:
-    """Return the milliseconds (told, read) of each save in a copy of *library*."""
+def measure_reload(library: Path = LIBRARY, size: int = SKILLS) -> list[Figure]:
+    """Return the milliseconds from a save until the client is told, and until it has the new text besides."""
+    with tempfile.TemporaryDirectory() as folder:
+        times = save_again_and_again(library, Path(folder))
+    return [
+        Figure(f"saved file, {what}", size, statistics.median(column), "ms", runs=SAVES)
+        for what, column in zip(("told", "answered"), zip(*times, strict=True), strict=True)
+    ]
+
+
+def save_again_and_again(library: Path, folder: Path) -> list[tuple[float, float]]:
+    """Return the milliseconds (told, answered) of SAVES saves in a copy of *library*, each of another skill."""
     root = folder / "library"
-    shutil.copytree(library, root / place)
+    shutil.copytree(library, root / "skills")
     client = Client(root, folder / "cache")
-    files = sorted(root.glob(saved))
+    files = sorted(root.glob("skills/*/*.md"))
     times = []
     for number in range(SAVES):
         file = files[number * len(files) // SAVES]
@@ -100,20 +97,3 @@ def measure(library: Path, place: str, saved: str, folder: Path) -> list[tuple[f
         times.append(((told - started) * 1000, (time.perf_counter() - started) * 1000))
     client.close()
     return times
-
-
-def main() -> None:
-    """Print two lines a library."""
-    for name, (library, place, saved) in LIBRARIES.items():
-        if not library.is_dir():
-            sys.stdout.write(f"{name:<11}skipped: {library} is not there\n")
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            times = measure(library, place, saved, Path(folder))
-        for kind, column in zip(("told", "read"), zip(*times, strict=True), strict=True):
-            median, worst = statistics.median(column), max(column)
-            sys.stdout.write(f"{name:<11}{kind}{median:8.0f} ms  worst {worst:6.0f} ms  bound {BOUND}\n")
-
-
-if __name__ == "__main__":
-    main()

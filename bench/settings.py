@@ -9,10 +9,10 @@ from statistics import mean
 
 from judged import JudgedSet
 
-from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import MatchRequest
-from orchestr8_sqlite.parameters import MAX_QUERY_LENGTH
-from orchestr8_sqlite.tiers import expansion, weighted, weights
+from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH
+from orchestr8_sqlite.model.requests import MatchRequest
+from orchestr8_sqlite.ranking import reading, weights
+from orchestr8_sqlite.ranking.lookup import find
 
 FOLDS = 5
 GRID: Mapping[str, Sequence[float]] = {
@@ -86,7 +86,7 @@ def measure_queries(sets: Sequence[JudgedSet], setting: Mapping[str, float]) -> 
 
 @contextmanager
 def _weights(setting: Mapping[str, float]) -> Iterator[None]:
-    """Let the ranker use *setting*: the statements are put together anew from it, and restored afterwards."""
+    """Let the ranker use *setting*: what reads requests is loaded anew with it, and restored afterwards."""
     before = {name: weights.FACTORS.get(name, getattr(weights, name, 0.0)) for name in setting}
     _set(setting)
     try:
@@ -101,5 +101,4 @@ def _set(setting: Mapping[str, float]) -> None:
             weights.FACTORS[name] = value
         else:
             setattr(weights, name, value)
-    importlib.reload(expansion)
-    importlib.reload(weighted)
+    importlib.reload(reading)

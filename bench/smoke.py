@@ -15,16 +15,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from answering import DEFAULT_SQL, FTS, forgetful, own_contenders
+from answering import CLASSIC, DEFAULT, FTS, STATEMENT, forgetful, own_contenders
 from building import build_anew, no_change, whole_builds
 from clock import children_time, race
 from corpus import Corpus, make_corpus
 from figures import Figure, compare
-from floors import open_bare
 from queries import make_queries
 from starting import keep_compiled_modules, measure_starting, of_processor
 
-from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.index.catalog import Catalog
 
 RECORDED = Path(__file__).with_name("smoke.json")
 LIBRARY = Path(__file__).parents[1] / "resources"
@@ -115,14 +114,14 @@ def starting(setting: Setting) -> Ratios:
 
 
 def answering(setting: Setting) -> Ratios:
-    """Return the tiers and the whole answer beside FTS5 with the same words."""
+    """Return the whole answer, its statement and the classic tier beside FTS5 with the same words."""
     index, queries = setting.index, setting.queries
-    with Catalog.open(index) as catalog, closing(open_bare(index)) as bare, closing(forgetful(index)) as service:
-        every = own_contenders(catalog, bare, service, queries, time.process_time)
-        wanted = {name: every[name] for name in ("tier 2", "default search", DEFAULT_SQL, FTS)}
+    with Catalog.open(index) as catalog, closing(forgetful(index)) as service:
+        every = own_contenders(catalog, service, queries, time.process_time)
+        wanted = {name: every[name] for name in (DEFAULT, STATEMENT, CLASSIC, FTS)}
         columns = race(wanted, queries, runs=ROUNDS, seconds=TURN_SECONDS)
-    pairs = (("tier 2", FTS), ("default search", FTS), ("default search", DEFAULT_SQL))
-    figures = [figure for name, other in pairs for figure in compare(name, SIZE, columns, name, [other], ROUNDS)]
+    ours = (DEFAULT, STATEMENT, CLASSIC)
+    figures = [figure for name in ours for figure in compare(name, SIZE, columns, name, [FTS], ROUNDS)]
     return by_name([figure for figure in figures if figure.name.endswith("p50")])
 
 

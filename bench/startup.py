@@ -1,8 +1,8 @@
 """Start-up times as ratios, median of nine runs each, in turn, in one go on this machine.
 
     commands            against `python -c "import sqlite3, typer"`, below which no command of typer can get
-    serve, handshake    spawn to the answer to `initialize`, against a server on the same SDK that does nothing
-    serve, first answer spawn to the answer to `tools/list` behind it, against that
+    serve, first answer spawn to the answer to `tools/list` behind a handshake, against a server on the same SDK that
+                        does nothing
     serve, end          end of input to the end of the process, against that
     doctor              a whole run, which starts a server, against the whole life of that
 
@@ -38,13 +38,13 @@ COMMAND_BOUNDS = {
     "export": 1.4,
     "install": 1.6,
     "help": 1.6,
-    "lint": 2.5,
+    "lint": None,
     "build": None,
     "eval": None,
 }
 """Most times the floor that a command may take; none for those whose start is that of a library which they need."""
 
-SERVER_BOUNDS = {"serve, handshake": 0.25, "serve, first answer": 1.15, "serve, end": 1.0}
+SERVER_BOUNDS = {"serve, first answer": 1.15, "serve, end": 1.0}
 
 FRAGMENT = (
     "---\ntitle: Retry\ntags: [retry]\nuseWhen: [Retrying a flaky call]\n---\n# Retry\n\nWait longer each time.\n"
@@ -83,9 +83,8 @@ class Spent(NamedTuple):
 
 
 class Life(NamedTuple):
-    """What a server has spent until it greeted, until it answered, and from the end of its input to its own."""
+    """What a server has spent until it answered, and from the end of its input to its own."""
 
-    greeting: Spent
     answer: Spent
     end: Spent
     whole: Spent
@@ -112,7 +111,6 @@ def life(command: Sequence[str]) -> Life:
     server.stdin.write(json.dumps(INITIALIZE) + "\n")
     server.stdin.flush()
     server.stdout.readline()
-    greeted = _so_far(server, started)
     server.stdin.write(json.dumps(INITIALIZED) + "\n" + json.dumps(FIRST_REQUEST) + "\n")
     server.stdin.flush()
     server.stdout.readline()
@@ -120,7 +118,7 @@ def life(command: Sequence[str]) -> Life:
     server.stdin.close()
     ended = _end_of(server, started)
     server.stdout.close()
-    return Life(greeted, answered, ended.since(answered), ended)
+    return Life(answered, ended.since(answered), ended)
 
 
 def _so_far(process: "subprocess.Popen[str]", started: float) -> Spent:

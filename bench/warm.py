@@ -27,9 +27,8 @@ NOTHING_ON_OUR_TRANSPORT = """
 import asyncio, os, sys
 import mcp_types as types
 from mcp.server.lowlevel import Server
-from orchestr8_sqlite.server.descriptors import private_descriptors
-from orchestr8_sqlite.server.early import Opening
-from orchestr8_sqlite.server.stdio import stdio_streams
+from orchestr8_sqlite.server.stdio.descriptors import private_descriptors
+from orchestr8_sqlite.server.stdio.stdio import stdio_streams
 
 ANSWER = types.CallToolResult.model_validate_json(sys.argv[1], by_name=False)
 
@@ -39,8 +38,7 @@ async def answer(context, params):
 async def main():
     server = Server("nothing", version="1", on_call_tool=answer)
     with private_descriptors() as descriptors:
-        opening = Opening(descriptors, str, at_end=lambda: None)
-        async with stdio_streams(descriptors, asyncio.Event(), opening=opening) as streams:
+        async with stdio_streams(descriptors, asyncio.Event()) as streams:
             await server.run(*streams, server.create_initialization_options())
 
 asyncio.run(main())

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from orchestr8_sqlite.keywords import STOP_WORDS
+from orchestr8_sqlite.text.keywords import STOP_WORDS
 
 HEAPS = 0.6
 """Exponent of vocabulary growth: n words of text hold about n ** HEAPS different ones. Source: Heaps' law, measured

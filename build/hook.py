@@ -18,7 +18,7 @@ class BundledIndex(BuildHookInterface[Any]):
         """Build the index in the source tree and add it to what is packaged."""
         root = Path(self.root)
         sys.path.insert(0, str(root))
-        from orchestr8_sqlite.builder import build_index
+        from orchestr8_sqlite.builder.build import build_index
 
         build_index([root / "resources"], root / BUNDLED, strict=True)
         build_data["artifacts"].append(BUNDLED)

@@ -1,24 +1,20 @@
-"""Work for other processes: tasks shared out among as many as the machine has processors, or one that gathers."""
+"""Tasks shared out among as many processes as the machine has processors."""
 
 import gc
 import os
-import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.system import can_fork
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
-    from multiprocessing.connection import Connection
     from multiprocessing.context import BaseContext
 
 T = TypeVar("T")
-T_contra = TypeVar("T_contra", contravariant=True)
 R = TypeVar("R")
 
 AHEAD = 3
@@ -107,92 +103,6 @@ def _end(pool: "ProcessPoolExecutor") -> None:
     for process in (pool._processes or {}).values():  # noqa: SLF001 - there is no other way
         process.kill()
     pool._result_queue._writer.close()  # type: ignore[attr-defined]  # noqa: SLF001
-
-
-class Gatherer(Protocol[T_contra]):
-    """Something that is told one message after the other, and finishes its work when it knows all of them."""
-
-    def tell(self, message: T_contra) -> None:
-        """Take the message."""
-
-    def finish(self, meanwhile: Callable[[], None] = nothing) -> None:
-        """Do what is left, and *meanwhile* at the same time where that is possible."""
-
-    def stop(self) -> None:
-        """Let go of everything, whether it has finished or not."""
-
-
-class Companion(Generic[T]):
-    """A gatherer in a process of its own."""
-
-    def __init__(self, begin: Callable[[], Gatherer[T]]) -> None:
-        """Start the process, which makes its gatherer by *begin*, a function that can be pickled."""
-        context = _context()
-        self._connection, other = context.Pipe()
-        self._process = context.Process(target=_accompany, args=(other, begin), daemon=True)  # type: ignore[attr-defined]
-        self._process.start()
-        other.close()
-
-    def tell(self, message: T) -> None:
-        """Send the message; wait where the process is behind.
-
-        Raises:
-            BuildError: The process was ended from outside.
-            OSError, sqlite3.Error: It could not write.
-        """
-        self._send(message)
-
-    def finish(self, meanwhile: Callable[[], None] = nothing) -> None:
-        """Let the process do what is left, and *meanwhile* here.
-
-        Raises:
-            BuildError: The process was ended from outside.
-            OSError, sqlite3.Error: It could not write.
-        """
-        self._send(None)
-        meanwhile()
-        self._hear()
-        self._process.join()
-
-    def stop(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.join()
-        self._connection.close()
-
-    def _send(self, message: T | None) -> None:
-        if self._connection.poll():
-            self._hear()
-        try:
-            self._connection.send(message)
-        except OSError:
-            self._hear()
-
-    def _hear(self) -> None:
-        """Wait for what the process says in the end, and raise what went wrong there."""
-        try:
-            problem = self._connection.recv()
-        except (EOFError, OSError):
-            raise BuildError(ENDED) from None
-        if problem is not None:
-            raise problem
-
-
-def _accompany(connection: "Connection", begin: Callable[[], Gatherer[T]]) -> None:
-    """Tell a gatherer the messages that come, None after the last, and send back what went wrong, None for nothing."""
-    _begin_to_help()
-    with suppress(EOFError, OSError):  # nobody is there any more
-        try:
-            gatherer = begin()
-            while (message := connection.recv()) is not None:
-                gatherer.tell(message)
-            gatherer.finish()
-        except (OSError, sqlite3.Error, BuildError) as problem:
-            connection.send(problem)
-            while connection.recv() is not None:
-                """What comes is of no use any more, but whoever sends it must not wait."""
-        else:
-            connection.send(None)
 
 
 def _context() -> "BaseContext":

@@ -9,7 +9,6 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path, PurePath
 from types import ModuleType
@@ -70,7 +69,7 @@ def apart(platform: str = sys.platform) -> dict[str, Any]:
 
 
 def can_be_polled(descriptor: int, platform: str = sys.platform) -> bool:
-    """Tell whether `polling` can wait for *descriptor*: a pipe or a socket; what else there is needs a thread."""
+    """Tell whether an event loop can wait for *descriptor*: a pipe or a socket; what else there is needs a thread."""
     kind = os.fstat(descriptor).st_mode
     return is_posix(platform) and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind))
 
@@ -148,27 +147,10 @@ def try_lock(descriptor: int) -> bool | None:
     return True
 
 
-def polling(*descriptors: int) -> Callable[[int | None], list[int]]:
-    """Return what waits so many ms, None for as long as it takes, and returns which of *descriptors* can be read."""
-    select: Any = _module("select")
-    poll = select.poll()
-    for descriptor in descriptors:
-        poll.register(descriptor, select.POLLIN)
-    return lambda milliseconds: [descriptor for descriptor, _ in poll.poll(milliseconds)]
-
-
 def let_block(descriptor: int, platform: str = sys.platform) -> None:
     """Let whoever reads or writes *descriptor* wait, where others that share it may have said otherwise."""
     if is_posix(platform) and hasattr(os, "set_blocking"):
         os.set_blocking(descriptor, True)
-
-
-def has_ended(descriptor: int) -> bool:
-    """Tell whether a descriptor that is ready to be read has nothing to read."""
-    fcntl, termios = _module("fcntl"), _module("termios")
-    if fcntl is None or termios is None:
-        return False
-    return not any(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))
 
 
 def open_process(process: int) -> int | None:

@@ -4,18 +4,15 @@ To write them takes most of the time that the index of a small library takes.
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from orchestr8_sqlite import builder
-from orchestr8_sqlite.evidence_rows import write_synonyms
-from orchestr8_sqlite.wordlists import read_synonyms
-from orchestr8_sqlite.writer import create_schema
+from orchestr8_sqlite.builder import build
+from orchestr8_sqlite.builder.writer import create_schema, write_synonyms
+from orchestr8_sqlite.text.wordlists import Synonym, read_synonyms
 
-TABLES = ("synonym_word", "synonym_form")
 _kept: dict[bool, sqlite3.Connection] = {}
 
 
@@ -28,8 +25,8 @@ def begin_empty(db: sqlite3.Connection) -> None:
 def copied_beginnings() -> Iterator[None]:
     """Let whoever builds an index in this process copy its beginning."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(builder, "create_schema", _begin)
-        patch.setattr(builder, "begin_synonyms", _write_others)
+        patch.setattr(build, "create_schema", _begin)
+        patch.setattr(build, "write_synonyms", _write_others)
         yield
     while _kept:
         _kept.popitem()[1].close()
@@ -39,12 +36,9 @@ def _begin(db: sqlite3.Connection) -> None:
     _written(synonyms=True).backup(db)
 
 
-def _write_others(db: sqlite3.Connection, _: Mapping[str, str], roots: Sequence[Path]) -> None:
+def _write_others(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:
     """Write the synonyms of a library that has its own."""
-    synonyms = read_synonyms(roots)
     if synonyms != read_synonyms([]):
-        for table in TABLES:
-            db.execute(f"DELETE FROM {table}")
         write_synonyms(db, synonyms)
 
 

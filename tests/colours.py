@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestr8_sqlite.model import MatchRequest, Mode
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.model.requests import MatchRequest, Mode
+from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings
 
 AMBER, COBALT = "amber", "cobalt"

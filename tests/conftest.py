@@ -15,12 +15,12 @@ from hypothesis import is_hypothesis_test, settings
 from strategies import open_in_memory
 from support import Invoke, MakeCatalog, MakeIndex, MakeLibrary, write_files, write_fragments
 
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.checksums import add_checksum
+from orchestr8_sqlite.builder.writer import write_synonyms
 from orchestr8_sqlite.cli import main
-from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.evidence_rows import write_synonyms
-from orchestr8_sqlite.wordlists import Synonym
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.index.checksums import add_checksum
+from orchestr8_sqlite.model.records import Fragment
+from orchestr8_sqlite.text.wordlists import Synonym
 
 if TYPE_CHECKING:
     from replacing import Index

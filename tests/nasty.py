@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from support import make_fragment
 
-from orchestr8_sqlite.content import Fragment
+from orchestr8_sqlite.model.records import Fragment
 
 OPERATORS = [
     *(

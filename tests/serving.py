@@ -17,7 +17,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCNotification, JSONRPCRequest, TextContent, TextResourceContents
 
 from orchestr8_sqlite.server.app import LibraryServer
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings
 
 HANDSHAKE: Literal["legacy"] = "legacy"

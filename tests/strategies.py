@@ -1,7 +1,6 @@
 """Random small libraries and queries for property tests, and their indexes in memory."""
 
 import random
-import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,9 +10,11 @@ from beginnings import begin_empty
 from hypothesis import strategies as st
 from support import make_fragment, write_fragments
 
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.tiers.typos import repair_typos
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.records import Fragment
+from orchestr8_sqlite.ranking.typos import repair_typos
+from orchestr8_sqlite.text.keywords import stem
+from orchestr8_sqlite.text.wordlists import Synonym
 
 WORDS = """retry retrying entry api apis rapid time timeout timeouts cache caching log logic login db mongodb ci circuit
     go goal golang error error-handling handling c++ node.js node ci/cd 再試行 試行 Müller setUserId user""".split()
@@ -23,17 +24,17 @@ TAGS = ("api", "retry", "node", "error-handling", "golang")
 NAMES = ("a", "b c", "b!c", "deep/one", "deep/Two", "ü", "z")
 """Names whose order as ids is not their order as URIs: a space sorts before `!`, its escape %20 behind."""
 
-STORED = (
-    "fragment fragment_body tag capability scenario keyword keyword_suffix posting field_block posting_block "
-    "containing_block keyword_part term evidence body_evidence topic synonym_word synonym_form skill_file"
-).split()
-"""Tables that grow with the library or the word lists."""
-
-
 TOPICS = """kubernetes rollout backoff queue schema index shard proxy gateway token session cookie vault audit metric
     trace alert deploy canary lint parser grammar compiler kernel driver socket packet router help running wait month
     """.split()
 """Words of which few fragments hold the same ones; the last four are everyday words."""
+
+
+SPELLED = "technology js ts o11y x509s Müller".split()
+"""Words that FTS5 stems otherwise than we do, or reads without their accents."""
+
+SLIPS = "kuberntes,sesions,compilre,kernal,retyr,timeot,go lang,log ic,com piler,sess,ompil,300k".split(",")
+"""What stands for words of a library in a request: slips, the halves of a name, parts of words, a number."""
 
 
 def open_in_memory(fragments: Sequence[Fragment]) -> Catalog:
@@ -84,7 +85,7 @@ POOL = [make_any_fragment(random.Random(number)) for number in range(300)]
 
 def make_topical_fragment(choice: random.Random, number: int) -> Fragment:
     """Return a fragment with few words, so that most words are rare, and a name of several words."""
-    words = [*TOPICS, *WORDS]
+    words = [*TOPICS, *WORDS, *SPELLED]
     plain = [word for word in words if word.isascii() and word.isalnum()]
     name = "".join(word + choice.choice("-_") for word in choice.sample(plain, choice.randint(1, 3)))
     return make_fragment(
@@ -113,8 +114,28 @@ def topical_libraries(*, most: int = 30) -> st.SearchStrategy[list[Fragment]]:
 
 def topical_queries() -> st.SearchStrategy[str]:
     """Return requests of one to eight words, some of them everyday words and some that no library holds."""
-    words = st.sampled_from([*TOPICS, *TOPICS, *WORDS, "zzyzx", "tries", "qvr-queue"])
+    words = st.sampled_from([*TOPICS, *TOPICS, *WORDS, *SPELLED, *SLIPS, "zzyzx", "tries", "qvr-queue"])
     return st.lists(words, min_size=1, max_size=8, unique=True).map(" ".join)
+
+
+def synonyms(query: str) -> st.SearchStrategy[tuple[Synonym, ...]]:
+    """Return some synonyms, most of which words of *query* meet, for words that topical libraries are made of."""
+    asked = st.sampled_from([stem(word) for word in [*query.split(), *query.split(), "zzyzx"]])
+    meant = st.sampled_from([stem(word) for word in (*TOPICS, "zzyzx")])
+    return st.lists(
+        st.builds(
+            Synonym,
+            st.lists(st.frozensets(asked, min_size=1, max_size=3), min_size=1, max_size=2).map(tuple),
+            st.lists(meant, min_size=1, max_size=3, unique=True).map(tuple),
+            st.sampled_from(["synonym", "related"]),
+        ),
+        max_size=3,
+    ).map(tuple)
+
+
+def with_synonyms(drawn: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[str, tuple[Synonym, ...]]]:
+    """Return requests with synonyms that they may meet."""
+    return drawn.flatmap(lambda query: st.tuples(st.just(query), synonyms(query)))
 
 
 def libraries(*, most: int = 9) -> st.SearchStrategy[list[Fragment]]:
@@ -149,16 +170,6 @@ def filters() -> st.SearchStrategy[dict[str, object]]:
             "min_score": st.sampled_from([0.0, 10.0, 25.0, 40.0]),
         }
     )
-
-
-def full_scans(db: sqlite3.Connection, sql: str, parameters: dict[str, object]) -> list[str]:
-    """Return the steps of the query plan of *sql* that read a whole stored table; reading a JSON list is none."""
-    names = {*STORED}
-    for table, alias in re.findall(r"(?:FROM|JOIN)\s+(\w+)\s+(?!JOIN|ON|WHERE|ORDER|GROUP)(\w+)", sql):
-        if table in STORED:
-            names.add(alias)
-    steps = [str(row[3]) for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]
-    return [s for s in steps if s.startswith("SCAN ") and s.split()[1] in names and "VIRTUAL TABLE" not in s]
 
 
 def repaired(catalog: Catalog, words: list[str]) -> dict[str, str]:

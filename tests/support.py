@@ -4,26 +4,26 @@ import hashlib
 import os
 import shutil
 import sqlite3
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import pytest
 from environments import MissingProgram
 
-from orchestr8_sqlite.builder import build_index
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.content import Fragment, SourceFile
-from orchestr8_sqlite.fragment_rows import prepare_batch
+from orchestr8_sqlite.builder.build import build_index, lint_library
+from orchestr8_sqlite.builder.references import settle_library
+from orchestr8_sqlite.builder.writer import IndexWriter, prepare, write_meta
+from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.library.notes import Notes
-from orchestr8_sqlite.library.verdicts import Verdict
-from orchestr8_sqlite.library.walk import Found, Layout, list_files
-from orchestr8_sqlite.model import CATEGORY_FOLDERS
-from orchestr8_sqlite.resolution import settle_library
-from orchestr8_sqlite.tokens import estimate_tokens
-from orchestr8_sqlite.writer import IndexWriter, write_meta
+from orchestr8_sqlite.library.parsing import nothing, read_files
+from orchestr8_sqlite.library.roots import open_roots
+from orchestr8_sqlite.library.verdicts import Verdict, judge, name_of
+from orchestr8_sqlite.library.walk import FoundFile, Layout, list_files
+from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, SourceFile
+from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS
+from orchestr8_sqlite.settings import read_limits
+from orchestr8_sqlite.text.tokens import estimate_tokens
 
 SHARED = Path(os.environ.get("ORCHESTR8_SHARED", Path(__file__).parents[2] / "shared"))
 """Corpora and judged queries that are no part of the project; tests that want them skip where they are missing."""
@@ -31,17 +31,6 @@ SHARED = Path(os.environ.get("ORCHESTR8_SHARED", Path(__file__).parents[2] / "sh
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared corpora are not beside this checkout")
 needs_sqlite_shell = pytest.mark.skipif(shutil.which("sqlite3") is None, reason="there is no sqlite3 shell here")
 
-
-def _has_logarithm() -> bool:
-    with closing(sqlite3.connect(":memory:")) as db:
-        try:
-            db.execute("SELECT ln(2)")
-        except sqlite3.OperationalError:
-            return False
-    return True
-
-
-needs_logarithm = pytest.mark.skipif(not _has_logarithm(), reason="this SQLite has no mathematical functions")
 
 MakeCatalog = Callable[..., Catalog]
 """`make_catalog(*fragments, least_coverage=0.0)` returns the open index of these fragments; no answer is too weak
@@ -112,20 +101,6 @@ GARDENING = {
 """Files to put beside others: words of those are rare then, and a build measures what an answer must cover."""
 
 
-@contextmanager
-def blocks_of(size: int) -> Iterator[None]:
-    """Let lists be packed in blocks of *size* numbers, so that a small library has several.
-
-    The views of the index go on to count 65,536 numbers a block.
-    """
-    packing = [module for name, module in sys.modules.items() if name.startswith("orchestr8_sqlite.")]
-    with pytest.MonkeyPatch.context() as patch:
-        for module in packing:
-            if hasattr(module, "BLOCK"):
-                patch.setattr(module, "BLOCK", size)
-        yield
-
-
 def rows(path: Path, sql: str) -> list[tuple[object, ...]]:
     """Return the rows of *sql* on the database at *path*."""
     connection = sqlite3.connect(path)
@@ -145,7 +120,7 @@ def brought(bring: Callable[[], T]) -> T:
         pytest.skip(f"a program cannot be brought here: {problem}")
 
 
-def find_files(root: Path, notes: Notes) -> list[Found]:
+def find_files(root: Path, notes: Notes) -> list[FoundFile]:
     """Return the files below *root* that belong to its library, sorted by path; what is wrong with others is noted."""
     paths = list_files(root, notes).paths
     layout = Layout(root, paths)
@@ -153,12 +128,47 @@ def find_files(root: Path, notes: Notes) -> list[Found]:
     return [found for path in paths if (found := layout.classify(path))]
 
 
+class Library(NamedTuple):
+    """What a build takes from a library: its records by their names, files that are no records, and what is said."""
+
+    fragments: tuple[Fragment, ...]
+    prompts: tuple[Prompt, ...]
+    rejected: tuple[SourceFile, ...]
+    ignored: tuple[SourceFile, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def codes(self) -> list[str]:
+        """Return the kinds of what is said."""
+        return [diagnostic.code for diagnostic in self.diagnostics]
+
+
+def read_library(folders: Sequence[Path], *, category: str | None = None) -> Library:
+    """Read the library in *folders* file by file, and ask lint what is wrong with it."""
+    records: dict[tuple[str, str], Fragment | Prompt] = {}
+    places: dict[tuple[str, str], str] = {}
+    sources: list[tuple[SourceFile, str]] = []
+    tasks = [task for root in open_roots(folders, read_limits()) for task in root.tasks(category, None)]
+    for task, outcome in zip(tasks, read_files(tasks, nothing), strict=True):
+        verdict = judge(task, outcome, lambda record: places.get(name_of(record)))
+        sources += [*verdict.sources, (verdict.source, verdict.outcome)]
+        if verdict.record is not None:
+            records[name_of(verdict.record)] = verdict.record
+            places[name_of(verdict.record)] = "/".join(task.key)
+    named = [record for _, record in sorted(records.items())]
+    return Library(
+        fragments=tuple(record for record in named if isinstance(record, Fragment)),
+        prompts=tuple(record for record in named if isinstance(record, Prompt)),
+        rejected=tuple(source for source, outcome in sources if outcome == "rejected"),
+        ignored=tuple(source for source, outcome in sources if outcome == "ignored"),
+        diagnostics=lint_library(folders, category=category).diagnostics,
+    )
+
+
 def write_fragments(db: sqlite3.Connection, fragments: Iterable[Fragment], settings: Mapping[str, str]) -> None:
     """Write the index of *fragments*, numbered in their order, to a database that has its tables."""
     writer = IndexWriter(db)
-    fragments = list(fragments)
-    verdicts = (Verdict(f.source, "fragment", f, place, ()) for place, f in enumerate(fragments))
-    writer.write(verdicts, prepare_batch(fragments))
+    writer.write(Verdict(one.source, "fragment", one, prepare(one), ()) for one in fragments)
     writer.close()
     settle_library(db, ())
     write_meta(db, settings)

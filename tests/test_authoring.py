@@ -5,9 +5,9 @@ from pathlib import Path
 
 from support import MakeLibrary, build
 
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.parameters import make_request
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.parameters import make_request
+from orchestr8_sqlite.ranking.lookup import find
 
 GUIDE = (Path(__file__).parents[1] / "docs" / "authoring.md").read_text(encoding="utf-8")
 GOOD, BAD = re.findall(r"^```markdown\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)

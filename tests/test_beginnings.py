@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from support import MakeLibrary, build, markdown, rows
 
-from orchestr8_sqlite import builder, evidence_rows, writer
+from orchestr8_sqlite.builder import build as building
+from orchestr8_sqlite.builder import writer
 
 HEADER = "SELECT * FROM pragma_application_id, pragma_user_version, pragma_page_size, pragma_journal_mode"
 SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
@@ -21,11 +22,11 @@ def test_an_index_with_a_copied_beginning_is_what_a_build_writes(
 ) -> None:
     root = make_library({**FRAGMENT, **own})
     copied = build(root, tmp_path / "copied.db")
-    monkeypatch.setattr(builder, "create_schema", writer.create_schema)
-    monkeypatch.setattr(builder, "begin_synonyms", evidence_rows.begin_synonyms)
+    monkeypatch.setattr(building, "create_schema", writer.create_schema)
+    monkeypatch.setattr(building, "write_synonyms", writer.write_synonyms)
     written = build(root, tmp_path / "written.db")
     assert copied.read_bytes() != written.read_bytes()  # or nothing was copied
     for sql in (HEADER, SCHEMA, *(f"SELECT * FROM {table}" for (table,) in rows(written, TABLES))):
         assert rows(copied, sql) == rows(written, sql), sql
-    assert len(rows(written, "SELECT * FROM synonym_word")) > 10_000
+    assert len(rows(written, "SELECT * FROM rank_synonym_word")) > 10_000
     assert build(root, tmp_path / "again.db").read_bytes() == written.read_bytes()

@@ -4,29 +4,29 @@ import hashlib
 import random
 import re
 import shutil
-import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import frontmatter
 import pytest
-from agreement import agreement, by_classic_sql, by_default_sql
-from answering import without_numpy
+from answering import forgetful, ranking_statement
 from clock import InProcess, medians, percentile, race, runs_for, take_turns, timed
 from corpus import Corpus, make_corpus
-from figures import Bound, Figure, compare, growth, judge
-from hardest import hardest_requests, medians_of
+from figures import Bound, Figure, compare, judge
+from hardest import hardest_requests, measure_hardest, medians_of
 from parts import PARTS, Shares, counting
 from queries import make_queries, misspell
 from report import Report, Run, quantity, read_report, render, renew
 from sources import CATEGORIES, EmptyLibrary, read_sources
 from support import MakeCatalog, MakeLibrary, make_fragment, markdown
+from support import build as built
 from zipf import invent_word
 
-from orchestr8_sqlite import builder
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.model import MatchRequest, Ranker
+from orchestr8_sqlite.builder import build
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.requests import MatchRequest, Mode, Ranker
 
 RESOURCES = Path(__file__).parents[1] / "resources"
 
@@ -276,69 +276,35 @@ def test_times_are_compared_over_the_queries_that_both_have_answered() -> None:
 def test_a_bound_is_held_up_to_its_limit_and_missed_by_a_share_of_it() -> None:
     bounds = [
         Bound("a", 400, 2.0, "floor"),
-        Bound("b", 0, 10, unit="ms"),
-        Bound("c", 0, 0.98, at_least=True),
-        Bound("never measured", 0, 1),
+        Bound("b", 400, 10, unit="ms"),
+        Bound("b", 5_000, 10, unit="ms"),
+        Bound("never measured", 400, 1),
     ]
     figures = [
         Figure("a", 400, 3, "s", "floor", 1.0),
         Figure("a", 5_000, 9, "s", "floor", 1.0),
-        Figure("a", 400, 3, "s"),
+        Figure("a", 400, 1, "s"),
         Figure("b", 400, 10, "ms"),
         Figure("b", 5_000, 15, "ms"),
-        Figure("c", 400, 0.49, "of the queries"),
     ]
-    verdicts = [(one.bound.name, one.size, str(one)) for one in judge(figures, bounds)]
+    verdicts = [(one.bound.name, one.bound.size, one.measured, str(one)) for one in judge(figures, bounds)]
     assert verdicts == [
-        ("a", 400, "missed by 50%"),
-        ("b", 400, "held"),
-        ("b", 5_000, "missed by 50%"),
-        ("c", 400, "missed by 50%"),
+        ("a", 400, 3.0, "missed by 50%"),
+        ("b", 400, 10, "held"),
+        ("b", 5_000, 15, "missed by 50%"),
+        ("never measured", 400, None, "not measured"),
     ]
 
 
-def test_growth_is_the_cost_as_a_multiple_of_that_at_the_smaller_size() -> None:
-    figures = [Figure("search, p50", size, value, "ms") for size, value in ((400, 1), (5_000, 2), (500_000, 30))]
-    assert [(one.size, one.value) for one in growth(figures, "search", 5_000)] == [(500_000, 15)]
-    assert growth(figures[:1], "search", 5_000) == []
-
-
-def test_agreement_is_the_share_of_queries_with_the_answer_of_the_reference(make_catalog: MakeCatalog) -> None:
-    catalog = make_catalog(make_fragment("one", "retry with backoff"), make_fragment("two", "retry a call"))
-
-    def always_one_first(_catalog: Catalog, _request: MatchRequest) -> list[int]:
-        return [1, 2]
-
-    queries = ["retry backoff", "retry call"]
-    assert agreement(catalog, queries, Ranker.CLASSIC, always_one_first) == (0.5, 2)
-
-
-def test_queries_are_compared_until_the_time_is_over(make_catalog: MakeCatalog) -> None:
-    catalog = make_catalog(make_fragment("one", "retry with backoff"))
-    assert agreement(catalog, ["retry", "other"], Ranker.CLASSIC, lambda *_: [1], seconds=0) == (1.0, 1)
-
-
-def test_an_answer_agrees_with_the_statement_that_it_carries(make_catalog: MakeCatalog) -> None:
-    catalog = make_catalog(make_fragment("one", "retry with backoff"), make_fragment("two", "retry a call"))
-    for ranker, reference in (
-        (Ranker.DEFAULT, by_default_sql(catalog.db)),
-        (Ranker.CLASSIC, by_classic_sql(catalog.db)),
-    ):
-        assert agreement(catalog, ["retry backoff", "call"], ranker, reference) == (1.0, 2)
-
-
-def test_numpy_is_missing_only_while_an_answer_without_it_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "numpy", sys)
-
-    def refuse(query: str) -> bool:
-        if query == "wrong":
-            raise ValueError(query)
-        return "numpy" in sys.modules
-
-    assert without_numpy(refuse)("right") is False
-    with pytest.raises(ValueError, match="wrong"):
-        without_numpy(refuse)("wrong")
-    assert "numpy" in sys.modules
+def test_the_ranking_statement_finds_what_the_search_finds(tmp_path: Path, make_library: MakeLibrary) -> None:
+    texts = {f"skills/s{n}.md": markdown(f"useWhen: [Retrying call {n} with backoff]") for n in range(9)}
+    index = built(make_library(texts), tmp_path / "index.db")
+    with Catalog.open(index) as catalog, closing(forgetful(index)) as service:
+        answer = ranking_statement(catalog, ["retry backoff"])("retry backoff")
+        found = service.search(MatchRequest("retry backoff", mode=Mode.INDEX, max_results=5)).result
+    assert found is not None
+    assert isinstance(answer, list)
+    assert [row[1] for row in answer] == [one.uri for one in found.candidates]
 
 
 def test_the_hardest_requests_are_nearly_as_long_as_a_request_may_be(make_catalog: MakeCatalog) -> None:
@@ -363,6 +329,16 @@ def test_the_first_run_of_the_hardest_requests_counts_only_where_it_is_the_only_
     assert medians_of(Sleeper(8.0), ["query"]) == ([3.0], 5)
     ten_minutes = 600_000.0
     assert medians_of(Sleeper(ten_minutes), ["query"]) == ([ten_minutes], 1)
+
+
+def test_the_hardest_request_of_a_ranker_is_the_one_that_takes_longest(
+    make_library: MakeLibrary, tmp_path: Path
+) -> None:
+    index = built(make_library({"skills/retry.md": markdown("tags: [retry]")}), tmp_path / "index.db")
+    times = {figure.name: figure.value for figure in measure_hardest(1, index) if not figure.against}
+    for ranker in Ranker:
+        most = times.pop(f"hardest request, {ranker.value}")
+        assert most == max(value for name, value in times.items() if name.endswith(f", {ranker.value}"))
 
 
 def test_common_words_are_those_of_most_fragments_and_the_rare_tag_one_of_few(make_catalog: MakeCatalog) -> None:
@@ -407,7 +383,7 @@ def test_all_parts_of_a_build_are_found_and_add_up(make_library: MakeLibrary, tm
     )
     with counting() as shares:
         started = time.process_time()
-        builder.build_index([root], tmp_path / "index.db")
+        build.build_index([root], tmp_path / "index.db")
         whole = time.process_time() - started
     assert {part for part, seconds in shares.seconds.items() if seconds > 0} == set(PARTS)
     assert sum(shares.seconds.values()) == pytest.approx(whole, rel=0.02)
@@ -418,16 +394,23 @@ def a_run(size: int, *figures: Figure) -> Run:
 
 
 def test_a_report_shows_ratios_first_and_replaces_the_one_before() -> None:
-    compared = Figure("default search, p50", 50_000, 3.0, "ms", "FTS5 bm25", 2.0, runs=5)
+    compared = Figure("ranking statement, p50", 50_000, 0.8, "ms", "FTS5 bm25", 2.0, runs=5)
     text = render(Report("Here.", "resources", 1, [a_run(50_000, compared, Figure("tier 3", 50_000, 4.0, "ms"))]))
-    assert text.index("| default search, p50 | FTS5 bm25 | **1.5** (3 / 2 ms) |") < text.index("### Values")
-    assert "| default search, p50 | FTS5 bm25 | 50,000 | ≤ 1.5 | 1.5 | held |" in text
+    assert text.index("| ranking statement, p50 | FTS5 bm25 | **0.4** (0.8 / 2 ms) |") < text.index("### Values")
+    assert "| ranking statement, p50 | FTS5 bm25 | 50,000 | ≤ 0.4 | 0.4 | held |" in text
     assert "50,000: yesterday at abc, 1 min." in text
     assert "tantivy was not measured: it is not there" in text
     document = "# Title\n<!-- written by `make bench` from here -->\n\nold\n\n<!-- to here -->\nend\n"
     renewed = renew(document, "new")
     assert renewed == document.replace("old", "new")
     assert renew(renewed, "new") == renewed
+
+
+def test_a_table_has_columns_for_the_sizes_that_it_shows_figures_of() -> None:
+    small, saved = Figure("build", 413, 3.0, "s", "floor", 2.0), Figure("saved file, answered", 2_294, 300.0, "ms")
+    text = render(Report("Here.", "resources", 1, [a_run(413, small), a_run(2_294, saved)]))
+    assert "| figure | beside | 413 |" in text
+    assert "| figure | unit | 2,294 |" in text
 
 
 def test_sizes_that_were_not_measured_again_stay_in_the_report_of_the_same_library_and_machine(tmp_path: Path) -> None:

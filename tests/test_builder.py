@@ -5,22 +5,26 @@ import os
 import sqlite3
 import stat
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support import GARDENING, MakeLibrary, build, markdown, rows
+from dumps import assert_same_rows
+from support import GARDENING, MakeLibrary, build, markdown, rows, write_files
 
-from orchestr8_sqlite import builder, finishing, integrity
-from orchestr8_sqlite.builder import build_index
-from orchestr8_sqlite.catalog import APPLICATION_ID, Catalog
+from orchestr8_sqlite.builder import build as building
+from orchestr8_sqlite.builder import checks, precomputed, writer
+from orchestr8_sqlite.builder.build import build_index
+from orchestr8_sqlite.builder.job import How
+from orchestr8_sqlite.builder.writer import write_quick_lookups
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
-from orchestr8_sqlite.holdout import measure_least_coverage
+from orchestr8_sqlite.index.catalog import APPLICATION_ID, Catalog
 from orchestr8_sqlite.library.roots import Root, open_roots
-from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import LookupResult, Ranker
-from orchestr8_sqlite.parameters import make_request
+from orchestr8_sqlite.model.parameters import make_request
+from orchestr8_sqlite.model.requests import LookupResult, Ranker
+from orchestr8_sqlite.ranking.holdout import HeldOut, measure_least_coverage
+from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.settings import Limits
-from orchestr8_sqlite.writer import write_quick_lookups
 
 ONE = {"skills/retry.md": markdown("useWhen:\n  - Retrying a flaky call")}
 TWO = {**ONE, "agents/api.md": markdown("useWhen:\n  - Designing a REST API")}
@@ -61,7 +65,7 @@ def test_failed_check_leaves_the_old_index_and_no_leftovers(
     def find_a_fault(*_: object) -> None:
         raise BuildError("a check failed")
 
-    monkeypatch.setattr(builder, "check_index", find_a_fault)
+    monkeypatch.setattr(building, "check_index", find_a_fault)
     with pytest.raises(BuildError, match="a check failed"):
         build(make_library(TWO), target)
     assert target.read_bytes() == before
@@ -77,7 +81,7 @@ def test_failed_write_leaves_the_old_index(
     def run_out_of_space(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(builder, "settle_rows", run_out_of_space)
+    monkeypatch.setattr(building, "settle_rows", run_out_of_space)
     with pytest.raises(BuildError, match="disk is full"):
         build(make_library(TWO), target)
     assert target.read_bytes() == before
@@ -132,13 +136,22 @@ def test_root_without_markdown_is_said(make_library: MakeLibrary, tmp_path: Path
         build(make_library({"notes.txt": "x"}), tmp_path / "index.db")
 
 
-def test_index_with_a_lost_scenario_fails_the_check(make_library: MakeLibrary, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("DELETE FROM posting", "posting has 0 rows, and the keywords count 3"),
+        ("DELETE FROM posting; UPDATE keyword SET scenario_count = 0", "1 scenarios cannot be reached"),
+        ("DELETE FROM fragment_body", "fragment_body has 0 rows instead of 1"),
+    ],
+)
+def test_index_whose_rows_contradict_each_other_fails_the_check(
+    make_library: MakeLibrary, tmp_path: Path, damage: str, message: str
+) -> None:
     target = build(make_library(ONE), tmp_path / "index.db")
-    connection = sqlite3.connect(target, isolation_level=None)
-    connection.execute("DELETE FROM posting")
-    with pytest.raises(BuildError, match="1 scenarios cannot be reached"):
-        integrity.check_index(connection, target)
-    connection.close()
+    with closing(sqlite3.connect(target, isolation_level=None)) as connection:
+        connection.executescript(damage)
+        with pytest.raises(BuildError, match=message):
+            checks.check_index(connection, target)
 
 
 def test_damaged_page_fails_the_check(make_library: MakeLibrary, tmp_path: Path) -> None:
@@ -150,7 +163,7 @@ def test_damaged_page_fails_the_check(make_library: MakeLibrary, tmp_path: Path)
     damaged = content[start:end].replace(b"http", b"smtp")
     target.write_bytes(content[:start] + damaged + content[end:])
     with pytest.raises(BuildError, match="integrity_check says: row 1 missing from index tag_by_tag"):
-        integrity.check_index(connection, target)
+        checks.check_index(connection, target)
     connection.close()
 
 
@@ -162,7 +175,7 @@ def test_precomputed_answer_that_differs_from_the_live_one_fails_the_build(
         write_quick_lookups(db, ranker, answers)
         db.execute(statement)
 
-    monkeypatch.setattr(finishing, "write_quick_lookups", write_others)
+    monkeypatch.setattr(precomputed, "write_quick_lookups", write_others)
     with pytest.raises(BuildError, match="differs from the live one"):
         build(make_library(ONE), tmp_path / "index.db")
 
@@ -171,8 +184,8 @@ def test_precomputed_answer_that_differs_from_the_live_one_fails_the_build(
     ("pragma", "message"),
     [
         ("PRAGMA application_id = 7", "no orchestr8-sqlite index"),
-        ("PRAGMA user_version = 50000", "newer schema version 5, this program reads 4; upgrade"),
-        ("PRAGMA user_version = 20200", "older schema version 2, this program reads 4; build it again"),
+        ("PRAGMA user_version = 60000", "newer schema version 6, this program reads 5; upgrade"),
+        ("PRAGMA user_version = 40100", "older schema version 4, this program reads 5; build it again"),
     ],
 )
 def test_index_of_another_kind_or_major_version_is_refused_in_one_sentence(
@@ -195,7 +208,29 @@ def test_build_measures_what_an_answer_must_cover_where_there_is_enough_to_measu
     with Catalog.open(small) as few, Catalog.open(enough) as many:
         assert few.least_coverage == 0.0
         assert 0.1 <= many.least_coverage <= 0.6
-        assert many.least_coverage == measure_least_coverage(many)
+        with HeldOut.copy(many) as held_out:
+            assert many.least_coverage == measure_least_coverage(held_out.catalog)
+
+
+@pytest.mark.parametrize("fewest_shared", [0, 1000], ids=["several processes", "one process"])
+@pytest.mark.parametrize("way", ["whole", "updated", "settled"])
+def test_nothing_of_what_is_hidden_while_it_is_measured_stays_in_the_index(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fewest_shared: int, way: str
+) -> None:
+    """Pages that SQLite has no memory for are written before the transaction ends."""
+    monkeypatch.setattr(precomputed, "FEWEST_SHARED", fewest_shared)
+    monkeypatch.setattr(writer, "PAGE_CACHE", "PRAGMA cache_size = 10")
+    root, target = make_library(GARDENING), tmp_path / "index.db"
+    build(root, target)
+    if way != "whole":
+        write_files(root, {f"guides/g{number}.md": GARDENING["guides/g9.md"] for number in range(5)})
+        assert build_index([root], target, settle=way == "updated").how is How.UPDATED
+    if way == "settled":
+        assert build_index([root], target).how is How.UNCHANGED
+    with Catalog.open(target) as catalog:
+        assert catalog.meta["least_coverage_of"] == catalog.generation  # it was measured
+    monkeypatch.setattr(precomputed, "measure_least_coverage", lambda *_: 0.3)
+    assert_same_rows(target, build(root, tmp_path / "unmeasured.db"))
 
 
 @pytest.mark.parametrize(
@@ -301,7 +336,7 @@ def test_file_that_becomes_a_pipe_after_the_listing_is_not_waited_for(
         os.mkfifo(root / "guides/b.md")
         return found
 
-    monkeypatch.setattr("orchestr8_sqlite.builder.open_roots", open_and_change)
+    monkeypatch.setattr("orchestr8_sqlite.builder.build.open_roots", open_and_change)
     report = build_index([root], tmp_path / "index.db")
     assert (report.fragments, report.rejected) == (1, 1)
     assert [one.message for one in report.diagnostics] == ["cannot be read: it is no regular file"]

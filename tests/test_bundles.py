@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from support import build, markdown, write_files
 
-from orchestr8_sqlite.bundles import documents_of, file_below, find_bundle, list_skills
-from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.answers.bundles import documents_of, file_below, find_bundle, list_skills
+from orchestr8_sqlite.answers.mediatypes import as_text, served_type
 from orchestr8_sqlite.errors import RequestError, UnknownResource
-from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.mediatypes import as_text, served_type
-from orchestr8_sqlite.model import MatchRequest
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.requests import MatchRequest
+from orchestr8_sqlite.ranking.lookup import find
 
 FILES: dict[str, str | bytes] = {
     "skills/pdf/SKILL.md": markdown("name: pdf\ndescription: Fill forms", "# PDF\n\nFill.\n"),

@@ -18,23 +18,25 @@ from servers import greet, receive, release, search, send, start
 from serving import asking, call
 from support import Invoke, build, markdown, write_files
 
-from orchestr8_sqlite import checksums, evidence_rows
-from orchestr8_sqlite.builder import build_index
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.checksums import Comparison, add_checksum
-from orchestr8_sqlite.checkup.index import check_index
-from orchestr8_sqlite.checkup.report import Verdict
+from orchestr8_sqlite.builder.build import build_index
+from orchestr8_sqlite.builder.job import How
+from orchestr8_sqlite.doctor.index import check_index
+from orchestr8_sqlite.doctor.report import CheckVerdict
 from orchestr8_sqlite.errors import BuildError, CatalogError
-from orchestr8_sqlite.jobs import How
-from orchestr8_sqlite.model import MatchRequest
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.index import checksums
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.index.checksums import Comparison, add_checksum
+from orchestr8_sqlite.model.requests import MatchRequest
+from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings
-from orchestr8_sqlite.writer import create_schema
 
 PAGE = 4096
+ROSES = markdown("description: About roses\nuseWhen: [Pruning roses]", "# Roses\n\nPrune {}.\n")
+"""Its short texts are as long whatever is written into it."""
+
 FILES = {
     "skills/retry.md": markdown("title: Retry\ntags: [http]\nuseWhen: [Retrying a flaky call]", "# Retry\n\nWait.\n"),
-    "guides/roses.md": markdown("useWhen: [Pruning roses]", "# Roses\n\nPrune them.\n"),
+    "guides/roses.md": ROSES.format("them"),
 }
 DAMAGED = r"index\.db is damaged: its checksum is not that of its build; build it again with: orchestr8-sqlite build"
 
@@ -166,7 +168,7 @@ def test_command_says_one_sentence_and_nothing_else(index: Path, invoke: Invoke,
 
 def test_doctor_compares_an_index_of_any_size(index: Path, any_is_large: None) -> None:
     change_text(index)
-    (found,) = [check for check in check_index(index) if check.verdict is Verdict.PROBLEM]
+    (found,) = [check for check in check_index(index) if check.verdict is CheckVerdict.PROBLEM]
     assert (found.name, found.advice) == ("index", "build it again with: orchestr8-sqlite build ROOT -o INDEX --full")
     assert found.finding.endswith("is damaged: its checksum is not that of its build")
 
@@ -224,7 +226,7 @@ def test_answer_stands_where_only_the_time_of_the_file_was_renewed_or_another_to
 @pytest.mark.usefixtures("any_is_large")
 def test_update_of_a_damaged_index_writes_everything_anew(library: Path, index: Path) -> None:
     change_text(index)
-    write_files(library, {"guides/roses.md": markdown("useWhen: [Pruning roses]", "# Roses\n\nPrune them hard.\n")})
+    write_files(library, {"guides/roses.md": ROSES.format("them hard")})
     assert build_index([library], index).how is How.WHOLE
     with closing(Service(Settings(index, "info", 10))) as service:
         assert "Wait." in service.read("orchestr8://skills/retry").text
@@ -239,7 +241,7 @@ def test_build_without_changes_writes_a_small_damaged_index_anew(library: Path, 
 
 
 def test_update_ends_with_a_checksum_too(library: Path, index: Path) -> None:
-    write_files(library, {"guides/roses.md": markdown("useWhen: [Pruning roses]", "# Roses\n\nPrune them hard.\n")})
+    write_files(library, {"guides/roses.md": ROSES.format("them hard")})
     assert build_index([library], index).how is How.UPDATED
     with closing(Service(Settings(index, "info", 10))) as service:
         assert "hard" in service.read("orchestr8://guides/roses").text
@@ -257,28 +259,13 @@ def test_index_that_this_process_has_put_in_place_is_not_compared_by_its_next_up
 
     monkeypatch.setattr(Comparison, "_compared", compare_and_note)
     for text in ("hard", "softly"):
-        write_files(library, {"guides/roses.md": markdown("useWhen: [Pruning roses]", f"# Roses\n\nPrune {text}.\n")})
+        write_files(library, {"guides/roses.md": ROSES.format(text)})
         assert build_index([library], index).how is How.UPDATED
     assert compared == []
     index.write_bytes(index.read_bytes().replace(b"softly", b"loudly"))  # by another process
     write_files(library, {"skills/retry.md": "# Retry\n\nWait long.\n"})
     assert build_index([library], index).how is How.WHOLE
     assert len(compared) == 1
-
-
-def test_build_copies_nothing_from_a_damaged_bundled_index(
-    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bundled = Path(shutil.copy(index, tmp_path / "bundled.db"))
-    with Catalog.open(index) as catalog:
-        settings = {name: catalog.meta[name] for name in ("synonyms", "shipped")}
-    with closing(sqlite3.connect(bundled, isolation_level=None)) as db:
-        db.execute("UPDATE synonym_form SET stem = 'other'")
-    monkeypatch.setattr(evidence_rows, "bundled_index", lambda: bundled)
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        create_schema(db)
-        evidence_rows.begin_synonyms(db, settings, [])
-        assert db.execute("SELECT count(*) FROM synonym_form WHERE stem <> 'other'").fetchone()[0] > 100
 
 
 def test_build_leaves_what_is_no_index_as_it_is(library: Path, tmp_path: Path) -> None:

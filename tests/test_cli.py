@@ -162,7 +162,7 @@ def test_printed_sql_gives_the_same_answer_in_the_sqlite_shell(
 
 def test_printed_sql_of_a_fuzzy_answer_says_that_its_rows_are_weighed_afterwards(invoke: Invoke, index: Path) -> None:
     assert invoke("search", "jitte", "--db", index, "--sql", "--ranker", "classic")[1].startswith(
-        "-- tier: fuzzy; the rows are weighed in Python"
+        "-- tier: fuzzy; its rows are weighed in Python"
     )
 
 
@@ -262,6 +262,14 @@ def test_stats_shows_totals_and_categories(invoke: Invoke, index: Path) -> None:
     assert "warning\tnull-list\t1" in out
     totals = json.loads(invoke("stats", "--db", index, "--json")[1])
     assert [(row["category"], row["fragments"]) for row in totals["categories"]] == [("agent", 1), ("skill", 2)]
+
+
+def test_stats_lists_the_tables_with_their_rows_and_columns(invoke: Invoke, index: Path) -> None:
+    tables = {row["name"]: row for row in json.loads(invoke("stats", "--tables", "--db", index, "--json")[1])}
+    assert tables["fragment"]["rows"] == 3
+    assert tables["tag"]["columns"] == "fragment_id, tag, ordinal"
+    assert (tables["fragment_text"]["kind"], tables["fragment_detail"]["kind"]) == ("virtual table", "view")
+    assert not any(name.startswith("fragment_text_") for name in tables)
 
 
 def test_path_is_that_of_the_index_in_use(

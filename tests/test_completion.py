@@ -11,10 +11,10 @@ from serving import HANDSHAKES, MODERN, Ask, Message, asking
 from strategies import libraries, open_in_memory
 from support import MakeCatalog, build, make_fragment, markdown, write_files
 
-from orchestr8_sqlite.completion import complete_argument, complete_parameter
-from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.model import CATEGORY_FOLDERS
-from orchestr8_sqlite.uris import fragment_uri
+from orchestr8_sqlite.answers.completion import complete_argument, complete_parameter
+from orchestr8_sqlite.model.records import Fragment
+from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS
+from orchestr8_sqlite.model.uris import fragment_uri
 
 
 def begun(values: Sequence[str], value: str) -> list[str]:

@@ -13,13 +13,13 @@ import pytest
 from colours import AMBER, COBALT, URIS, ask_everything, colours_in, library_of, open_service, put
 from support import build, write_files
 
-from orchestr8_sqlite import service as service_module
-from orchestr8_sqlite import target as target_module
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import LookupResult, MatchRequest, Mode
-from orchestr8_sqlite.service import Service
-from orchestr8_sqlite.snapshots import MOST_IDLE, MOST_PAGES, MOST_SHARED_PAGES
+from orchestr8_sqlite.builder import target as target_module
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.requests import LookupResult, MatchRequest, Mode
+from orchestr8_sqlite.ranking.lookup import find
+from orchestr8_sqlite.service import service as service_module
+from orchestr8_sqlite.service.service import Service
+from orchestr8_sqlite.service.snapshots import MOST_IDLE, MOST_PAGES, MOST_SHARED_PAGES
 
 PATIENCE = 60
 RETRY = MatchRequest("retrying a call", min_score=0)

@@ -14,15 +14,14 @@ from replacing import UPDATED, Index, told, waiting
 from servers import greet, receive, release, request, send, start
 from serving import HANDSHAKES, MODERN, PATIENCE, Wire, wired
 
-from orchestr8_sqlite import lookup
-from orchestr8_sqlite import service as service_module
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.model import LookupResult, MatchRequest
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.requests import LookupResult, MatchRequest
+from orchestr8_sqlite.ranking import lookup
 from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.changes import Changes
-from orchestr8_sqlite.service import Answer, Service
+from orchestr8_sqlite.service import service as service_module
+from orchestr8_sqlite.service.service import Answer, Service
 from orchestr8_sqlite.settings import Settings
-from orchestr8_sqlite.tiers.holders import Holders
 
 pytestmark = pytest.mark.anyio
 
@@ -122,13 +121,11 @@ def began(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     begun = threading.Event()
     find = lookup._find
 
-    def find_endlessly(
-        catalog: Catalog, request: MatchRequest, holders: Holders, *, quick: bool, scenarios: bool
-    ) -> LookupResult:
+    def find_endlessly(catalog: Catalog, request: MatchRequest, *, quick: bool, scenarios: bool) -> LookupResult:
         if request.query == "endless":
             begun.set()
             catalog.db.execute(ENDLESS).fetchone()
-        return find(catalog, request, holders, quick=quick, scenarios=scenarios)
+        return find(catalog, request, quick=quick, scenarios=scenarios)
 
     monkeypatch.setattr(lookup, "_find", find_endlessly)
     return begun

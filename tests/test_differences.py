@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from strategies import libraries, open_in_memory
 from support import Invoke, MakeLibrary, build, markdown, rows
 
-from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.differences import differences
+from orchestr8_sqlite.index.diff import differences
+from orchestr8_sqlite.model.records import Fragment
 
 RETRY = markdown(
     "title: Retrying\ndescription: Calls again\ntags: [calls]\nuseWhen:\n  - Retrying a flaky call",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestr8_sqlite.disk_errors import explain, is_of_the_disk
+from orchestr8_sqlite.builder.target import explain, is_of_the_disk
 
 TARGET = Path("/srv/index.db")
 

@@ -1,18 +1,45 @@
-"""README shows what the programs really print, and names what really exists."""
+"""The documents show what the programs really print, and name what really exists."""
 
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import docs_output
+import pytest
 
+from orchestr8_sqlite.builder.writer import create_schema
 from orchestr8_sqlite.cli.app import COMMANDS
 
 README = Path(__file__).parents[1] / "README.md"
+SCHEMA = README.with_name("docs") / "schema.md"
+SHADOW = re.compile(r"(fragment|keyword)_text_\w+")
+"""Tables that FTS5 keeps for itself."""
 
 
-def test_generated_output_in_the_readme_is_what_the_commands_print() -> None:
-    text = README.read_text(encoding="utf-8")
+@pytest.mark.parametrize("document", [README, SCHEMA], ids=lambda path: path.name)
+def test_generated_output_in_the_documents_is_what_the_commands_print(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
     assert docs_output.renewed(text) == text
+
+
+def test_a_table_of_rows_shows_signs_of_markdown_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docs_output, "run", lambda _: '[{"a": "x|<b>", "b": null}, {"a": "two\\nlines", "b": 3}]')
+    assert docs_output.rows_of("SELECT 1") == "| a | b |\n| --- | --- |\n| x\\|&lt;b> |  |\n| two lines | 3 |\n"
+
+
+def test_every_table_view_and_column_of_an_index_is_in_the_document_of_the_schema() -> None:
+    sections = dict(
+        re.findall(r"^### (\w+)\n(.*?)(?=^### |^<!-- end)", SCHEMA.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    )
+    with closing(sqlite3.connect(":memory:")) as db:
+        create_schema(db)
+        made = db.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')").fetchall()
+        names = {name for (name,) in made if not SHADOW.fullmatch(name)}
+        assert sections.keys() == names
+        for name in names:
+            columns = [row[1] for row in db.execute(f"PRAGMA table_info({name})")]
+            assert [column for column in columns if f"`{column}`" not in sections[name]] == []
 
 
 def test_first_screen_of_the_readme_holds_the_two_commands_and_no_more_than_40_lines_of_start() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from support import Invoke, MakeCatalog, build, markdown, rows, write_files
 
-from orchestr8_sqlite.checkup.configurations import check_clients
-from orchestr8_sqlite.checkup.index import check_index, check_installation, typical_query
-from orchestr8_sqlite.checkup.report import Check, Verdict
-from orchestr8_sqlite.checkup.server import check_server
+from orchestr8_sqlite.doctor.configurations import check_clients
+from orchestr8_sqlite.doctor.index import check_index, check_installation, typical_query
+from orchestr8_sqlite.doctor.report import Check, CheckVerdict
+from orchestr8_sqlite.doctor.server import check_server
 from orchestr8_sqlite.settings import read_places
 
 FILES = {
@@ -44,9 +44,9 @@ def named(checks: list[Check], name: str) -> Check:
 def test_a_sound_index_is_opened_checked_and_counted(index: Path) -> None:
     checks = list(check_index(index))
     assert [(check.name, check.verdict) for check in checks] == [
-        ("index", Verdict.OK),
-        ("integrity", Verdict.OK),
-        ("contents", Verdict.OK),
+        ("index", CheckVerdict.OK),
+        ("integrity", CheckVerdict.OK),
+        ("contents", CheckVerdict.OK),
     ]
     version = rows(index, "SELECT value FROM meta WHERE key = 'schema_version'")[0][0]
     assert checks[0].finding.startswith(f"{index}: schema {version}, of today, ")
@@ -57,11 +57,11 @@ def test_a_missing_index_is_found_with_what_to_run(tmp_path: Path) -> None:
     first, *others = check_index(tmp_path / "none.db")
     assert first == Check(
         "index",
-        Verdict.PROBLEM,
+        CheckVerdict.PROBLEM,
         f"There is no index at {tmp_path / 'none.db'}",
         "build it with: orchestr8-sqlite build ROOT -o INDEX",
     )
-    assert {check.verdict for check in others} == {Verdict.OMITTED}
+    assert {check.verdict for check in others} == {CheckVerdict.OMITTED}
 
 
 def test_an_index_of_another_schema_version_is_found(index: Path) -> None:
@@ -69,14 +69,14 @@ def test_an_index_of_another_schema_version_is_found(index: Path) -> None:
     connection.execute("PRAGMA user_version = 990000")
     connection.close()
     first = next(iter(check_index(index)))
-    assert first.verdict is Verdict.PROBLEM
+    assert first.verdict is CheckVerdict.PROBLEM
     assert "has the newer schema version 99" in first.finding
     assert first.advice == "upgrade with: pip install -U orchestr8-sqlite"
 
 
 def test_a_file_that_is_no_index_is_found(tmp_path: Path) -> None:
     (tmp_path / "notes.db").write_text("not a database at all, " * 100, encoding="utf-8")
-    assert next(iter(check_index(tmp_path / "notes.db"))).verdict is Verdict.PROBLEM
+    assert next(iter(check_index(tmp_path / "notes.db"))).verdict is CheckVerdict.PROBLEM
 
 
 def test_a_damaged_index_is_found(index: Path) -> None:
@@ -86,13 +86,13 @@ def test_a_damaged_index_is_found(index: Path) -> None:
     data[damaged : damaged + page] = b"\xff" * page
     index.write_bytes(data)
     found, integrity, _ = check_index(index)
-    assert (found.verdict, integrity.verdict) == (Verdict.PROBLEM, Verdict.OMITTED)
+    assert (found.verdict, integrity.verdict) == (CheckVerdict.PROBLEM, CheckVerdict.OMITTED)
     assert found.advice == "build it again with: orchestr8-sqlite build ROOT -o INDEX --full"
 
 
 def test_an_index_without_contents_is_found(make_catalog: MakeCatalog) -> None:
     contents = named(list(check_index(make_catalog().path)), "contents")
-    assert (contents.verdict, contents.finding) == (Verdict.PROBLEM, "0 fragments, 0 prompts, 0 skills")
+    assert (contents.verdict, contents.finding) == (CheckVerdict.PROBLEM, "0 fragments, 0 prompts, 0 skills")
 
 
 def test_the_search_to_try_is_a_title_of_the_index_else_any_word(index: Path, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_the_search_to_try_is_a_title_of_the_index_else_any_word(index: Path, tm
 
 
 def test_sqlite_without_fts5_or_too_old_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [check.verdict for check in check_installation()] == [Verdict.OK, Verdict.OK]
+    assert [check.verdict for check in check_installation()] == [CheckVerdict.OK, CheckVerdict.OK]
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 36, 0))
     assert named(list(check_installation()), "sqlite").advice == "use a Python whose SQLite is 3.37 or newer"
 
@@ -160,7 +160,7 @@ def examine(tmp_path: Path, faults: str, patience: float = 20) -> dict[str, Chec
 
 
 def problems(checks: dict[str, Check]) -> dict[str, str]:
-    return {check.name: check.finding for check in checks.values() if check.verdict is Verdict.PROBLEM}
+    return {check.name: check.finding for check in checks.values() if check.verdict is CheckVerdict.PROBLEM}
 
 
 def test_a_server_that_does_all_right_has_no_problem(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_server_that_does_not_answer_is_found_in_bounded_time(tmp_path: Path) 
     checks = examine(tmp_path, "silent", patience=0.2)
     assert problems(checks)["initialize 2025-11-25"].startswith("no answer after 0.2 s")
     assert problems(checks)["server/discover 2026-07-28"].startswith("no answer after 0.2 s")
-    assert checks["tools"].verdict is Verdict.OMITTED
+    assert checks["tools"].verdict is CheckVerdict.OMITTED
 
 
 def test_a_server_that_dies_is_found_with_its_last_words(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_server_that_does_not_exit_is_found_and_ended(tmp_path: Path) -> None:
 
 def test_a_server_that_cannot_be_started_is_found(tmp_path: Path) -> None:
     (only,) = check_server([str(tmp_path / "none")], "retry", patience=1)
-    assert only.verdict is Verdict.PROBLEM
+    assert only.verdict is CheckVerdict.PROBLEM
     assert only.finding == f"{tmp_path / 'none'} cannot be started: No such file or directory"
 
 
@@ -232,24 +232,28 @@ def found_in(home: Path, name: str) -> Check:
 
 def test_clients_that_are_not_here_are_named_in_one_line(home: Path) -> None:
     (only,) = check_clients(read_places("linux"))
-    assert only.verdict is Verdict.OMITTED
+    assert only.verdict is CheckVerdict.OMITTED
     assert only.finding.startswith("not found here: Claude Code, Claude Desktop, Cursor, VS Code, Codex CLI, Gemini")
 
 
 @pytest.mark.parametrize(
     ("entry", "verdict", "finding"),
     [
-        ({"command": sys.executable, "args": ["-m", "orchestr8_sqlite", "serve"]}, Verdict.OK, "library in "),
-        ({"command": sys.executable, "args": ["orchestr8-sqlite@0.1", "serve"]}, Verdict.OK, "library in "),
-        ({"command": "/none/orchestr8-sqlite", "args": []}, Verdict.PROBLEM, "starts /none/orchestr8-sqlite, which"),
-        ({"command": "C:\\x\\orchestr8-sqlite.exe"}, Verdict.PROBLEM, "which does not exist or is no program"),
-        ({"command": "${workspaceFolder}/.venv/bin/orchestr8-sqlite"}, Verdict.OK, "library in "),
-        ({"command": sys.executable, "args": ["other"]}, Verdict.OMITTED, "does not name this server"),
-        ({"url": "https://example.com"}, Verdict.OMITTED, "does not name this server"),
+        ({"command": sys.executable, "args": ["-m", "orchestr8_sqlite", "serve"]}, CheckVerdict.OK, "library in "),
+        ({"command": sys.executable, "args": ["orchestr8-sqlite@0.1", "serve"]}, CheckVerdict.OK, "library in "),
+        (
+            {"command": "/none/orchestr8-sqlite", "args": []},
+            CheckVerdict.PROBLEM,
+            "starts /none/orchestr8-sqlite, which",
+        ),
+        ({"command": "C:\\x\\orchestr8-sqlite.exe"}, CheckVerdict.PROBLEM, "which does not exist or is no program"),
+        ({"command": "${workspaceFolder}/.venv/bin/orchestr8-sqlite"}, CheckVerdict.OK, "library in "),
+        ({"command": sys.executable, "args": ["other"]}, CheckVerdict.OMITTED, "does not name this server"),
+        ({"url": "https://example.com"}, CheckVerdict.OMITTED, "does not name this server"),
     ],
 )
 def test_a_clients_file_is_read_for_this_server_and_its_command(
-    home: Path, entry: dict[str, object], verdict: Verdict, finding: str
+    home: Path, entry: dict[str, object], verdict: CheckVerdict, finding: str
 ) -> None:
     path = home / ".cursor" / "mcp.json"
     path.parent.mkdir()
@@ -257,16 +261,16 @@ def test_a_clients_file_is_read_for_this_server_and_its_command(
     check = found_in(home, "cursor, user")
     assert check.verdict is verdict
     assert finding in check.finding
-    if verdict is Verdict.PROBLEM:
+    if verdict is CheckVerdict.PROBLEM:
         assert check.advice == "orchestr8-sqlite install cursor --write --name library --force"
-    if verdict is Verdict.OMITTED:
+    if verdict is CheckVerdict.OMITTED:
         assert check.advice == "orchestr8-sqlite install cursor --write"
 
 
 def test_a_clients_file_that_cannot_be_parsed_is_a_problem(home: Path) -> None:
     (home / ".claude.json").write_text('{"mcpServers": {,}}', encoding="utf-8")
     check = found_in(home, "claude-code, user")
-    assert check.verdict is Verdict.PROBLEM
+    assert check.verdict is CheckVerdict.PROBLEM
     assert check.finding.startswith(f"{home / '.claude.json'} cannot be parsed (")
 
 
@@ -274,7 +278,7 @@ def test_a_projects_file_is_checked_too(home: Path) -> None:
     path = home / "project" / ".mcp.json"
     path.write_text('{"mcpServers": {"o": {"command": "none/orchestr8-sqlite"}}}', encoding="utf-8")
     check = found_in(home, "claude-code, project")
-    assert check.verdict is Verdict.PROBLEM
+    assert check.verdict is CheckVerdict.PROBLEM
     assert check.advice == "orchestr8-sqlite install claude-code --scope project --write --name o --force"
 
 

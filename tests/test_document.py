@@ -7,14 +7,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestr8_sqlite.content import Diagnostic, Severity
-from orchestr8_sqlite.library.document import Document, decode, parse_document
+from orchestr8_sqlite.library.document import ParsedDocument, decode, parse_document
 from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.model.records import Diagnostic, Severity
 
 TEXT = "---\ntitle: Grüße 再試行\n---\n\n# Héading\n"
 
 
-def read(text: str) -> tuple[Document, list[Diagnostic]]:
+def read(text: str) -> tuple[ParsedDocument, list[Diagnostic]]:
     notes = Notes("library", "agents/a.md")
     document = parse_document(text, notes)
     assert document is not None

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestr8_sqlite.documents import Document, hand_out
-from orchestr8_sqlite.tokens import estimate_tokens
+from orchestr8_sqlite.answers.documents import Document, hand_out
+from orchestr8_sqlite.text.tokens import estimate_tokens
 
 
 def sections(name: str, count: int, words: int = 40) -> Document:

@@ -12,10 +12,10 @@ import pytest
 from support import SHARED, MakeCatalog, MakeLibrary, build, make_fragment, markdown, needs_shared, rows
 from typer.testing import CliRunner
 
-from orchestr8_sqlite.catalog import Catalog
 from orchestr8_sqlite.cli.app import make_app
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.evaluation import (
+from orchestr8_sqlite.evaluation.judgements import JudgedQuery, document_names, present_only, read_qrels, read_queries
+from orchestr8_sqlite.evaluation.measures import (
     RunReport,
     StratumScore,
     bootstrap_interval,
@@ -28,8 +28,8 @@ from orchestr8_sqlite.evaluation import (
     score_run,
     unmet_bounds,
 )
-from orchestr8_sqlite.judgements import JudgedQuery, document_names, present_only, read_qrels, read_queries
-from orchestr8_sqlite.model import Ranker
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.requests import Ranker
 
 QUERIES = [
     JudgedQuery("q1", "retry", "kw"),

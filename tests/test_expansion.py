@@ -6,14 +6,14 @@ import pytest
 from strategies import repaired
 from support import MakeCatalog, MakeIndex, make_fragment
 
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import MatchRequest, Mode, Tier
-from orchestr8_sqlite.render import render
-from orchestr8_sqlite.tiers.expansion import Form, Reading, read_parts, read_request
-from orchestr8_sqlite.wordlists import Synonym
+from orchestr8_sqlite.answers.render import render
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.records import Fragment
+from orchestr8_sqlite.model.requests import MatchRequest, Mode, Tier
+from orchestr8_sqlite.ranking.lookup import find
+from orchestr8_sqlite.ranking.reading import Form, Reading, read_parts, read_request
+from orchestr8_sqlite.text.keywords import extract_keywords
+from orchestr8_sqlite.text.wordlists import Synonym
 
 
 def others(count: int = 6) -> list[Fragment]:
@@ -21,7 +21,7 @@ def others(count: int = 6) -> list[Fragment]:
 
 
 def read(catalog: Catalog, query: str) -> Reading:
-    return read_request(catalog.db, extract_keywords(query))
+    return read_request(catalog.db, extract_keywords(query), catalog.size)
 
 
 def stand_ins(reading: Reading) -> set[tuple[str, str, str]]:
@@ -109,7 +109,17 @@ def test_two_edits_are_not_repaired(make_catalog: MakeCatalog) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "form"), [("bread", None), ("brake", None), ("brek", "break"), ("breaak", "break"), ("berak", "break")]
+    ("word", "form"),
+    [
+        ("bread", None),
+        ("brake", None),
+        ("reak", None),
+        ("brek", "break"),
+        ("brea", "break"),
+        ("breaak", "break"),
+        ("berak", "break"),
+        ("rbeak", "break"),
+    ],
 )
 def test_no_letter_is_taken_for_another_in_a_short_word(make_catalog: MakeCatalog, word: str, form: str | None) -> None:
     catalog = make_catalog(make_fragment("a", "A break of the circuit"), *others())
@@ -356,6 +366,12 @@ def test_parts_are_further_forms_beside_those_that_are_known(make_catalog: MakeC
         ("postgres", "postgresql", "part"),
     }
     assert {form.factor for form in parts.forms if form.how == "part"} == {0.5}
+
+
+def test_keyword_that_is_looked_for_already_is_no_part(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(make_fragment("a", "The log, logic and login"), *others())
+    parts = read_parts(catalog.db, read(catalog, "log logic"))
+    assert stand_ins(parts) == {("log", "login", "part")}
 
 
 def test_only_the_most_used_of_many_parts_are_taken(make_catalog: MakeCatalog) -> None:

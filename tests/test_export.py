@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from support import build, markdown, write_files
 
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.export import export_json
-from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import MatchRequest, Ranker
-from orchestr8_sqlite.uris import Read, parse_uri
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.index.export import export_json
+from orchestr8_sqlite.model.requests import MatchRequest, Ranker
+from orchestr8_sqlite.model.uris import Read, parse_uri
+from orchestr8_sqlite.ranking.lookup import find
+from orchestr8_sqlite.text.keywords import extract_keywords
 
 FILES = ["usewhen-index.json", "keyword-index.json", "quick-lookup.json"]
 TOPICS = "retry backoff timeout caching redis postgres docker testing logging tracing metrics oauth".split()

@@ -10,10 +10,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestr8_sqlite.content import Severity
-from orchestr8_sqlite.library.document import Document, parse_document
+from orchestr8_sqlite.library.document import ParsedDocument, parse_document
 from orchestr8_sqlite.library.fields import json_values, read_list, read_maps, read_number, read_text
 from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.model.records import Severity
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ ITEM = st.text(alphabet="abc ,-:é再", min_size=1, max_size=12).map(lambda text
 
 
 def read(
-    reader: Callable[[Document, str, Notes], T], name: str, front: str
+    reader: Callable[[ParsedDocument, str, Notes], T], name: str, front: str
 ) -> tuple[T, list[tuple[str, int | None, str | None]]]:
     """Return what *reader* finds in the field, and (code, line, field) of the warnings."""
     notes = Notes("library", "agents/a.md")

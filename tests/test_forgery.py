@@ -15,16 +15,16 @@ from serving import asking
 from strategies import open_in_memory
 from support import build, make_fragment, markdown, write_files
 
-from orchestr8_sqlite.bundles import list_skills
-from orchestr8_sqlite.documents import Document, hand_out
-from orchestr8_sqlite.listings import category_list
-from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import MatchRequest, Mode
-from orchestr8_sqlite.render import render
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.answers.bundles import list_skills
+from orchestr8_sqlite.answers.documents import Document, hand_out
+from orchestr8_sqlite.answers.listings import category_list
+from orchestr8_sqlite.answers.render import render
+from orchestr8_sqlite.model.requests import MatchRequest, Mode
+from orchestr8_sqlite.ranking.lookup import find
+from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings
-from orchestr8_sqlite.tokens import estimate_tokens
-from orchestr8_sqlite.wording import one_line
+from orchestr8_sqlite.text.tokens import estimate_tokens
+from orchestr8_sqlite.text.wording import one_line
 
 SHOWS_NOTHING = "".join(
     chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), 0x200B, 0x2066)

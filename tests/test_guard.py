@@ -10,7 +10,7 @@ from serving import HANDSHAKES, MODERN, REVISIONS, Ask, Message, asking, call, t
 from support import GARDENING, build, markdown, write_files
 
 from orchestr8_sqlite.errors import CatalogError
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.service.service import Service
 
 FILES = {
     "skills/retry.md": markdown("title: Retry\nuseWhen: [Retrying a flaky call]"),

@@ -18,7 +18,7 @@ from serving import HANDSHAKES, MODERN, PATIENCE, REVISIONS, Era, both_eras, tex
 from support import markdown, write_files
 from web_servers import TOKEN, WebServer, web_client, web_server
 
-from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.index.catalog import Catalog
 
 RETRY = "orchestr8://skills/retry"
 SEARCH: dict[str, Any] = {"name": "search", "arguments": {"query": "retrying a flaky call"}}
@@ -359,7 +359,7 @@ def test_a_worker_that_cannot_start_ends_the_server_with_an_error(index: Index, 
 
 
 def test_the_process_above_workers_and_stdio_import_no_web_server() -> None:
-    for module in ("orchestr8_sqlite.server.http", "orchestr8_sqlite.server.start", "orchestr8_sqlite.cli"):
+    for module in ("orchestr8_sqlite.server.http.serve", "orchestr8_sqlite.server.stdio.start", "orchestr8_sqlite.cli"):
         code = f"import sys, {module}; print([n for n in ('mcp', 'uvicorn', 'starlette') if n in sys.modules])"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "[]", module

@@ -7,7 +7,7 @@ import pytest
 from support import Invoke
 
 from orchestr8_sqlite.errors import ServeError, SettingsError
-from orchestr8_sqlite.server.access import Access, accepted_hosts, accepted_origins, bind, read_access
+from orchestr8_sqlite.server.http.access import Access, accepted_hosts, accepted_origins, bind, read_access
 from orchestr8_sqlite.settings import read_http_token
 
 TOKEN = "correct-horse-battery-staple"

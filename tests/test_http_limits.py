@@ -14,11 +14,11 @@ import uvicorn
 from starlette.types import Message, Receive, Scope, Send
 from support import Invoke
 
-from orchestr8_sqlite.server import patience
-from orchestr8_sqlite.server.access import RATE, read_access
-from orchestr8_sqlite.server.patience import PatientProtocol
-from orchestr8_sqlite.server.rate import BURST_SECONDS, MOST_CLIENTS, Rate
-from orchestr8_sqlite.server.web import Gate
+from orchestr8_sqlite.server.http import patience
+from orchestr8_sqlite.server.http.access import RATE, read_access
+from orchestr8_sqlite.server.http.patience import PatientProtocol
+from orchestr8_sqlite.server.http.rate import BURST_SECONDS, MOST_CLIENTS, Rate
+from orchestr8_sqlite.server.http.web import Gate
 
 NEIGHBOUR = "192.0.2.7"
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'

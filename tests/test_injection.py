@@ -14,13 +14,13 @@ from servers import INITIALIZE, INITIALIZED, lines, request, start
 from serving import Ask, asking, call, texts
 from support import GARDENING, Invoke, build, markdown, write_files
 
+from orchestr8_sqlite.answers.prompts import PromptRow, fill_prompt
 from orchestr8_sqlite.errors import RequestError, UnknownResource
-from orchestr8_sqlite.model import MatchRequest, Mode, PromptArgument, Ranker
-from orchestr8_sqlite.parameters import make_request
-from orchestr8_sqlite.prompts import PromptRow, fill_prompt
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.model.parameters import make_request
+from orchestr8_sqlite.model.requests import MatchRequest, Mode, PromptArgument, Ranker
+from orchestr8_sqlite.model.uris import Match, Read, parse_uri
+from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings
-from orchestr8_sqlite.uris import Match, Read, parse_uri
 
 SEED = 20261123
 SLOWEST = 5.0

@@ -5,30 +5,26 @@ import re
 import sqlite3
 import sys
 import unicodedata
-from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestr8_sqlite.keywords import (
-    CJK,
+from orchestr8_sqlite.builder.writer import create_schema
+from orchestr8_sqlite.text.keywords import (
     MAX_KEYWORD_LENGTH,
     PEER_STOP_WORDS,
-    SIGN,
     STOP_WORDS,
     SYMBOLS,
-    _bigrams,
-    _camel_parts,
     _read_keywords,
-    count_stems,
     extract_keywords,
-    index_text,
     iterate_keywords,
     stem,
+    words_beside,
 )
-from orchestr8_sqlite.writer import create_schema
 
 MIXED = st.text(alphabet="abcdeXYZ 0129 -./_'’&+# éüßñ ŁΣЖ 再試行カ한국 ①ﬁＡ", max_size=40)
 """Letters of several scripts, digits, connectors, and characters that NFKC rewrites."""
@@ -192,35 +188,6 @@ def test_a_text_has_the_keywords_of_its_lines(one: str, two: str) -> None:
     assert extract_keywords(f"{one}\n{two}") == list(together)
 
 
-def missing_in_full_text(text: str) -> list[str]:
-    """Return the keywords of *text* that the full-text index of an otherwise empty database does not find in it."""
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        create_schema(db)
-        db.execute("INSERT INTO fragment_text (rowid, body) VALUES (1, ?)", (index_text(text),))
-        search = "SELECT rowid FROM fragment_text WHERE fragment_text MATCH ?"
-        return [keyword for keyword in extract_keywords(text) if not db.execute(search, (f'"{keyword}"',)).fetchall()]
-    finally:
-        db.close()
-
-
-@given(CONNECTED)
-@settings(max_examples=40, deadline=None, derandomize=True)
-def test_the_full_text_index_finds_every_keyword_of_a_text(words: list[str]) -> None:
-    assert missing_in_full_text(" ".join(words)) == []
-
-
-@pytest.mark.parametrize(
-    "text", ["C++11", "Ctrl+C twice", "issue#retry", "#python", "Straße", "λόγος", "MüllerService"]
-)
-def test_the_full_text_index_cuts_words_where_the_keywords_do(text: str) -> None:
-    assert missing_in_full_text(text) == []
-
-
-def test_index_text_leaves_the_words_of_plain_english_as_they_are() -> None:
-    assert index_text("Retry a call\nwith *backoff*, then  stop!") == "Retry a call with backoff then stop"
-
-
 WRITTEN = st.lists(
     st.sampled_from(
         [
@@ -252,54 +219,105 @@ def test_a_text_cut_into_words_has_the_keywords_that_the_pattern_finds_in_the_wh
     assert list(iterate_keywords(text)) == list(_read_keywords(unicodedata.normalize("NFKC", text)))
 
 
-@given(WRITTEN)
-@settings(max_examples=300, deadline=None, derandomize=True)
-def test_stems_are_counted_and_ordered_as_their_keywords_are_read(text: str) -> None:
-    read = [stem(keyword) for keyword in iterate_keywords(text)]
-    assert list(count_stems(text).items()) == list(Counter(read).items())
+# What the full text is given beside a text
 
 
 @pytest.fixture(scope="module")
 def full_text() -> Iterator[sqlite3.Connection]:
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    create_schema(db)
-    db.execute("CREATE VIRTUAL TABLE temp.instance USING fts5vocab (main, fragment_text, instance)")
-    yield db
-    db.close()
+    """Return a full-text index of no fragments, with its tokens."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        create_schema(db)
+        db.execute("CREATE VIRTUAL TABLE temp.instance USING fts5vocab (main, fragment_text, instance)")
+        yield db
 
 
-def indexed_tokens(db: sqlite3.Connection, text: str) -> list[tuple[int, str]]:
-    """Return the (position, stem) of what the full-text index makes of *text*."""
+def give(db: sqlite3.Connection, body: str, also: str = "") -> None:
+    """Let the full text hold one fragment with that body."""
     db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('delete-all')")
-    db.execute("INSERT INTO fragment_text (rowid, body) VALUES (1, ?)", (text,))
-    return db.execute("SELECT offset, term FROM temp.instance ORDER BY offset, term").fetchall()
+    db.execute("INSERT INTO fragment_text (rowid, body, also) VALUES (1, ?, ?)", (body, also))
 
 
-BETWEEN_WORDS = st.sampled_from(
-    [" ", "  ", "\n", "\t", "!", "(", "=", "*", "`", "\u0301", "\u0338", "\u3000", "…", "⺀"]
+def missing(db: sqlite3.Connection, text: str) -> list[str]:
+    """Return the keywords of *text* that the full text does not find in it and the words beside it."""
+    give(db, text, words_beside(text))
+    search = "SELECT rowid FROM fragment_text WHERE fragment_text MATCH ?"
+    return [keyword for keyword in extract_keywords(text) if not db.execute(search, (f'"{keyword}"',)).fetchall()]
+
+
+PIECES = st.sampled_from(
+    """setUserId HTTPServer parseJSON2Xml iOSApp URLs xÉa éUrl MüllerService c++ C++11 c# #python issue#retry Ctrl+C ++
+    ## .net node.js CI/CD snake_case a.b r&d don't User's rock'n'roll’s O'Reilly ’90s — … → ✓ 再試行 試 カタカナ 検索API
+    v再試2 한국어 ﾃﾞｰﾀ Straße λόγος ΛΌΓΟΣ İstanbul ﬁle ＲＥＴＲＹ ＣamelＣase cafe\u0301 Ångström हिन्दी ไม่ได้ ½ x² ①
+    Ⅳ ①ﬁ K8s 3.11 300k e\u0301tat\u0323 ﷺ ﬀ""".split()
+)
+BETWEEN = st.sampled_from(["", "", " ", "\n", ", ", ". ", "(", "-", "/", "_", "'", "’", "`", "*", "\u3000", "…"])
+TEXTS = st.lists(st.tuples(PIECES | MIXED, BETWEEN), max_size=8).map(
+    lambda pieces: "".join(piece + end for piece, end in pieces)
 )
 
 
-@given(st.lists(WRITTEN | BETWEEN_WORDS, max_size=8).map("".join))
-@settings(max_examples=300, deadline=None, derandomize=True)
-def test_a_text_cut_into_words_is_to_the_full_text_index_what_the_whole_is(
-    full_text: sqlite3.Connection, text: str
-) -> None:
-    assert indexed_tokens(full_text, index_text(text)) == indexed_tokens(full_text, index_text_run_by_run(text))
+@given(TEXTS)
+@settings(max_examples=500, deadline=None)
+def test_the_full_text_finds_a_text_by_each_of_its_keywords(full_text: sqlite3.Connection, text: str) -> None:
+    assert missing(full_text, text) == []
 
 
-def test_symbols_that_are_left_out_are_nothing_to_the_full_text_index(full_text: sqlite3.Connection) -> None:
+@given(st.lists(TEXTS, max_size=4))
+@settings(max_examples=100, deadline=None)
+def test_words_beside_several_texts_are_enough_for_each(full_text: sqlite3.Connection, texts: list[str]) -> None:
+    """They are taken from all texts of a fragment at once."""
+    beside = words_beside("\n".join(texts))
+    search = "SELECT rowid FROM fragment_text WHERE fragment_text MATCH ?"
+    for text in texts:
+        give(full_text, text, beside)
+        for keyword in extract_keywords(text):
+            assert full_text.execute(search, (f'"{keyword}"',)).fetchall(), keyword
+
+
+def test_nothing_is_given_beside_plain_english(full_text: sqlite3.Connection) -> None:
+    text = "Retry a call\nwith *backoff*, then  stop! Node.js, error-handling, CI/CD, C++ and TypeScript on K8s: 3.11."
+    assert words_beside(text) == ""
+    assert missing(full_text, text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "beside"),
+    [
+        ("setUserId", "id set user"),
+        ("a 再試行 b", "再試 試行"),
+        ("TypeScript and GitHub", ""),
+        ("HTTPServer HTTPServer", "http server"),
+    ],
+)
+def test_beside_a_text_stands_what_its_keywords_have_and_its_words_have_not(text: str, beside: str) -> None:
+    assert words_beside(text).split() == beside.split()
+
+
+def test_symbols_that_are_left_out_are_nothing_to_the_full_text(full_text: sqlite3.Connection) -> None:
     symbols = [chr(code) for code in range(sys.maxunicode + 1) if SYMBOLS.fullmatch(chr(code))]
     assert {"—", "→", "│", "✓", "⚠"} <= set(symbols)
-    text = "".join(f"a{symbol}b " for symbol in symbols)
-    assert indexed_tokens(full_text, text) == list(enumerate("ab" * len(symbols)))
-    assert index_text("a — b→c") == "a   b c"
+    give(full_text, "".join(f"a{symbol}b " for symbol in symbols))
+    found = full_text.execute("SELECT offset, term FROM temp.instance ORDER BY offset").fetchall()
+    assert found == list(enumerate("ab" * len(symbols)))
 
 
-def index_text_run_by_run(text: str) -> str:
-    """Return what the words of `index_text` come to: every run of letters, of CJK and of signs is looked at."""
-    text = unicodedata.normalize("NFKC", text)
-    text = re.sub(r"[^\W\d_]+", lambda run: " ".join((run[0], *_camel_parts(run[0]))), text)
-    if not text.isascii():
-        text = re.sub(f"[{CJK}]+", lambda run: f" {' '.join(_bigrams(run[0]))} ", text).casefold()
-    return SIGN.sub(lambda sign: f"{sign['suffix'] or ''} ", text)
+# Stems
+
+
+def test_stems_of_the_words_of_the_shipped_library_are_those_that_the_full_text_has(
+    full_text: sqlite3.Connection,
+) -> None:
+    """But for words in -logy and -bly, and a bare -ies: there the two versions of Porter's algorithm differ."""
+    texts = (path.read_text(encoding="utf-8") for path in (Path(__file__).parents[1] / "resources").rglob("*.md"))
+    words = sorted({word for text in texts for word in re.findall(r"[a-z0-9]+", text.casefold())})
+    give(full_text, " ".join(words))
+    terms = [term for (term,) in full_text.execute("SELECT term FROM temp.instance ORDER BY offset")]
+    others = {word: stem(word) for word, term in zip(words, terms, strict=True) if stem(word) != term}
+    assert len(words) > 5000
+    assert {"js", "k8s", "retries"} <= set(words) - set(others)
+    assert [word for word, one in others.items() if not one.endswith(("logi", "bli")) and word != "ies"] == []
+
+
+@pytest.mark.parametrize("word", ["js", "ts", "os", "c++", "node.js", "müllers", "再試", "don't"])
+def test_words_of_two_letters_and_those_with_other_signs_are_their_own_stems(word: str) -> None:
+    assert stem(word) == word

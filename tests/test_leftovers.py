@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from support import MakeLibrary
 
-from orchestr8_sqlite.builder import build_index
-from orchestr8_sqlite.leftovers import remove_leftovers, temporary_beside
+from orchestr8_sqlite.builder.build import build_index
+from orchestr8_sqlite.index.leftovers import remove_leftovers, temporary_beside
 
 fcntl = pytest.importorskip("fcntl", reason="files are locked on POSIX only")
 
 HALF_BUILT = """
 import os, signal, sys
 from pathlib import Path
-from orchestr8_sqlite.leftovers import temporary_beside
+from orchestr8_sqlite.index.leftovers import temporary_beside
 with temporary_beside(Path(sys.argv[1])) as path:
     path.write_text("half")
     path.with_name(path.name + "-keywords").write_text("half")

@@ -4,17 +4,18 @@ import datetime as dt
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import MakeLibrary, build, markdown, rows
+from support import Library, MakeLibrary, build, markdown, read_library, rows
 
-from orchestr8_sqlite.content import Fragment, Library, Severity
-from orchestr8_sqlite.library import read_library
+from orchestr8_sqlite.builder.build import build_index
 from orchestr8_sqlite.library.parsing import FIRST_BATCH
+from orchestr8_sqlite.model.records import Fragment, Severity
 
 SKILL = "name: pdf\ndescription: Fills PDF forms"
 KEPT = "the skill stays searchable, but is not offered over MCP"
@@ -421,16 +422,21 @@ def skill_of(library: Library, path: str = "skills/pdf") -> Fragment:
     return next(fragment for fragment in library.fragments if fragment.id == path)
 
 
-def offered(library: Library) -> dict[str, str]:
-    """Return the path of each skill that may be offered, by fragment."""
-    return {fragment.id: fragment.skill.path for fragment in library.fragments if fragment.skill}
+def offered(*roots: Path) -> dict[str, str]:
+    """Return the path of each skill that the index of a library offers, by fragment."""
+    with TemporaryDirectory() as folder:
+        index = Path(folder, "index.db")
+        build_index(roots, index)
+        found = rows(index, "SELECT f.path, s.path FROM skill s JOIN fragment f ON f.id = s.fragment_id")
+    return {str(fragment): str(path) for fragment, path in found}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
 def test_a_skill_is_judged_as_the_format_asks(make_library: MakeLibrary, case: Case) -> None:
-    library = read_library([make_library({f"skills/{case.folder}/SKILL.md": case.content})])
+    root = make_library({f"skills/{case.folder}/SKILL.md": case.content})
+    library = read_library([root])
     assert sorted(f"{note.severity.value}:{note.code}" for note in library.diagnostics) == case.said.split()
-    assert bool(offered(library)) == case.offered
+    assert bool(offered(root)) == case.offered
     assert all(note.line is not None and note.fix for note in library.diagnostics)
 
 
@@ -471,8 +477,9 @@ def test_a_skill_of_more_than_512_files_is_not_offered(
     make_library: MakeLibrary, bundled: int, is_offered: bool
 ) -> None:
     files = {f"skills/pdf/a/{number}.txt": b"" for number in range(bundled)}
-    library = read_library([make_library({"skills/pdf/SKILL.md": markdown(SKILL), **files})])
-    assert bool(offered(library)) == is_offered
+    root = make_library({"skills/pdf/SKILL.md": markdown(SKILL), **files})
+    library = read_library([root])
+    assert bool(offered(root)) == is_offered
     assert len(skill_of(library).skill_files) == (bundled + 1 if is_offered else 1)
     assert [note.code for note in library.diagnostics] == ([] if is_offered else ["skill-limits"])
 
@@ -481,8 +488,8 @@ def test_a_skill_of_more_than_512_files_is_not_offered(
 def test_a_skill_of_more_than_16_mib_is_not_offered(make_library: MakeLibrary, over: int, is_offered: bool) -> None:
     text = markdown(SKILL)
     data = bytes(16_777_216 - len(text.encode()) + over)
-    library = read_library([make_library({"skills/pdf/SKILL.md": text, "skills/pdf/data.bin": data})])
-    assert bool(offered(library)) == is_offered
+    root = make_library({"skills/pdf/SKILL.md": text, "skills/pdf/data.bin": data})
+    assert bool(offered(root)) == is_offered
 
 
 def test_the_files_of_a_skill_that_is_too_large_to_be_offered_are_not_read(make_library: MakeLibrary) -> None:
@@ -500,14 +507,15 @@ def test_files_of_nested_skills_count_towards_the_limits_of_the_skill_around(mak
     inner = {f"skills/pdf/inner/{number}.txt": b"" for number in range(510)}
     inner["skills/pdf/inner/SKILL.md"] = markdown("name: inner\ndescription: Signs").encode()
     root = make_library({"skills/pdf/SKILL.md": markdown(SKILL), **inner})
-    assert offered(read_library([root])) == {"skills/pdf": "pdf", "skills/pdf/inner": "pdf/inner"}
+    assert offered(root) == {"skills/pdf": "pdf", "skills/pdf/inner": "pdf/inner"}
     (root / "skills/pdf/one-more.txt").write_text("")
-    assert offered(read_library([root])) == {"skills/pdf/inner": "pdf/inner"}
+    assert offered(root) == {"skills/pdf/inner": "pdf/inner"}
 
 
 def test_a_file_whose_name_no_uri_can_hold_keeps_a_skill_from_being_offered(make_library: MakeLibrary) -> None:
-    library = read_library([make_library({"skills/pdf/SKILL.md": markdown(SKILL), "skills/pdf/a\\b.txt": "x"})])
-    assert offered(library) == {}
+    root = make_library({"skills/pdf/SKILL.md": markdown(SKILL), "skills/pdf/a\\b.txt": "x"})
+    library = read_library([root])
+    assert offered(root) == {}
     assert [note.code for note in library.diagnostics] == ["skill-file-name"]
 
 
@@ -524,24 +532,25 @@ def test_a_file_whose_name_no_uri_can_hold_keeps_a_skill_from_being_offered(make
 def test_the_path_of_a_skill_is_its_folder_below_the_category(
     make_library: MakeLibrary, folder: str, path: str
 ) -> None:
-    assert list(offered(read_library([make_library({f"{folder}/SKILL.md": markdown(SKILL)})])).values()) == [path]
+    assert list(offered(make_library({f"{folder}/SKILL.md": markdown(SKILL)})).values()) == [path]
 
 
 def test_the_skill_at_the_top_of_a_root_is_named_as_the_root(
     make_library: MakeLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = make_library({"pdf/SKILL.md": markdown(SKILL), "pdf/a.txt": "x"}) / "pdf"
-    assert offered(read_library([root])) == {"skills/pdf": "pdf"}
+    assert offered(root) == {"skills/pdf": "pdf"}
     monkeypatch.chdir(root)
-    assert offered(read_library([Path()])) == {"skills/pdf": "pdf"}
+    assert offered(Path()) == {"skills/pdf": "pdf"}
 
 
 def test_a_nested_skill_lies_where_its_files_lie_in_the_skill_around(make_library: MakeLibrary) -> None:
     inner = markdown("name: sign\ndescription: Signs PDF files")
-    library = read_library(
-        [make_library({"pdf/SKILL.md": markdown(SKILL), "pdf/skills/sign/SKILL.md": inner, "pdf/skills/sign/k": b"k"})]
-    )
-    assert sorted(offered(library).values()) == ["pdf", "pdf/skills/sign"]
+    roots = [
+        make_library({"pdf/SKILL.md": markdown(SKILL), "pdf/skills/sign/SKILL.md": inner, "pdf/skills/sign/k": b"k"})
+    ]
+    library = read_library(roots)
+    assert sorted(offered(*roots).values()) == ["pdf", "pdf/skills/sign"]
     around = {file.path: file.content for file in skill_of(library).skill_files}
     assert around == {
         "SKILL.md": markdown(SKILL).encode(),
@@ -576,7 +585,7 @@ def test_skills_of_two_roots_never_share_a_folder_and_the_first_root_wins(make_l
     nested = make_library({"skills/pdf/sign/SKILL.md": inner})
     for roots, path in (([outer, nested], "pdf"), ([nested, outer], "pdf/sign")):
         library = read_library(roots)
-        assert list(offered(library).values()) == [path]
+        assert list(offered(*roots).values()) == [path]
         assert {fragment.id for fragment in library.fragments} == {"skills/pdf", "skills/pdf/sign"}
         [note] = library.diagnostics
         assert (note.severity, note.code, note.root) == (Severity.WARNING, "skill-path", roots[1].name)
@@ -585,25 +594,23 @@ def test_skills_of_two_roots_never_share_a_folder_and_the_first_root_wins(make_l
 
 def test_two_skills_whose_paths_are_the_same_are_not_both_offered(make_library: MakeLibrary) -> None:
     inner = markdown("name: sign\ndescription: Signs PDF files")
-    library = read_library(
-        [
-            make_library({"pdf/SKILL.md": markdown(SKILL), "pdf/skills/sign/SKILL.md": inner}),
-            make_library({"skills/pdf/skills/sign/SKILL.md": inner}),
-        ]
-    )
-    assert offered(library) == {"skills/pdf": "pdf", "skills/pdf/sign": "pdf/skills/sign"}
+    roots = [
+        make_library({"pdf/SKILL.md": markdown(SKILL), "pdf/skills/sign/SKILL.md": inner}),
+        make_library({"skills/pdf/skills/sign/SKILL.md": inner}),
+    ]
+    library = read_library(roots)
+    assert offered(*roots) == {"skills/pdf": "pdf", "skills/pdf/sign": "pdf/skills/sign"}
     assert [note.code for note in library.diagnostics] == ["skill-path"]
 
 
 def test_a_path_is_given_once_even_where_the_skill_around_is_not_offered(make_library: MakeLibrary) -> None:
     inner = markdown("name: sign\ndescription: Signs PDF files")
-    library = read_library(
-        [
-            make_library({"pdf/SKILL.md": markdown("name: other\ndescription: x"), "pdf/skills/sign/SKILL.md": inner}),
-            make_library({"skills/pdf/skills/sign/SKILL.md": inner}),
-        ]
-    )
-    assert offered(library) == {"skills/pdf/sign": "pdf/skills/sign"}
+    roots = [
+        make_library({"pdf/SKILL.md": markdown("name: other\ndescription: x"), "pdf/skills/sign/SKILL.md": inner}),
+        make_library({"skills/pdf/skills/sign/SKILL.md": inner}),
+    ]
+    library = read_library(roots)
+    assert offered(*roots) == {"skills/pdf/sign": "pdf/skills/sign"}
     assert [note.code for note in library.diagnostics] == ["skill-name", "skill-path"]
 
 
@@ -638,15 +645,16 @@ def test_front_matter_is_kept_verbatim_in_the_order_of_its_author(make_library: 
 
 @pytest.mark.parametrize("front", ["on: x", "1: x", "metadata:\n  ~: x", "a: &a\n  b: *a"])
 def test_front_matter_that_json_cannot_say_is_not_offered(make_library: MakeLibrary, front: str) -> None:
-    library = read_library([make_library({"skills/pdf/SKILL.md": markdown(f"{SKILL}\n{front}")})])
-    assert offered(library) == {}
+    root = make_library({"skills/pdf/SKILL.md": markdown(f"{SKILL}\n{front}")})
+    library = read_library([root])
+    assert offered(root) == {}
     assert "skill-front-matter" in [note.code for note in library.diagnostics]
 
 
 def test_front_matter_that_unfolds_without_end_is_not_offered(make_library: MakeLibrary) -> None:
     bomb = "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" if n else "a0: &a0 [x]" for n in range(9))
-    library = read_library([make_library({"skills/pdf/SKILL.md": markdown(f"{SKILL}\n{bomb}")})])
-    assert offered(library) == {}
+    root = make_library({"skills/pdf/SKILL.md": markdown(f"{SKILL}\n{bomb}")})
+    assert offered(root) == {}
 
 
 SCALARS = st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.text(max_size=8) | st.dates()

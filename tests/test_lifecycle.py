@@ -20,11 +20,10 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from servers import INITIALIZE, INITIALIZED, META, command, greet, lines, receive, release, request, search, send, start
 from support import build, markdown, write_files
 
-from orchestr8_sqlite.server import parent as parent_module
-from orchestr8_sqlite.server.descriptors import Descriptors
-from orchestr8_sqlite.server.early import Opening
-from orchestr8_sqlite.server.parent import watch_parent
-from orchestr8_sqlite.server.stdio import MOST_IN_FLIGHT, stdio_streams
+from orchestr8_sqlite.server.stdio import parent as parent_module
+from orchestr8_sqlite.server.stdio.descriptors import Descriptors
+from orchestr8_sqlite.server.stdio.parent import watch_parent
+from orchestr8_sqlite.server.stdio.stdio import MOST_IN_FLIGHT, stdio_streams
 
 fcntl = pytest.importorskip("fcntl", reason="pipes are asked what waits on POSIX only")
 termios = pytest.importorskip("termios", reason="pipes are asked what waits on POSIX only")
@@ -74,15 +73,36 @@ def test_signal_ends_a_server_that_is_idle(server: subprocess.Popen[bytes], name
 
 
 @pytest.mark.parametrize("name", SIGNALS)
-def test_signal_right_behind_the_first_answer_ends_the_server(server: subprocess.Popen[bytes], name: str) -> None:
-    send(server, INITIALIZE)
-    assert receive(server)["id"] == 0
-    server.send_signal(getattr(signal, name))
-    assert_ends_well(server)
+def test_signal_ends_a_server_that_still_imports_the_sdk(index: Path, name: str) -> None:
+    python, *arguments = command(index)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([python, "-X", "importtime", *arguments], stdin=pipe, stdout=pipe, stderr=pipe)
+    assert process.stderr is not None
+    while b"pydantic" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(getattr(signal, name))
+    assert_ends_well(process)
+    assert process.stdout is not None
+    assert process.stdout.read() == b""
+    release(process)
+
+
+def test_signal_that_is_ignored_from_the_start_stays_ignored(index: Path) -> None:
+    """As under nohup, whose user wants the server to outlive the terminal."""
+    code = "import os, signal, sys\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\nos.execv(sys.argv[1], sys.argv[1:])\n"
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-c", code, *command(index)], stdin=pipe, stdout=pipe, stderr=pipe)
+    greet(process)
+    process.send_signal(signal.SIGHUP)
+    send(process, request(1, "ping"))
+    assert receive(process)["id"] == 1
+    process.terminate()
+    assert_ends_well(process)
+    release(process)
 
 
 @pytest.mark.slow
-def test_signal_during_the_start_waits_for_the_answer_to_what_was_read(server: subprocess.Popen[bytes]) -> None:
+def test_signal_waits_for_the_answer_to_what_was_read(server: subprocess.Popen[bytes]) -> None:
     send(server, request(1, "tools/list"))
     wait_until_read(server)
     server.send_signal(signal.SIGTERM)
@@ -107,7 +127,7 @@ def test_end_of_input_ends_a_server_that_is_idle(server: subprocess.Popen[bytes]
     assert_ends_well(server)
 
 
-def test_end_of_input_behind_the_first_answer_ends_the_server(server: subprocess.Popen[bytes]) -> None:
+def test_end_of_input_behind_the_handshake_ends_the_server(server: subprocess.Popen[bytes]) -> None:
     send(server, INITIALIZE)
     assert receive(server)["id"] == 0
     assert server.stdin is not None
@@ -117,7 +137,8 @@ def test_end_of_input_behind_the_first_answer_ends_the_server(server: subprocess
 
 def test_input_without_a_byte_ends_the_server_with_code_0(index: Path) -> None:
     done = subprocess.run(command(index), input=b"", capture_output=True, timeout=10, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"Traceback" not in done.stderr
 
 
 @pytest.mark.slow
@@ -188,7 +209,7 @@ def test_parent_that_vanished_during_the_start_is_noticed() -> None:
 
 PRINTS = """
 import ctypes, os, sys
-import orchestr8_sqlite.service as service
+import orchestr8_sqlite.service.service as service
 find = service.find
 def find_and_chatter(*arguments, **options):
     print("stray print", flush=True)
@@ -257,14 +278,13 @@ class Wire:
         self.here.settimeout(5)
         self.stop = asyncio.Event()
         self.all_answered: bool | None = None
-        self._opening = Opening(self._descriptors, lambda: "", at_end=lambda: None)
 
     @property
     def _descriptors(self) -> Descriptors:
         return Descriptors(self._there.fileno(), self._there.fileno())
 
     async def serve(self, server: Server[dict[str, Any]], at_end: Callable[[], None] = lambda: None) -> None:
-        async with stdio_streams(self._descriptors, self.stop, opening=self._opening, at_end=at_end) as streams:
+        async with stdio_streams(self._descriptors, self.stop, at_end=at_end) as streams:
             await server.run(*streams, server.create_initialization_options())
         self.all_answered = streams[0].all_answered
 
@@ -385,7 +405,7 @@ def test_server_that_outlives_its_client_says_so_in_no_traceback(wire: Wire, cap
 def test_descriptors_are_what_they_were_once_the_server_has_ended() -> None:
     code = (
         "import os\n"
-        "from orchestr8_sqlite.server.descriptors import private_descriptors\n"
+        "from orchestr8_sqlite.server.stdio.descriptors import private_descriptors\n"
         "before = [os.fstat(number).st_ino for number in (0, 1)]\n"
         "with private_descriptors() as private:\n"
         "    assert [os.fstat(number).st_ino for number in private] == before\n"

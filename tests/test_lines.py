@@ -5,14 +5,14 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestr8_sqlite.server.lines import MAX_LINE, LineReader
+from orchestr8_sqlite.server.stdio.lines import MAX_LINE, LineReader
 
 
-def read_all(*chunks: bytes, taken: bytes = b"") -> list[bytes | None]:
+def read_all(*chunks: bytes) -> list[bytes | None]:
     """Return the lines of what arrives in *chunks*."""
 
     async def read() -> list[bytes | None]:
-        reader = LineReader(taken)
+        reader = LineReader()
         for chunk in chunks:
             reader.data_received(chunk)
         reader.eof_received()
@@ -33,10 +33,6 @@ def test_lines_do_not_depend_on_how_they_arrive(chunks: list[bytes]) -> None:
     if not expected[-1]:
         expected.pop()
     assert read_all(*chunks) == expected
-
-
-def test_what_was_read_before_begins_the_first_line() -> None:
-    assert read_all(b"c\nd", taken=b"ab") == [b"abc", b"d"]
 
 
 def test_longest_line_is_read_and_a_longer_one_is_skipped() -> None:

@@ -3,9 +3,9 @@
 import pytest
 from support import MakeCatalog, make_fragment
 
-from orchestr8_sqlite.listings import category_list, registry
-from orchestr8_sqlite.tokens import estimate_tokens
-from orchestr8_sqlite.uris import Listing, Match, parse_uri
+from orchestr8_sqlite.answers.listings import category_list, registry
+from orchestr8_sqlite.model.uris import Listing, Match, parse_uri
+from orchestr8_sqlite.text.tokens import estimate_tokens
 
 
 def test_registry_names_categories_that_have_fragments_and_how_to_ask(make_catalog: MakeCatalog) -> None:

@@ -1,17 +1,44 @@
 """Tier order, thresholds, and what an answer says about words that nothing fits."""
 
 import difflib
+import json
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import filters, libraries, open_in_memory, queries, with_twins
-from support import MakeCatalog, MakeLibrary, build, make_fragment, markdown
+from strategies import (
+    filters,
+    libraries,
+    open_in_memory,
+    queries,
+    topical_libraries,
+    topical_queries,
+    with_synonyms,
+    with_twins,
+)
+from support import (
+    GARDENING,
+    Invoke,
+    MakeCatalog,
+    MakeLibrary,
+    build,
+    make_fragment,
+    markdown,
+    needs_sqlite_shell,
+    write_files,
+)
 
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.lookup import find, may_be_alike
-from orchestr8_sqlite.model import LookupResult, MatchRequest, Ranker, Tier
+from orchestr8_sqlite.builder.writer import write_synonyms
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.records import Fragment
+from orchestr8_sqlite.model.requests import LookupResult, MatchRequest, Ranker, Statement, Tier
+from orchestr8_sqlite.ranking.lookup import find, may_be_alike
+from orchestr8_sqlite.text.wordlists import Synonym
 
 CLASSIC = Ranker.CLASSIC
 
@@ -260,3 +287,131 @@ def test_answer_that_covers_as_much_as_is_asked_for_stands(library: list[Fragmen
         catalog.meta = {**catalog.meta, "least_coverage": str(printed)}
         found = find(catalog, MatchRequest(query))
     assert found.confident == bool(found.candidates)
+
+
+# The statements that an answer names
+
+
+def ran(db: sqlite3.Connection, statement: Statement) -> str:
+    """Return what SQLite says that it runs where it runs *statement*: its SQL with its parameters."""
+    seen: list[str] = []
+    db.set_trace_callback(seen.append)
+    db.execute(statement.sql, statement.parameters).fetchall()
+    db.set_trace_callback(None)
+    return next(sql for sql in seen if is_ranking(sql))
+
+
+def is_ranking(sql: str) -> bool:
+    """Tell statements that find fragments from those that look up words and lists."""
+    return sql.lstrip().startswith("WITH")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    library=with_twins(libraries() | topical_libraries()),
+    asked=with_synonyms(queries() | topical_queries()),
+    options=filters(),
+    ranker=st.sampled_from(list(Ranker)),
+    explain=st.booleans(),
+)
+def test_statements_of_an_answer_are_what_ran_and_have_its_rows(
+    library: list[Fragment],
+    asked: tuple[str, tuple[Synonym, ...]],
+    options: dict[str, object],
+    ranker: Ranker,
+    explain: bool,
+) -> None:
+    query, lines = asked
+    request = MatchRequest(query, ranker=ranker, explain=explain, **options)  # type: ignore[arg-type]
+    seen: list[str] = []
+    with open_in_memory(library) as catalog:
+        write_synonyms(catalog.db, lines)
+        catalog.db.set_trace_callback(seen.append)
+        result = find(catalog, request, quick=False)
+        catalog.db.set_trace_callback(None)
+        named = [ran(catalog.db, statement) for statement in result.statements]
+        rows = catalog.db.execute(result.statements[0].sql, result.statements[0].parameters).fetchall()
+    ranking = [sql for sql in seen if is_ranking(sql)]
+    assert len(named) == (2 if explain and ranker is Ranker.DEFAULT else 1)
+    if ranker is Ranker.DEFAULT or result.tier is Tier.FUZZY:
+        assert ranking[-len(named) :] == named
+    else:
+        assert ranking[: len(named)] == named
+    if ranker is Ranker.DEFAULT or result.tier is not Tier.FUZZY:
+        assert [(row[1], row[6], row[7]) for row in rows] == [(c.uri, c.score, c.scenario) for c in result.candidates]
+        assert {row[8] for row in rows} <= {result.total}
+    else:
+        assert {row[1] for row in rows} >= {c.uri for c in result.candidates}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the index of four skills beside a garden."""
+    folder = tmp_path_factory.mktemp("shown")
+    files = {
+        "skills/pg.md": markdown("title: PostgreSQL\ntags: [sql]\nuseWhen: [Tuning PostgreSQL, 'It''s \"slow\"']"),
+        "skills/retry.md": markdown("tags: [retry]\nuseWhen: [Adding retry]", "# Retry\n\nJitter, and node.js.\n"),
+        "skills/breaker.md": markdown("tags: [retry, it's]\nuseWhen: [Stopping retries; really]"),
+        "agents/müller.md": markdown("useWhen: [再試行 of c++ builds]"),
+    }
+    return build(write_files(folder / "library", {**files, **GARDENING}), folder / "index.db")
+
+
+@needs_sqlite_shell
+@pytest.mark.parametrize("explain", [False, True])
+@pytest.mark.parametrize("ranker", list(Ranker))
+@pytest.mark.parametrize(
+    ("query", "options", "tier"),
+    [
+        ("pruning", {"max_results": 3}, Tier.QUICK),
+        ("retry jitter", {}, Tier.INDEX),
+        ("retry", {"categories": ("skill",), "tags": ("retry",)}, Tier.INDEX),
+        ("it's \"slow\" -- DROP TABLE meta; 'sql'", {}, Tier.FUZZY),
+        ("retry", {"tags": ("it's",)}, Tier.FUZZY),
+        ("postgre", {}, Tier.FUZZY),
+        ("再試行 c++ müller", {"min_score": 0.5}, Tier.FUZZY),
+        ("zzyzx", {}, Tier.FUZZY),
+    ],
+)
+def test_printed_sql_has_the_rows_of_the_answer_in_the_sqlite_shell(
+    invoke: Invoke, index: Path, query: str, options: dict[str, object], tier: Tier, ranker: Ranker, explain: bool
+) -> None:
+    request = MatchRequest(query, ranker=ranker, explain=explain, **options)  # type: ignore[arg-type]
+    with Catalog.open(index) as catalog:
+        result = find(catalog, request)
+        assert explain or ranker is Ranker.CLASSIC or result.tier is tier
+        expected = [catalog.db.execute(one.sql, one.parameters).fetchall() for one in result.statements]
+    _, sql, _ = invoke(
+        "search", query, "--db", index, "--ranker", ranker.value, "--sql", *flags_of(options, explain=explain)
+    )
+    shell = [shutil.which("sqlite3") or "", "-readonly", "-json", str(index)]
+    printed = subprocess.run(shell, input=sql, capture_output=True, text=True, check=True, encoding="utf-8")
+    assert printed.stderr == ""
+    found = [[tuple(row.values()) for row in rows] for rows in json_values(printed.stdout)]
+    wanted = [rows for rows in expected if rows]  # the shell prints nothing where there is no row
+    assert [list(map(printed_row, rows)) for rows in found] == [list(map(printed_row, rows)) for rows in wanted]
+
+
+def flags_of(options: Mapping[str, object], *, explain: bool) -> list[str]:
+    """Return the options of a request as they are given to `search`."""
+    named = {"categories": "-c", "tags": "-t", "min_score": "--min-score", "max_results": "--max-results"}
+    flags = ["--explain"] if explain else []
+    for name, value in options.items():
+        for one in value if isinstance(value, tuple) else (value,):
+            flags += [named[name], str(one)]
+    return flags
+
+
+def printed_row(row: Iterable[object]) -> list[object]:
+    """Return a row with as many digits of its numbers as the shell prints surely."""
+    return [float(f"{value:.12g}") if isinstance(value, float) else value for value in row]
+
+
+def json_values(text: str) -> list[list[dict[str, object]]]:
+    """Return the values that stand behind each other in *text*."""
+    values, decoder = [], json.JSONDecoder()
+    while text.strip():
+        value, end = decoder.raw_decode(text.lstrip())
+        values.append(value)
+        text = text.lstrip()[end:]
+    return values

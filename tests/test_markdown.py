@@ -14,7 +14,7 @@ from orchestr8_sqlite.library.fallbacks import (
     section_bullets,
     sentences,
 )
-from orchestr8_sqlite.markdown import Body, plain_text
+from orchestr8_sqlite.text.markdown import Body, plain_text
 
 
 def test_the_first_heading_is_read_without_markup() -> None:

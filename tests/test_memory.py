@@ -5,8 +5,8 @@ from cachetools import TTLCache
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestr8_sqlite import memory as memory_module
-from orchestr8_sqlite.memory import Memory
+from orchestr8_sqlite.service import memory as memory_module
+from orchestr8_sqlite.service.memory import Memory
 
 
 class Clock:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.normal_forms import normalize
-from orchestr8_sqlite.parameters import fold_tag
-from orchestr8_sqlite.uris import compose
+from orchestr8_sqlite.model.parameters import fold_tag
+from orchestr8_sqlite.model.uris import compose
+from orchestr8_sqlite.text.keywords import extract_keywords
+from orchestr8_sqlite.text.normal_forms import normalize
 
 ABOVE, BELOW, HALF_WIDTH = "\u0301", "\u0316", "\uff9e"
 JOINER = "\u034f"

@@ -3,12 +3,12 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.model import CATEGORY_FOLDERS, MatchRequest, Mode, Ranker
-from orchestr8_sqlite.parameters import fold_tag, make_request, parse_category
+from orchestr8_sqlite.model.parameters import fold_tag, make_request, parse_category
+from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, MatchRequest, Mode, Ranker
 
 
 def test_defaults_are_those_of_the_contract() -> None:
@@ -176,6 +176,7 @@ def test_category_names_count_in_singular_plural_and_any_case(category: str, plu
     assert parse_category(written) == category
 
 
+@example("ẞ\u0301")
 @given(st.text(max_size=30))
 @settings(max_examples=100, deadline=None, derandomize=True)
 def test_folding_a_tag_twice_is_folding_it_once(tag: str) -> None:

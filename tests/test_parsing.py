@@ -10,20 +10,19 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import libraries
-from support import MakeLibrary, find_files, markdown
+from support import MakeLibrary, find_files, markdown, read_library
 
-from orchestr8_sqlite.content import Fragment
+from orchestr8_sqlite.builder.writer import prepare
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.fragment_rows import prepare_batch
-from orchestr8_sqlite.library import read_library
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import Task, read_file
 from orchestr8_sqlite.library.references import PLAIN_ID
 from orchestr8_sqlite.library.walk import Kind
 from orchestr8_sqlite.library.yaml_text import load_repairing
-from orchestr8_sqlite.markdown import Body, Heading, plain_text
-from orchestr8_sqlite.model import SCHEME
-from orchestr8_sqlite.uris import Read, parse_uri
+from orchestr8_sqlite.model.records import Fragment
+from orchestr8_sqlite.model.requests import SCHEME
+from orchestr8_sqlite.model.uris import Read, parse_uri
+from orchestr8_sqlite.text.markdown import Body, Heading, plain_text
 
 FILES: dict[str, str | bytes] = {
     "agents/a.md": markdown("description: Retries calls\ntags: [x]", "# A\n\nSee orchestr8://agents/b.\n"),
@@ -59,7 +58,7 @@ def test_a_file_is_read_the_same_in_another_process(make_library: MakeLibrary) -
 @settings(max_examples=50, deadline=None)
 @given(library=libraries())
 def test_what_is_prepared_of_fragments_is_the_same_in_another_process(library: list[Fragment]) -> None:
-    made = prepare_batch(library)
+    made = [prepare(fragment) for fragment in library]
     assert pickle.loads(pickle.dumps(made)) == made
 
 

@@ -3,10 +3,8 @@
 import gc
 import os
 import signal
-import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -14,39 +12,9 @@ import pytest
 
 from orchestr8_sqlite import processes
 from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.processes import AHEAD, NEW_OBJECTS, Companion, map_in_processes, nothing
+from orchestr8_sqlite.processes import AHEAD, NEW_OBJECTS, map_in_processes
 
 TASKS = 40
-
-
-class Lines:
-    """Gathers lines, and writes them to a file, its process in front, when it knows all."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lines = [str(os.getpid())]
-
-    def tell(self, message: str) -> None:
-        """Keep a line; some words are orders."""
-        if message == "full":
-            raise sqlite3.OperationalError("database or disk is full")
-        if message == "die":
-            os.kill(os.getpid(), signal.SIGKILL)
-        self._lines.append(message)
-
-    def finish(self, meanwhile: Callable[[], None] = nothing) -> None:
-        """Write the lines."""
-        meanwhile()
-        self._path.write_text("\n".join(self._lines), encoding="utf-8")
-
-    def stop(self) -> None:
-        """Keep nothing open."""
-
-
-def tell_and_finish(companion: Companion[str], lines: int) -> None:
-    for _ in range(lines):
-        companion.tell("x" * 1000)
-    companion.finish()
 
 
 def square(number: int) -> int:
@@ -171,17 +139,15 @@ def test_other_processes_end_when_this_one_is_killed(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     starter = os.fork()
     if starter == 0:
-        companion: Companion[str] = Companion(partial(Lines, tmp_path / "lines"))
-        begun.write_text(f"{companion._process.pid} ", encoding="utf-8")
         list(map_in_processes(wait_for_ever, [begun] * 2))
     numbers: list[str] = []
     deadline = time.monotonic() + 20
-    while len(numbers) < 3 and time.monotonic() < deadline:
+    while len(numbers) < 2 and time.monotonic() < deadline:
         numbers = begun.read_text(encoding="utf-8").split() if begun.exists() else []
         time.sleep(0.01)
     os.kill(starter, signal.SIGKILL)
     os.waitpid(starter, 0)
-    assert len(numbers) == 3
+    assert len(numbers) == 2
     while any(_is_running(number) for number in numbers) and time.monotonic() < deadline:
         time.sleep(0.01)
     left = [number for number in numbers if _is_running(number)]
@@ -202,60 +168,3 @@ def test_processes_start_anew_where_a_thread_runs(monkeypatch: pytest.MonkeyPatc
     assert processes._context().get_start_method() in ("fork", "spawn")
     monkeypatch.setattr("threading.active_count", lambda: 2)
     assert processes._context().get_start_method() == "spawn"
-
-
-def test_companion_does_what_it_is_told_in_a_process_of_its_own(tmp_path: Path) -> None:
-    done: list[int] = []
-    companion: Companion[str] = Companion(partial(Lines, tmp_path / "lines"))
-    companion.tell("first")
-    companion.tell("second")
-    companion.finish(lambda: done.append(os.getpid()))
-    companion.stop()
-    process, *lines = (tmp_path / "lines").read_text(encoding="utf-8").splitlines()
-    assert lines == ["first", "second"]
-    assert done == [os.getpid()]
-    assert int(process) != os.getpid()
-
-
-@pytest.mark.parametrize("more", [0, 2000])
-def test_what_goes_wrong_in_a_companion_is_raised_here(tmp_path: Path, more: int) -> None:
-    """The companion keeps reading, so whoever tells it more than fits on the way does not wait for ever."""
-    companion: Companion[str] = Companion(partial(Lines, tmp_path / "lines"))
-    companion.tell("full")
-    with pytest.raises(sqlite3.OperationalError, match="disk is full"):
-        tell_and_finish(companion, more)
-    companion.stop()
-
-
-@pytest.mark.parametrize("more", [0, 2000])
-def test_companion_that_was_ended_is_said_in_one_sentence(tmp_path: Path, more: int) -> None:
-    companion: Companion[str] = Companion(partial(Lines, tmp_path / "lines"))
-    companion.tell("die")
-    with pytest.raises(BuildError, match="ended from outside"):
-        tell_and_finish(companion, more)
-    companion.stop()
-
-
-def test_stopped_companion_is_gone_and_has_written_nothing(tmp_path: Path) -> None:
-    companion: Companion[str] = Companion(partial(Lines, tmp_path / "lines"))
-    companion.tell("first")
-    companion.stop()
-    assert not companion._process.is_alive()
-    assert not (tmp_path / "lines").exists()
-
-
-def test_companion_does_not_heed_an_interrupt_that_its_starter_hears_too(tmp_path: Path) -> None:
-    begun = tmp_path / "begun"
-    os.mkfifo(begun)
-    companion: Companion[str] = Companion(partial(_begin_heard, begun, tmp_path / "lines"))
-    process = int(begun.read_text(encoding="utf-8"))
-    os.kill(process, signal.SIGINT)
-    companion.tell("after the interrupt")
-    companion.finish()
-    companion.stop()
-    assert (tmp_path / "lines").read_text(encoding="utf-8").endswith("after the interrupt")
-
-
-def _begin_heard(begun: Path, path: Path) -> Lines:
-    begun.write_text(str(os.getpid()), encoding="utf-8")
-    return Lines(path)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestr8_sqlite.answers.prompts import PromptRow, fill_prompt
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.model import PromptArgument
-from orchestr8_sqlite.prompts import PromptRow, fill_prompt
-from orchestr8_sqlite.uris import Match, Read, parse_uri
+from orchestr8_sqlite.model.requests import PromptArgument
+from orchestr8_sqlite.model.uris import Match, Read, parse_uri
 
 
 def make_prompt(body: str, required: Sequence[str] = (), optional: Sequence[str] = ()) -> PromptRow:

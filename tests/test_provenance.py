@@ -13,11 +13,11 @@ import pytest
 from serving import asking, call
 from support import Invoke, MakeLibrary, build, markdown, rows, write_files
 
-from orchestr8_sqlite.builder import build_index
-from orchestr8_sqlite.checksums import add_checksum
-from orchestr8_sqlite.jobs import How
+from orchestr8_sqlite.answers.provenance import Source
+from orchestr8_sqlite.builder.build import build_index
+from orchestr8_sqlite.builder.job import How
+from orchestr8_sqlite.index.checksums import add_checksum
 from orchestr8_sqlite.library.checkouts import read_commit, read_commits
-from orchestr8_sqlite.provenance import Source
 
 ONE, TWO = "1" * 40, "2" * 40
 Git = Callable[..., str]

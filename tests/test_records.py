@@ -1,18 +1,13 @@
 """From a document to a fragment or a prompt: identity, category, fallbacks, and what is said about repairs."""
 
 import pytest
-from support import MakeLibrary, markdown
+from support import MakeLibrary, markdown, read_library
 
-from orchestr8_sqlite.content import Diagnostic, Fragment, Library, Prompt, Severity
-from orchestr8_sqlite.library import read_library
-from orchestr8_sqlite.model import PromptArgument
-from orchestr8_sqlite.tokens import estimate_tokens
+from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, Severity
+from orchestr8_sqlite.model.requests import PromptArgument
+from orchestr8_sqlite.text.tokens import estimate_tokens
 
 SKILL = "name: pdf\ndescription: Fills PDF forms"
-
-
-def codes(library: Library) -> list[str]:
-    return [note.code for note in library.diagnostics]
 
 
 def fragment(make_library: MakeLibrary, text: str, path: str = "skills/retry.md") -> tuple[Fragment, list[Diagnostic]]:
@@ -24,7 +19,7 @@ def fragment(make_library: MakeLibrary, text: str, path: str = "skills/retry.md"
 def prompt(make_library: MakeLibrary, text: str, path: str = "commands/fix.md") -> tuple[Prompt, list[str]]:
     library = read_library([make_library({path: text})])
     [only] = library.prompts
-    return only, codes(library)
+    return only, library.codes
 
 
 def test_a_complete_fragment_is_read_without_a_word(make_library: MakeLibrary) -> None:

@@ -1,30 +1,39 @@
 """Pointers between documents: every kind becomes a reference, dangling ones are said with file and line."""
 
 import posixpath
+import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import MakeLibrary, build, markdown, rows, write_files
+from support import Library, MakeLibrary, markdown, read_library, rows, write_files
 
-from orchestr8_sqlite.content import Library
-from orchestr8_sqlite.library import read_library
-from orchestr8_sqlite.uris import fragment_uri
+from orchestr8_sqlite.builder.build import BuildReport, build_index
+from orchestr8_sqlite.model.uris import fragment_uri
 
 SKILL = markdown("name: {0}\ndescription: Does a thing", "{1}")
+POINTERS = """
+SELECT r.target, r.kind, r.line FROM reference r JOIN fragment f ON f.id = r.fragment_id WHERE f.path = '{0}'
+ ORDER BY r.ordinal
+"""
 
 
-def targets(library: Library, fragment_id: str) -> list[tuple[str, str, int]]:
-    [found] = [fragment for fragment in library.fragments if fragment.id == fragment_id]
-    return [(reference.target, reference.kind, reference.line) for reference in found.references]
+def read(root: Path, category: str | None = None) -> BuildReport:
+    """Build the index of a library beside it."""
+    return build_index([root], root.with_suffix(".db"), category=category)
 
 
-def dangling(library: Library) -> list[tuple[str, int | None]]:
+def targets(library: BuildReport, fragment_id: str) -> list[tuple[object, ...]]:
+    return rows(library.target, POINTERS.format(fragment_id))
+
+
+def dangling(library: BuildReport) -> list[tuple[str, int | None]]:
     return [(note.path, note.line) for note in library.diagnostics if note.code == "dangling-reference"]
 
 
-def read_body(make_library: MakeLibrary, body: str, *others: str, path: str = "agents/a.md") -> Library:
-    return read_library([make_library({path: f"# A\n\n{body}\n", **dict.fromkeys(others, "# Other\n")})])
+def read_body(make_library: MakeLibrary, body: str, *others: str, path: str = "agents/a.md") -> BuildReport:
+    return read(make_library({path: f"# A\n\n{body}\n", **dict.fromkeys(others, "# Other\n")}))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +100,7 @@ def test_links_to_the_web_and_pictures_are_no_references(make_library: MakeLibra
 
 def test_a_link_in_a_plain_folder_is_relative_to_its_file(make_library: MakeLibrary) -> None:
     root = make_library({"x/a.md": "# A\n\n[b](b.md)", "x/b.md": "# B", "y/b.md": "# B"})
-    library = read_library([root], category="guide")
+    library = read(root, "guide")
     assert targets(library, "guides/x/a") == [("guides/x/b", "link", 3)]
 
 
@@ -100,7 +109,7 @@ def test_a_link_from_skill_to_skill_is_a_reference(make_library: MakeLibrary) ->
         "skills/pdf/SKILL.md": SKILL.format("pdf", "See [it](../docx/SKILL.md)."),
         "skills/docx/SKILL.md": SKILL.format("docx", "x"),
     }
-    library = read_library([make_library(files)])
+    library = read(make_library(files))
     assert [target for target, _, _ in targets(library, "skills/pdf")] == ["skills/docx"]
     assert dangling(library) == []
 
@@ -110,7 +119,7 @@ def test_a_link_to_a_file_of_the_skill_does_not_dangle(make_library: MakeLibrary
         "skills/pdf/SKILL.md": SKILL.format("pdf", "See [it](references/forms.md)."),
         "skills/pdf/references/forms.md": "# Forms",
     }
-    assert dangling(read_library([make_library(files)])) == []
+    assert dangling(read(make_library(files))) == []
 
 
 def test_fragment_lines_are_references(make_library: MakeLibrary) -> None:
@@ -130,9 +139,7 @@ def test_related_sections_are_references(make_library: MakeLibrary, title: str) 
 
 def test_related_resources_are_references_where_they_stand(make_library: MakeLibrary) -> None:
     front = "title: T\nrelatedResources:\n  - '@orchestr8://skills/retry'\n  - agents/b.md\n  - retry"
-    library = read_library(
-        [make_library({"agents/a.md": markdown(front), "agents/b.md": "# B", "skills/retry.md": "# R"})]
-    )
+    library = read(make_library({"agents/a.md": markdown(front), "agents/b.md": "# B", "skills/retry.md": "# R"}))
     assert [(target, kind) for target, kind, _ in targets(library, "agents/a")] == [
         ("skills/retry", "related"),
         ("agents/b", "related"),
@@ -142,14 +149,14 @@ def test_related_resources_are_references_where_they_stand(make_library: MakeLib
 
 def test_dangling_references_are_said_with_file_and_line(make_library: MakeLibrary) -> None:
     text = markdown("title: T", "# A\n\nSee orchestr8://skills/none,\n[b](none.md) and\n**→ Fragment:** `nothing.md`\n")
-    library = read_library([make_library({"agents/a.md": text})])
+    library = read(make_library({"agents/a.md": text}))
     assert dangling(library) == [("agents/a.md", line) for line in (7, 8, 9)]
     assert all(note.root and note.fix for note in library.diagnostics)
     assert len(targets(library, "agents/a")) == 3
 
 
 def test_a_dangling_related_resource_is_said(make_library: MakeLibrary) -> None:
-    library = read_library([make_library({"agents/a.md": markdown("title: T\nrelatedResources:\n  - skills/none")})])
+    library = read(make_library({"agents/a.md": markdown("title: T\nrelatedResources:\n  - skills/none")}))
     [(path, line)] = dangling(library)
     assert (path, line in (3, 4)) == ("agents/a.md", True)
 
@@ -203,7 +210,7 @@ def test_a_reference_dangles_exactly_where_no_file_is(
         for target, as_link in points
     ]
     files = {f"{place}.md": "# T\n" for place in PLACES}
-    library = read_library([make_library({**files, "agents/deep/b.md": "\n".join(["# B", *lines])})])
+    library = read(make_library({**files, "agents/deep/b.md": "\n".join(["# B", *lines])}))
     first: dict[str, int] = {}
     for number, (target, _) in enumerate(points, start=2):
         first.setdefault(target, number)
@@ -237,28 +244,50 @@ SELECT f.path, r.target, r.kind, r.line, t.path FROM fragment f JOIN reference r
 SAID = "SELECT path, line, message FROM diagnostic WHERE code = 'dangling-reference' ORDER BY 1, 2, 3"
 
 
-@given(files=FILES)
+def aimed(root: Path, library: Library) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """Return the references of a library, and what is said of those that dangle, from its files one by one."""
+    by_file = {fragment.source.path: fragment.id for fragment in library.fragments}
+    found: list[tuple[object, ...]] = []
+    said: list[tuple[object, ...]] = []
+    for fragment in library.fragments:
+        seen = {fragment.id}
+        for written, kind, line in ((one.target, one.kind, one.line) for one in fragment.references):
+            named = [other.id for other in library.fragments if written in (other.id, other.name)]
+            if kind == "link":
+                meant = by_file.get(written)
+            else:
+                meant = written if written in named else named[0] if len(named) == 1 else None
+            if meant is None and (kind == "code" or (kind == "link" and (root / written).is_file())):
+                continue
+            target = meant or written.removesuffix(".md")
+            if target not in seen:
+                found.append((fragment.id, target, kind, line, meant))
+                if meant is None:
+                    said.append((fragment.source.path, line, f"points to {target}, which the library does not have"))
+            seen.add(target)
+    return found, sorted(said, key=repr)
+
+
+@given(files=FILES, others=FILES)
 @settings(deadline=None)
-def test_an_index_has_the_references_that_are_read_file_by_file(
-    tmp_path_factory: pytest.TempPathFactory, files: dict[str, list[tuple[str, str]]]
+def test_an_index_has_the_references_that_a_look_at_file_by_file_finds(
+    tmp_path_factory: pytest.TempPathFactory,
+    files: dict[str, list[tuple[str, str]]],
+    others: dict[str, list[tuple[str, str]]],
 ) -> None:
+    """An index that is brought up to date has them too."""
     folder = tmp_path_factory.mktemp("pointing")
-    bodies = {
-        f"{path}.md": "\n\n".join(
-            ["# T", *(form.format(posixpath.relpath(name, posixpath.dirname(path)) if "](" in form else name,
-                                  posixpath.basename(name)) for form, name in points)]
-        )
-        for path, points in files.items()
-    }  # fmt: skip
-    root = write_files(folder / "library", {"skills/notes/SKILL.md": "# S", "skills/notes/x.md": "# X", **bodies})
-    library = read_library([root])
-    ids = {fragment.id for fragment in library.fragments}
-    expected = [
-        (fragment.id, r.target, r.kind, r.line, r.target if r.target in ids else None)
-        for fragment in sorted(library.fragments, key=lambda fragment: fragment.id)
-        for r in fragment.references
-    ]
-    index = build(root, folder / "index.db")
-    assert rows(index, REFERENCES) == expected
-    said = [(one.path, one.line, one.message) for one in library.diagnostics if one.code == "dangling-reference"]
-    assert rows(index, SAID) == sorted(said)
+    for pointing in (files, others):
+        shutil.rmtree(folder / "library", ignore_errors=True)
+        bodies = {
+            f"{path}.md": "\n\n".join(
+                ["# T", *(form.format(posixpath.relpath(name, posixpath.dirname(path)) if "](" in form else name,
+                                      posixpath.basename(name)) for form, name in points)]
+            )
+            for path, points in pointing.items()
+        }  # fmt: skip
+        root = write_files(folder / "library", {"skills/notes/SKILL.md": "# S", "skills/notes/x.md": "# X", **bodies})
+        index = build_index([root], folder / "index.db").target
+        found, said = aimed(root, read_library([root]))
+        assert rows(index, REFERENCES) == found
+        assert sorted(rows(index, SAID), key=repr) == said

@@ -14,7 +14,7 @@ from listening import needs_proc, processes
 from support import MakeLibrary, markdown, rows, write_files
 
 from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.server.reload import build_once, watch_library
+from orchestr8_sqlite.server.supply.build_process import build_once, watch_library
 
 RETRY = {"skills/retry.md": markdown("title: Retrying"), "agents/api.md": markdown("tags:")}
 PATIENCE = 60.0

@@ -10,7 +10,7 @@ from serving import HANDSHAKES, MODERN, REVISIONS, Ask, Message, asking, wired
 
 from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.replies import Reply
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.service.service import Service
 
 pytestmark = pytest.mark.anyio
 

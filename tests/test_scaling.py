@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import markdown, rows, write_files
 
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings
 
 SCALING = Path(__file__).parents[1] / "docs" / "scaling.md"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.sections import Sections, fair_shares, share_out, split_sections
-from orchestr8_sqlite.tokens import estimate_tokens
+from orchestr8_sqlite.answers.sections import Sections, fair_shares, share_out, split_sections
+from orchestr8_sqlite.text.keywords import extract_keywords
+from orchestr8_sqlite.text.tokens import estimate_tokens
 
 LINES = st.sampled_from(
     [

@@ -11,7 +11,7 @@ from serving import HANDSHAKE, MODERN, Era, both_eras, connected, text_of
 from support import build, markdown, write_files
 from tokenizer import true_tokens
 
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings
 
 PROMPT = """---

@@ -17,10 +17,10 @@ from mcp_types import BlobResourceContents, Request, TextResourceContents
 from pydantic import RootModel
 from support import MakeLibrary, build, write_files
 
-from orchestr8_sqlite import skills
+from orchestr8_sqlite.answers import skill_files
 from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.paging import PAGE_SIZE
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings
 
 Era = Literal["legacy", "2026-07-28"]
@@ -275,7 +275,7 @@ def test_a_request_without_a_uri_is_invalid_params(
 
 @both_eras
 def test_pages_of_a_listing_hold_every_skill_once(service: Service, era: Era, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skills, "MOST_FILES", 1)
+    monkeypatch.setattr(skill_files, "MOST_FILES", 1)
 
     async def scenario() -> None:
         async with connected(service, era) as connection:

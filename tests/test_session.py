@@ -1,108 +1,31 @@
 """Builds one after the other: the same rows as a build from scratch, the last good version of what is refused."""
 
-import inspect
 import os
 import random
-import re
-import shutil
 import sqlite3
 import unicodedata
 from pathlib import Path
 
 import pytest
-from dumps import dump
-from strategies import TAGS, TOPICS, WORDS
+from dumps import assert_same_rows
+from editing import edit_any, some_library
 from support import GARDENING, MakeLibrary, build, markdown, rows, write_files
 
-from orchestr8_sqlite import (
-    evidence_rows,
-    finishing,
-    fragment_rows,
-    jobs,
-    keyword_changes,
-    resolution,
-    scenario_sets,
-    update,
-    vocabulary,
-    watch,
-)
-from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.builder import job, precomputed, update, watch, writer
+from orchestr8_sqlite.builder.watch import BuildSession, SessionBuild
 from orchestr8_sqlite.errors import BuildError, LibraryError, RefusedLibrary
-from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.model import MatchRequest
-from orchestr8_sqlite.session import BuildSession, Built
-from orchestr8_sqlite.update import assign_numbers
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.requests import MatchRequest
+from orchestr8_sqlite.ranking.lookup import find
 
 RETRY = markdown("title: Retrying\nuseWhen:\n  - Retrying a flaky call")
 PACK = markdown("name: pack\ndescription: Packs things into boxes. Use it when moving.")
-ALL_WORDS = [*WORDS, *TOPICS]
 
 
 @pytest.fixture
 def fixed_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no build measure what an answer must cover: that takes most of the time of a small one."""
-    monkeypatch.setattr(finishing, "measure_least_coverage", lambda *_: 0.3)
-
-
-def some_words(choice: random.Random, most: int = 4) -> str:
-    return " ".join(choice.choices(ALL_WORDS, k=choice.randint(1, most)))
-
-
-def some_document(choice: random.Random) -> str:
-    """Return a document with anything in it that a table has rows for."""
-    lines = [f"title: {some_words(choice)}", f"description: {some_words(choice, 8)}"]
-    lines += [f"tags: [{', '.join(choice.sample(TAGS, choice.randint(0, 3)))}]"]
-    lines += ["useWhen:", *(f"  - {some_words(choice, 5)}" for _ in range(choice.randint(1, 3)))]
-    if choice.random() < 0.3:
-        lines += ["capabilities:", *(f"  - {some_words(choice)}" for _ in range(2))]
-    if choice.random() < 0.3:
-        lines += [f"relatedResources: [skills/s{choice.randint(0, 9)}, agents/a{choice.randint(0, 9)}]"]
-    if choice.random() < 0.2:
-        lines += [f"queries: [{some_words(choice)}]"]
-    if choice.random() < 0.2:
-        lines += [f"id: {choice.choice(['x', 'y'])}"]
-    return markdown("\n".join(lines), f"# {some_words(choice)}\n\n{some_words(choice, 60)}.\n")
-
-
-def some_path(choice: random.Random) -> str:
-    number = choice.randint(0, 9)
-    return choice.choice(
-        [
-            f"agents/a{number}.md",
-            f"skills/s{number}.md",
-            f"skills/_fragments/s{number}.md",
-            f"skills/deep/s{number}.md",
-            f"skills/pack{number % 3}/SKILL.md",
-            f"skills/pack{number % 3}/notes{number}.txt",
-            f"prompts/workflows/p{number}.md",
-            f"guides/{some_words(choice, 2).replace('/', '-')}.md",
-        ]
-    )
-
-
-def edit(choice: random.Random, root: Path) -> None:
-    """Create, change, move or delete one file."""
-    files = sorted(path for path in root.rglob("*") if path.is_file())
-    what = choice.random()
-    if what < 0.3:
-        with choice.choice([path for path in files if path.suffix == ".md"]).open("a", encoding="utf-8") as file:
-            file.write(f"\nAnd {some_words(choice, 5)}.\n")
-    elif what < 0.65 or len(files) < 4:
-        write_files(root, {some_path(choice): some_document(choice)})
-    elif what < 0.8:
-        choice.choice(files).unlink()
-    else:
-        target = root / some_path(choice)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(choice.choice(files), target)
-
-
-def assert_same_rows(found: Path, expected: Path, *, but: tuple[str, ...] = ()) -> None:
-    """Compare two indexes table by table, but for the tables named."""
-    rows_found = dump(found)
-    for table, rows_expected in dump(expected).items():
-        if table not in but:
-            assert rows_found[table] == rows_expected, table
+    monkeypatch.setattr(precomputed, "measure_least_coverage", lambda *_: 0.3)
 
 
 @pytest.mark.usefixtures("fixed_coverage")
@@ -111,11 +34,10 @@ def assert_same_rows(found: Path, expected: Path, *, but: tuple[str, ...] = ()) 
     [(0, 8, 2), *(pytest.param(seed, 30, 12, marks=pytest.mark.slow) for seed in range(1, 7))],
 )
 def test_every_build_of_a_session_holds_the_rows_of_a_build_from_scratch(
-    make_library: MakeLibrary, tmp_path: Path, seed: int, size: int, builds: int
+    tmp_path: Path, seed: int, size: int, builds: int
 ) -> None:
     choice = random.Random(seed)
-    root = make_library({some_path(choice): some_document(choice) for _ in range(size)})
-    write_files(root, {"agents/always.md": some_document(choice)})
+    root = some_library(choice, tmp_path / "library", size)
     session, target = BuildSession([root], tmp_path / "session.db"), tmp_path / "session.db"
     for number in range(builds):
         session.build()
@@ -124,12 +46,14 @@ def test_every_build_of_a_session_holds_the_rows_of_a_build_from_scratch(
         session.settle()
         assert_same_rows(target, scratch)
         for _ in range(choice.choice([1, 1, 1, 2, 3])):
-            edit(choice, root)
+            edit_any(choice, [root, root], faults=False)
 
 
 @pytest.fixture
 def folder(make_library: MakeLibrary) -> Path:
-    return make_library({"skills/retry.md": RETRY, "skills/pack/SKILL.md": PACK, "agents/api.md": markdown("title: A")})
+    return make_library(
+        {"skills/retry.md": RETRY, "skills/pack/SKILL.md": PACK, "agents/api.md": markdown("title: Calls")}
+    )
 
 
 @pytest.fixture
@@ -221,6 +145,27 @@ def test_bad_prompt_keeps_the_last_good_version(session: BuildSession, folder: P
     assert rows(tmp_path / "index.db", "SELECT name, description FROM prompt") == [("ask", "Asks")]
 
 
+@pytest.mark.parametrize("change", ["longer texts", "free pages", "many files"])
+def test_last_good_version_stays_whatever_else_asks_for_a_build_from_nothing(
+    session: BuildSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    target = tmp_path / "index.db"
+    write_files(folder, {"skills/retry.md": b"\xff"})
+    if change == "longer texts":
+        write_files(folder, {"agents/api.md": markdown("description: " + "Many more words than before. " * 40)})
+    elif change == "free pages":
+        monkeypatch.setattr(update, "MOST_FREE", -1.0)
+    else:
+        write_files(folder, {f"agents/new{number}.md": markdown(f"title: N{number}") for number in range(20)})
+    session.build()
+    assert titles(target)["skills/retry"] == "Retrying"
+    assert (1,) in rows(target, "SELECT count(*) FROM diagnostic WHERE code = 'kept'")
+    write_files(folder, {"skills/retry.md": RETRY.replace("Retrying", "Reviving")})
+    session.build()
+    session.settle()
+    assert_same_rows(target, build(folder, tmp_path / "scratch.db"))
+
+
 def test_bad_file_that_is_deleted_takes_its_last_good_version_along(
     session: BuildSession, folder: Path, tmp_path: Path
 ) -> None:
@@ -278,7 +223,7 @@ def test_failure_while_the_index_is_changed_leaves_the_file_and_the_next_build_h
 
     write_files(folder, {"agents/api.md": markdown("title: B")})
     with monkeypatch.context() as patch:
-        patch.setattr(jobs, "write_meta", run_out_of_memory)
+        patch.setattr(job, "write_meta", run_out_of_memory)
         with pytest.raises(BuildError, match="out of memory"):
             session.build()
     assert (tmp_path / "index.db").read_bytes() == before
@@ -332,8 +277,7 @@ def test_fragments_keep_their_numbers_and_new_ones_come_last_but_equal_scores_go
 def test_scenarios_whose_ids_begin_alike_get_the_ids_of_a_build_from_scratch(
     session: BuildSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vocabulary, "SCENARIO_DIGITS", 1)
-    monkeypatch.setattr(fragment_rows, "PLAIN_ID", len("scenario-") + 1)
+    monkeypatch.setattr(writer, "SCENARIO_DIGITS", 1)
     build(folder, tmp_path / "index.db")
     for number in range(9):
         write_files(folder, {f"agents/m{number}.md": markdown(f"useWhen: [Doing the {number}th thing]")})
@@ -347,29 +291,11 @@ def test_scenarios_whose_ids_begin_alike_get_the_ids_of_a_build_from_scratch(
         assert_same_rows(tmp_path / "index.db", build(folder, tmp_path / "scratch.db"), but=("quick_lookup",))
 
 
-@pytest.mark.parametrize(
-    ("ids", "expected"),
-    [
-        (["a", "b"], {"a": 1, "b": 5}),
-        (["a", "m", "b"], {"a": 1, "m": 6, "b": 5}),
-        (["z", "c", "b"], {"z": 6, "c": 7, "b": 5}),
-        (["a"], {"a": 1}),
-        ([], {}),
-    ],
-)
-def test_new_fragments_get_the_next_numbers(ids: list[str], expected: dict[str, int]) -> None:
-    assert assign_numbers({"a": 1, "b": 5}, ids, 5) == expected
-
-
-def test_first_fragment_of_an_index_is_number_1() -> None:
-    assert assign_numbers({}, ["b", "a"], 0) == {"b": 1, "a": 2}
-
-
 def test_what_an_answer_must_cover_is_carried_over_until_a_tenth_of_the_library_has_changed(
     make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = iter([0.31, 0.32, 0.33])
-    monkeypatch.setattr(finishing, "measure_least_coverage", lambda *_: next(measured))
+    monkeypatch.setattr(precomputed, "measure_least_coverage", lambda *_: next(measured))
     root = make_library(GARDENING)
     session, target = BuildSession([root], tmp_path / "index.db"), tmp_path / "index.db"
     session.build()
@@ -390,7 +316,7 @@ def test_what_the_index_in_place_was_measured_at_is_not_measured_again(
     root = make_library(GARDENING)
     target = build(root, tmp_path / "index.db")
     expected = meta(target)["least_coverage"]
-    monkeypatch.setattr(finishing, "measure_least_coverage", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(precomputed, "measure_least_coverage", lambda *_: pytest.fail("measured again"))
     session = BuildSession([root], target)
     session.build()
     assert meta(target)["least_coverage"] == expected
@@ -399,7 +325,7 @@ def test_what_the_index_in_place_was_measured_at_is_not_measured_again(
 def test_index_is_settled_once_no_file_has_changed_for_a_while(
     session: BuildSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built: list[Built] = []
+    built: list[SessionBuild] = []
     builds = watch.Builds(session, built.append, pytest.fail)
     count = "SELECT count(*) > 0 FROM quick_lookup WHERE ranker = 'default'"
     write_files(folder, {"agents/api.md": markdown("title: Better")})
@@ -473,13 +399,6 @@ def test_settling_that_fails_is_tried_again_in_growing_pauses() -> None:
     look_on(builds, now, 15)
     assert session.settled == [6, 7, 9, 13, 14, 15]  # after five calm seconds; once settled, it is asked each time
     assert told == ["It is held open."]
-
-
-def test_every_table_is_cleared_of_what_has_changed(folder: Path, tmp_path: Path) -> None:
-    tables = set(dump(build(folder, tmp_path / "index.db"))) - {"fragment_text", "byte", "field_posting", "meta"}
-    modules = (update, evidence_rows, keyword_changes, scenario_sets, resolution, finishing)
-    statements = "".join(inspect.getsource(module) for module in modules)
-    assert tables <= set(re.findall(r"DELETE FROM (\w+)", statements))
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from content.requests import CASES, Case
 
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.prompts import fill_prompt, find_prompt, list_prompts
-from orchestr8_sqlite.uris import Match, Read, parse_uri
+from orchestr8_sqlite.answers.prompts import fill_prompt, find_prompt, list_prompts
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.uris import Match, Read, parse_uri
+from orchestr8_sqlite.ranking.lookup import find
 
 ROOT = Path(__file__).parents[1]
 WRITTEN = sorted(path.stem for path in (ROOT / "resources" / "prompts").rglob("*.md"))

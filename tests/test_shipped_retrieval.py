@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from content.form import fragment_files, fragment_id
 
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.lookup import find
-from orchestr8_sqlite.parameters import make_request
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.parameters import make_request
+from orchestr8_sqlite.ranking.lookup import find
 
 ROOT = Path(__file__).parents[1]
 RESOURCES, BUNDLED = ROOT / "resources", ROOT / "orchestr8_sqlite" / "bundled.db"

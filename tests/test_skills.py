@@ -14,11 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import SHARED, build, needs_shared, write_files
 
-from orchestr8_sqlite import skills
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.errors import RequestError, UnknownResource
-from orchestr8_sqlite.mediatypes import media_type
-from orchestr8_sqlite.skills import (
+from orchestr8_sqlite.answers import skill_files
+from orchestr8_sqlite.answers.mediatypes import media_type
+from orchestr8_sqlite.answers.skill_files import (
     DirectoryEntry,
     get_skill,
     is_skill_uri,
@@ -29,6 +27,8 @@ from orchestr8_sqlite.skills import (
     skill_follows,
     skill_uri,
 )
+from orchestr8_sqlite.errors import RequestError, UnknownResource
+from orchestr8_sqlite.index.catalog import Catalog
 
 PDF = b"\xef\xbb\xbf---\r\nname: pdf\r\ndescription: Fills PDF forms\r\n---\r\n\r\n# PDF\r\n\r\nRead forms/a b.md\r\n"
 SIGN = b"---\nname: sign\ndescription: Signs PDF files\n---\n\n# Sign\n"
@@ -149,9 +149,9 @@ def test_pages_of_skills_hold_each_skill_once(catalog: Catalog) -> None:
 def test_a_page_ends_before_the_files_of_its_skills_are_too_many(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(skills, "MOST_FILES", 8)
+    monkeypatch.setattr(skill_files, "MOST_FILES", 8)
     assert [entry.path for entry in list_skills(catalog)] == ["acme/billing/refunds", "pdf"]
-    monkeypatch.setattr(skills, "MOST_FILES", 1)
+    monkeypatch.setattr(skill_files, "MOST_FILES", 1)
     assert [entry.path for entry in list_skills(catalog, after="a/")] == ["acme/billing/refunds"]
     assert [entry.path for entry in list_skills(catalog, after="b")] == ["pdf"]
 
@@ -416,8 +416,8 @@ def test_the_media_type_is_told_by_the_ending_of_the_name(path: str, expected: s
     ],
 )
 def test_queries_find_their_rows_by_an_index(catalog: Catalog, sql: str) -> None:
-    parameters = dict.fromkeys(re.findall(r":(\w+)", getattr(skills, sql)), "[]")
-    steps = [str(row[3]) for row in catalog.db.execute(f"EXPLAIN QUERY PLAN {getattr(skills, sql)}", parameters)]
+    parameters = dict.fromkeys(re.findall(r":(\w+)", getattr(skill_files, sql)), "[]")
+    steps = [str(row[3]) for row in catalog.db.execute(f"EXPLAIN QUERY PLAN {getattr(skill_files, sql)}", parameters)]
     assert [step for step in steps if re.match(r"SCAN (s|f|skill|skill_file)\b", step)] == []
     assert any("SEARCH" in step for step in steps)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support import Invoke, MakeCatalog, build, make_fragment, markdown, write_files
 
-from orchestr8_sqlite import statements
 from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.index import statements
 
 COUNTING = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 Run = Callable[..., list[tuple[object, ...]]]

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers import INITIALIZE, INITIALIZED, command, greet, lines, receive, request, search, send, start
+from servers import INITIALIZE, INITIALIZED, META, command, greet, lines, receive, request, search, send, start
+from serving import HANDSHAKES, MODERN
 from support import MakeLibrary, build, markdown
+
+from orchestr8_sqlite import __version__
 
 pytestmark = pytest.mark.slow
 
@@ -36,6 +39,54 @@ def greeted(index: Path) -> Iterator[subprocess.Popen[bytes]]:
     greet(process)
     yield process
     process.communicate()
+
+
+CAPABILITIES = {
+    "completions": {},
+    "extensions": {"io.modelcontextprotocol/skills": {"directoryRead": True}},
+    "prompts": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True},
+    "tools": {"listChanged": True},
+}
+SERVER = {
+    "name": "orchestr8",
+    "title": "Orchestr8 library",
+    "version": __version__,
+    "description": "Finds the right skill, agent, pattern or example for a task, just in time",
+}
+
+
+@pytest.mark.parametrize("revision", [*HANDSHAKES, MODERN, "2099-01-01"])
+def test_handshake_of_any_revision_is_answered(server: subprocess.Popen[bytes], revision: str) -> None:
+    params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    send(server, request(0, "initialize", **params))
+    result = receive(server)["result"]
+    assert result.pop("instructions").startswith("A library of 1 skill.")
+    assert result == {
+        "protocolVersion": revision if revision in HANDSHAKES else HANDSHAKES[-1],
+        "capabilities": CAPABILITIES,
+        "serverInfo": SERVER,
+    }
+
+
+def test_discovery_is_answered_without_a_handshake(server: subprocess.Popen[bytes]) -> None:
+    send(server, request(0, "server/discover", _meta=META))
+    result = receive(server)["result"]
+    assert result.pop("instructions").startswith("A library of 1 skill.")
+    assert result == {
+        "supportedVersions": [MODERN],
+        "capabilities": CAPABILITIES,
+        "resultType": "complete",
+        "ttlMs": 60_000,
+        "cacheScope": "public",
+        "_meta": {"io.modelcontextprotocol/serverInfo": SERVER},
+    }
+
+
+def test_handshake_works_behind_a_first_line_that_is_no_message(server: subprocess.Popen[bytes]) -> None:
+    send(server, b"{")
+    assert receive(server)["error"]["code"] == -32700
+    greet(server)
 
 
 def test_all_pipelined_requests_are_answered_when_input_ends(server: subprocess.Popen[bytes]) -> None:

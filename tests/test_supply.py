@@ -9,8 +9,8 @@ import pytest
 from support import MakeLibrary, build, rows, write_files
 
 from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.server import supply as supply_module
-from orchestr8_sqlite.server.supply import Supply
+from orchestr8_sqlite.server.supply import supply as supply_module
+from orchestr8_sqlite.server.supply.supply import Supply
 from orchestr8_sqlite.settings import ServerSettings, Settings
 
 FILES = {"skills/retry.md": "# Retrying\n"}

@@ -1,35 +1,36 @@
-"""Tier 3 against the worked example of the design, a full scan, and a plain check of one edit."""
+"""Tier 3 of the classic ranker against the design and a full scan, and the repair of typos against a plain check."""
 
-import sqlite3
 from collections import Counter
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import filters, full_scans, libraries, open_in_memory, queries, repaired
+from oracle import is_one_edit, likeliest
+from strategies import filters, libraries, open_in_memory, queries, repaired, topical_libraries, topical_queries
 from support import MakeCatalog, make_fragment
 
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.content import Fragment
-from orchestr8_sqlite.keywords import extract_keywords
-from orchestr8_sqlite.model import MatchRequest
-from orchestr8_sqlite.tiers import field_points
-from orchestr8_sqlite.tiers import fuzzy as fuzzy_module
-from orchestr8_sqlite.tiers.field_points import FIRST_PIECE, Placed
-from orchestr8_sqlite.tiers.fuzzy import BEST_SCENARIOS, EVIDENCE, match_fuzzy
-from orchestr8_sqlite.tiers.typos import KNOWN_WORDS
-from orchestr8_sqlite.uris import fragment_uri
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.records import Fragment
+from orchestr8_sqlite.model.requests import MatchRequest
+from orchestr8_sqlite.model.uris import fragment_uri
+from orchestr8_sqlite.ranking import classic, typos
+from orchestr8_sqlite.ranking.classic import match_fields
+from orchestr8_sqlite.text.keywords import extract_keywords
 
 
 def fuzzy(catalog: Catalog, query: str, **options: object) -> list[tuple[str, float]]:
     request = MatchRequest(query, **options)  # type: ignore[arg-type]
-    found = match_fuzzy(catalog.db, request, extract_keywords(query))
+    found = match_fields(catalog.db, request, extract_keywords(query))
     return [(candidate.id, candidate.score) for candidate in found.candidates]
 
 
 def naive_score(fragment: Fragment, request: MatchRequest) -> float:
-    """Return the score of one fragment by the rules of the design, 0 where it has no evidence or is disqualified."""
+    """Return the score of one fragment by the rules of the design, 0 where it has no evidence or is disqualified.
+
+    Among more than eight words those of two letters say nothing.
+    """
+    asked = extract_keywords(request.query)
+    told = [keyword for keyword in asked if len(keyword) > 2 or len(asked) <= 8]
     if request.categories and fragment.category not in request.categories:
         return 0
     if not set(request.tags) <= set(fragment.tags):
@@ -37,7 +38,7 @@ def naive_score(fragment: Fragment, request: MatchRequest) -> float:
     points = 0
     for texts, worth in ((fragment.tags, 10), (fragment.capabilities, 8), (fragment.use_when, 5)):
         words = extract_keywords("\n".join(texts))
-        points += sum(worth for keyword in extract_keywords(request.query) if any(keyword in word for word in words))
+        points += sum(worth for keyword in told if any(keyword in word for word in words))
     if points == 0:
         return 0
     points += 15 if fragment.category in request.categories else 0
@@ -48,21 +49,6 @@ def naive_fuzzy(fragments: list[Fragment], request: MatchRequest) -> list[tuple[
     scored = [(fragment_uri(fragment.id), naive_score(fragment, request)) for fragment in fragments]
     kept = [row for row in scored if row[1] > 0 and row[1] >= request.min_score]
     return sorted(kept, key=lambda row: (-row[1], row[0]))
-
-
-def is_one_edit(first: str, second: str) -> bool:
-    """Tell whether one letter more, less, other, or two neighbours swapped make *second* of *first*."""
-    if len(first) > len(second):
-        first, second = second, first
-    if len(second) - len(first) == 1:
-        return any(second[:at] + second[at + 1 :] == first for at in range(len(second)))
-    if len(first) != len(second):
-        return False
-    differing = [at for at in range(len(first)) if first[at] != second[at]]
-    if len(differing) == 2:
-        left, right = differing
-        return right == left + 1 and (first[left], first[right]) == (second[right], second[left])
-    return len(differing) == 1
 
 
 def test_worked_example_of_the_design_scores_56_by_its_rules(make_catalog: MakeCatalog) -> None:
@@ -81,56 +67,42 @@ def test_worked_example_of_the_design_scores_56_by_its_rules(make_catalog: MakeC
     assert fuzzy(catalog, "typescript async error") == [("skills/typescript-async-patterns", 56)]
 
 
-@pytest.mark.parametrize("arrays", [False, True])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
-    library=libraries(),
-    asked=st.lists(st.tuples(queries(), filters()), min_size=3, max_size=6),
-    piece=st.sampled_from([1, 2, FIRST_PIECE]),
+    library=libraries() | topical_libraries(),
+    asked=st.lists(
+        st.tuples(
+            queries() | topical_queries() | st.sampled_from(["go", "行 oc", "ti er r", "試行 c++"]),
+            filters(),
+        ),
+        min_size=3,
+        max_size=6,
+    ),
 )
 def test_fuzzy_ranks_what_a_full_scan_ranks(
-    arrays: bool, library: list[Fragment], asked: list[tuple[str, dict[str, object]]], piece: int
+    library: list[Fragment], asked: list[tuple[str, dict[str, object]]]
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch, open_in_memory(library) as catalog:
-        if arrays:
-            pytest.importorskip("numpy")
-            patch.setattr(field_points, "LARGE", 0)
-        patch.setattr(field_points, "FIRST_PIECE", piece)
-        patch.setattr(field_points, "MOST_JOINED", piece)
+    with open_in_memory(library) as catalog:
         for query, options in asked:
             filtered = MatchRequest(query, **options)  # type: ignore[arg-type]
             for request in (filtered, filtered._replace(categories=(), tags=())):
-                found = match_fuzzy(catalog.db, request, extract_keywords(query))
+                found = match_fields(catalog.db, request, extract_keywords(query))
                 expected = naive_fuzzy(library, request)
                 assert [(c.uri, c.score) for c in found.candidates] == expected[: request.max_results]
                 assert found.total == len(expected)
 
 
-@pytest.mark.parametrize("arrays", [False, True])
-def test_of_many_alike_no_more_are_looked_at_than_settle_the_list(
-    arrays: bool, make_catalog: MakeCatalog, monkeypatch: pytest.MonkeyPatch
+def test_of_words_that_stand_inside_very_many_only_the_rarest_counts(
+    make_catalog: MakeCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if arrays:
-        pytest.importorskip("numpy")
-        monkeypatch.setattr(field_points, "LARGE", 0)
-    monkeypatch.setattr(field_points, "FIRST_PIECE", 8)
-    long = [make_fragment(f"a{number:03}", tags=("cache",), token_estimate=1000) for number in range(12)]
-    short = [make_fragment(f"b{number:03}", tags=("cache",), token_estimate=999) for number in range(300)]
-    catalog = make_catalog(*reversed([*long, *short]))
-    looked_at: list[int] = []
-    weigh = fuzzy_module._weigh
-
-    def weigh_and_note(
-        db: sqlite3.Connection, request: MatchRequest, piece: Sequence[Placed], bonus: int
-    ) -> list[Placed]:
-        looked_at.append(len(piece))
-        return weigh(db, request, piece, bonus)
-
-    monkeypatch.setattr(fuzzy_module, "_weigh", weigh_and_note)
-    found = match_fuzzy(catalog.db, MatchRequest("cache", max_results=5), ["cache"])
-    assert [candidate.id for candidate in found.candidates] == [f"skills/b{number:03}" for number in range(5)]
-    assert found.total == 312
-    assert looked_at == [8, 16]
+    monkeypatch.setattr(classic, "MOST_ROWS", 3)
+    many = [make_fragment(f"m{number}", tags=("caches",), token_estimate=1000) for number in range(5)]
+    few = [make_fragment(f"f{number}", tags=("retries",), token_estimate=1000) for number in range(4)]
+    catalog = make_catalog(*many, *few, make_fragment("x", tags=("timeouts",), token_estimate=1000))
+    assert {uri for uri, _ in fuzzy(catalog, "cache retr")} == {f"skills/f{number}" for number in range(4)}
+    assert [uri for uri, _ in fuzzy(catalog, "cache retr timeout")] == ["skills/x"]
+    monkeypatch.setattr(classic, "MOST_ROWS", 5)
+    assert len(fuzzy(catalog, "cache retr timeout")) == 5
 
 
 def test_each_field_counts_once_per_keyword(make_catalog: MakeCatalog) -> None:
@@ -177,7 +149,7 @@ def test_scenario_that_holds_most_keywords_is_named(make_catalog: MakeCatalog) -
     catalog = make_catalog(
         make_fragment("a", "Adding retry", "Adding retry with backoff", tags=("retry",)), make_fragment("b")
     )
-    found = match_fuzzy(catalog.db, MatchRequest("retry backoff"), ["retry", "backoff"])
+    found = match_fields(catalog.db, MatchRequest("retry backoff"), ["retry", "backoff"])
     assert [candidate.scenario for candidate in found.candidates] == ["Adding retry with backoff"]
 
 
@@ -186,47 +158,48 @@ def test_fuzzy_ties_go_by_uri_not_by_id(make_catalog: MakeCatalog) -> None:
     assert [uri for uri, _ in fuzzy(catalog, "cache")] == ["skills/b!c", "skills/b%20c"]
 
 
-def test_evidence_is_found_without_reading_a_whole_table(make_catalog: MakeCatalog) -> None:
-    catalog = make_catalog(make_fragment("a", "Adding retry", tags=("api",)))
-    filtered: dict[str, object] = {
-        "keyword": "retry",
-        "categories": '["skill"]',
-        "tags": '["api"]',
-        "agent_skills": True,
-    }
-    assert full_scans(catalog.db, EVIDENCE, filtered) == []
-    assert full_scans(catalog.db, BEST_SCENARIOS, {"ids": "[1]"}) == []
-    assert full_scans(catalog.db, KNOWN_WORDS, {"words": '["retry"]'}) == []
+# One edit
+
+LETTERS = st.text(alphabet="kqxz", min_size=3, max_size=7)
+FAR = st.text(alphabet="abé再k8", min_size=6, max_size=12)
+"""Longer words, in letters of several scripts."""
 
 
-def is_slip(word: str, known: str) -> bool:
-    """Return whether *word* is taken for *known*: one edit away.
-
-    Below six letters no letter is taken for another, and the first stays, unless it is swapped with the second.
-    """
-    other_letters = len(word) == len(known) and Counter(word) != Counter(known)
-    kept = word[0] == known[0] or len(word) == len(known)
-    return is_one_edit(word, known) and (len(word) >= 6 or (kept and not other_letters))
-
-
-WORDS = st.text(alphabet="kqxz", min_size=2, max_size=7)
-
-
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
-    vocabulary=st.lists(st.lists(WORDS, min_size=1, max_size=8), min_size=1, max_size=4),
-    typed=st.lists(WORDS, min_size=5),
+    vocabulary=st.lists(st.lists(LETTERS | FAR, min_size=1, max_size=8), min_size=1, max_size=4),
+    typed=st.lists(LETTERS | FAR, min_size=5),
+    edits=st.lists(
+        st.tuples(st.integers(0, 99), st.integers(0, 12), st.sampled_from(["less", "more", "other", "swap"]))
+    ),
 )
-def test_repair_finds_the_likeliest_word_one_edit_away(vocabulary: list[list[str]], typed: list[str]) -> None:
-    used = Counter(word for words in vocabulary for word in set(words))
-    unknown = [word for word in typed if word not in used]
-    expected = {
-        word: min(near, key=lambda known, word=word: (known[0] != word[0], -used[known], known))  # type: ignore[misc]
-        for word in unknown
-        if len(word) >= 4 and (near := [known for known in used if is_slip(word, known)])
-    }
-    with open_in_memory([make_fragment(str(n), " ".join(words)) for n, words in enumerate(vocabulary)]) as catalog:
+def test_repair_finds_the_likeliest_word_one_edit_away(
+    vocabulary: list[list[str]], typed: list[str], edits: list[tuple[int, int, str]]
+) -> None:
+    fragments = [make_fragment(str(number), " ".join(words), title="") for number, words in enumerate(vocabulary)]
+    used = Counter(keyword for words in vocabulary for keyword in extract_keywords(" ".join(words)))
+    known = sorted(used)
+    slips = [edited(known[word % len(known)], place, edit) for word, place, edit in edits if known]
+    unknown = [word for word in dict.fromkeys([*typed, *slips]) if word and word not in used]
+    expected = {word: text for word in unknown if (text := likeliest(word, known, used))}
+    with open_in_memory(fragments) as catalog:
         assert repaired(catalog, unknown) == expected
+
+
+def edited(word: str, place: int, edit: str) -> str:
+    """Return *word* with one slip at a place of it."""
+    at = place % len(word)
+    return {
+        "less": word[:at] + word[at + 1 :],
+        "more": f"{word[:at]}q{word[at:]}",
+        "other": f"{word[:at]}q{word[at + 1 :]}",
+        "swap": word[:at] + word[at : at + 2][::-1] + word[at + 2 :],
+    }[edit]
+
+
+@given(LETTERS, LETTERS)
+def test_one_edit_is_one_letter_less_more_or_other_or_two_swapped(word: str, other: str) -> None:
+    assert typos.is_one_edit(word, other) == is_one_edit(word, other)
 
 
 @pytest.mark.parametrize("typo", ["kuberntes", "kuberneetes", "kubernites", "kubenretes"])

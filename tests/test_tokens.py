@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import SHARED, needs_shared
 from tokenizer import true_tokens
 
-from orchestr8_sqlite.tokens import HEADROOM, estimate_tokens, fits
+from orchestr8_sqlite.text.tokens import HEADROOM, estimate_tokens, fits
 
 RESOURCES = Path(__file__).parents[1] / "resources"
 

@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support import Invoke, MakeLibrary, rows, write_files
+from support import Invoke, MakeLibrary, read_library, rows, write_files
 
-from orchestr8_sqlite.builder import build_index
-from orchestr8_sqlite.content import Severity
+from orchestr8_sqlite.builder.build import build_index
+from orchestr8_sqlite.builder.watch import BuildSession
 from orchestr8_sqlite.errors import CatalogError, RefusedLibrary
-from orchestr8_sqlite.library import read_library
 from orchestr8_sqlite.library.notes import Notes
-from orchestr8_sqlite.library.trust import LEVELS, MOST_OF_A_KIND, RULES, note_findings
-from orchestr8_sqlite.service import Service
-from orchestr8_sqlite.session import BuildSession
+from orchestr8_sqlite.library.trust.findings import LEVELS, MOST_OF_A_KIND, RULES, note_findings
+from orchestr8_sqlite.model.records import Severity
+from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings
 
 DOCS = Path(__file__).parents[1] / "docs" / "trust.md"

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import MakeCatalog
 
+from orchestr8_sqlite.answers.skill_files import parse_skill_uri, read_skill_file
 from orchestr8_sqlite.errors import RequestError, UnknownResource
-from orchestr8_sqlite.model import CATEGORY_FOLDERS, MatchRequest, Mode, Ranker
-from orchestr8_sqlite.skills import parse_skill_uri, read_skill_file
-from orchestr8_sqlite.uris import Listing, Match, Read, fragment_uri, parse_uri
+from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, MatchRequest, Mode, Ranker
+from orchestr8_sqlite.model.uris import Listing, Match, Read, fragment_uri, parse_uri
 
 FILE_NAMES = st.text(
     alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="/\\\0"), min_size=1, max_size=20

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from support import MakeLibrary, build, find_files, markdown, rows
 
-from orchestr8_sqlite.content import Severity
 from orchestr8_sqlite.library.notes import Notes
-from orchestr8_sqlite.library.walk import Found, Kind
-from orchestr8_sqlite.model import CATEGORY_FOLDERS
+from orchestr8_sqlite.library.walk import FoundFile, Kind
+from orchestr8_sqlite.model.records import Severity
+from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS
 
 
-def walk(root: Path) -> list[Found]:
+def walk(root: Path) -> list[FoundFile]:
     return find_files(root, Notes("library", ""))
 
 
@@ -31,8 +31,8 @@ def test_each_category_folder_holds_fragments_at_any_depth(
 ) -> None:
     root = make_library({f"{folder}/one.md": "", f"{folder}/deep/er/two.md": ""})
     assert walk(root) == [
-        Found(f"{folder}/deep/er/two.md", Kind.FRAGMENT, category, f"{folder}/deep/er/two"),
-        Found(f"{folder}/one.md", Kind.FRAGMENT, category, f"{folder}/one"),
+        FoundFile(f"{folder}/deep/er/two.md", Kind.FRAGMENT, category, f"{folder}/deep/er/two"),
+        FoundFile(f"{folder}/one.md", Kind.FRAGMENT, category, f"{folder}/one"),
     ]
 
 
@@ -47,7 +47,7 @@ def test_a_fragments_level_does_not_appear_in_ids(make_library: MakeLibrary) -> 
     "path", ["prompts/workflows/a.md", "prompts/agents/x/a.md", "prompts/skills/a.md", "prompts/a.md", "commands/a.md"]
 )
 def test_prompts_and_commands_are_prompts(make_library: MakeLibrary, path: str) -> None:
-    assert walk(make_library({path: ""})) == [Found(path, Kind.PROMPT)]
+    assert walk(make_library({path: ""})) == [FoundFile(path, Kind.PROMPT)]
 
 
 def test_a_skill_is_its_folder_with_everything_in_it(make_library: MakeLibrary) -> None:
@@ -128,8 +128,8 @@ def test_markdown_beside_the_layout_is_outside_of_it(make_library: MakeLibrary) 
 def test_every_markdown_file_of_a_plain_folder_is_a_fragment(make_library: MakeLibrary) -> None:
     root = make_library({"one.md": "", "deep/two.md": "", "deep/three.txt": ""})
     assert walk(root) == [
-        Found("deep/two.md", Kind.FRAGMENT, None, "deep/two"),
-        Found("one.md", Kind.FRAGMENT, None, "one"),
+        FoundFile("deep/two.md", Kind.FRAGMENT, None, "deep/two"),
+        FoundFile("one.md", Kind.FRAGMENT, None, "one"),
     ]
 
 

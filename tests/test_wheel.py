@@ -16,7 +16,8 @@ TOOLS = ["search", "load", "search_skill", "load_skill"]
 
 def test_wheel_holds_the_bundled_index_the_schema_and_the_type_marker(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"orchestr8_sqlite/bundled.db", "orchestr8_sqlite/schema.sql", "orchestr8_sqlite/py.typed"} <= set(names)
+    wanted = ("bundled.db", "py.typed", "index/schema.sql", "text/words/names.txt")
+    assert {f"orchestr8_sqlite/{name}" for name in wanted} <= set(names)
     assert not [name for name in names if name.startswith(("tests", "build", "resources"))]
 
 

@@ -19,16 +19,16 @@ import windows
 from support import MakeLibrary, markdown, rows, write_files
 
 from orchestr8_sqlite import system
-from orchestr8_sqlite.builder import build_index
+from orchestr8_sqlite.builder.build import build_index
+from orchestr8_sqlite.builder.job import How
 from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.jobs import How
-from orchestr8_sqlite.model import MatchRequest
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.model.requests import MatchRequest
+from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="who has a file open is read from /proc")
 
-RETRY = markdown("useWhen: [Retrying a flaky call]", "# Retry\n\nWait.\n")
+RETRY = markdown("description: Waiting\nuseWhen: [Retrying a flaky call]", "# Retry\n\nWait.\n")
 LONGER = RETRY.replace("Wait.", "Wait longer.")
 BEGINNING = [servers.INITIALIZE, servers.INITIALIZED]
 
@@ -165,7 +165,7 @@ def test_descriptors_that_a_thread_may_be_reading_are_left_alone() -> None:
     code = """
 import os, windows
 windows.pretend()
-from orchestr8_sqlite.server.descriptors import private_descriptors
+from orchestr8_sqlite.server.stdio.descriptors import private_descriptors
 with private_descriptors() as private:
     pass
 for descriptor in private:

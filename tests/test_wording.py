@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestr8_sqlite.wording import counted, nearest, one_line
+from orchestr8_sqlite.text.wording import counted, nearest, one_line
 
 
 @pytest.mark.parametrize(

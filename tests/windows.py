@@ -14,8 +14,6 @@ from orchestr8_sqlite import system
 IN_USE = 32
 """ERROR_SHARING_VIOLATION."""
 
-MISSING = frozenset({"fcntl", "termios"})
-
 
 def pretend(put: Callable[[object, str, object], None] = setattr) -> None:
     """Let this process take the system for Windows.
@@ -27,7 +25,7 @@ def pretend(put: Callable[[object, str, object], None] = setattr) -> None:
         if function is not system.apart and "platform" in inspect.signature(function).parameters:
             put(function, "__defaults__", ("win32",))
     module = system._module
-    put(system, "_module", lambda name: None if name in MISSING else module(name))
+    put(system, "_module", lambda name: None if name == "fcntl" else module(name))
     put(os, "replace", _refusing(os.replace))
     put(os, "unlink", _refusing(os.unlink))
 

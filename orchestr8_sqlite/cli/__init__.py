@@ -28,14 +28,14 @@ def main() -> None:
 
 
 def _let_texts_out() -> None:
-    """Let any character be printed: in a pipe as UTF-8, which on Windows has another encoding, else where it can."""
+    """Let any character be printed: as UTF-8 in a pipe, whatever Windows says, else as far as possible."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.encoding.casefold() != "utf-8":
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
 
 
 def _harmless(text: str) -> str:
-    """Return *text*, which may quote others, as it may be shown where standard error is."""
+    """Return *text*, which may quote others, as it may be shown on standard error."""
     if not sys.stderr.isatty():
         return text
     from orchestr8_sqlite.cli.terminal import harmless
@@ -44,7 +44,7 @@ def _harmless(text: str) -> str:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    """Run the command; `serve` as clients call it goes without typer, whose import they would wait for."""
+    """Run the command; `serve` as clients call it does without typer, whose import they would wait for."""
     match arguments:
         case ["serve", *options] if _are_plain(options):
             _serve(options)
@@ -55,14 +55,14 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 def _are_plain(options: Sequence[str]) -> bool:
-    """Tell whether *options* are `--root`, and once `--db` and `--deny`, each with a value that is no option itself."""
+    """Tell whether *options* are `--root` and at most one `--db` and `--deny`, none followed by another option."""
     names, values = options[::2], options[1::2]
     known = {*names} <= {"--db", "--root", "--deny"} and all(names.count(name) <= 1 for name in ("--db", "--deny"))
     return known and len(names) == len(values) and all(value[:1] not in ("", "-") for value in values)
 
 
 def _serve(options: Sequence[str]) -> None:
-    from orchestr8_sqlite.server.start import serve_stdio
+    from orchestr8_sqlite.server.stdio.start import serve_stdio
     from orchestr8_sqlite.settings import read_server_settings
 
     given = list(zip(options[::2], options[1::2], strict=True))

@@ -27,13 +27,13 @@ COMMANDS = {
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Run the command that *arguments* begin with; the others are not even imported where it is known."""
+    """Run the command that *arguments* begin with; if it is known, no other is even imported."""
     wanted = [name for name in arguments[:1] if name in COMMANDS]
     make_app(wanted or COMMANDS)()
 
 
 def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """Return the application with the commands *names*; to import and to register all of them takes 30 ms."""
+    """Return the application with the commands *names*; importing and registering all of them takes 30 ms."""
     app = typer.Typer(
         name="orchestr8-sqlite",
         help="Compile a library of Markdown fragments into one SQLite file and find the right one just in time.",

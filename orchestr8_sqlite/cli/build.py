@@ -11,16 +11,16 @@ import typer
 
 from orchestr8_sqlite.cli.options import Category, Deny, Json, Roots, print_json
 from orchestr8_sqlite.cli.terminal import echo
-from orchestr8_sqlite.parameters import parse_category
+from orchestr8_sqlite.model.parameters import parse_category
 from orchestr8_sqlite.settings import read_level
-from orchestr8_sqlite.wording import counted
+from orchestr8_sqlite.text.wording import counted
 
 if TYPE_CHECKING:
-    from orchestr8_sqlite.content import Diagnostic
-    from orchestr8_sqlite.library import Progress
+    from orchestr8_sqlite.library.roots import Progress
+    from orchestr8_sqlite.model.records import Diagnostic
 
 EXAMPLES = 3
-"""Diagnostics of one kind that `build` prints before it only counts."""
+"""Diagnostics of one kind that `build` prints; it counts the others."""
 
 
 def build(
@@ -32,15 +32,15 @@ def build(
     leave_out: Annotated[
         bool, typer.Option("--leave-out", help="With --deny: leave such files out instead; --watch always does.")
     ] = False,
-    full: Annotated[bool, typer.Option("--full", help="Read and write everything anew.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Go on and build again whenever a file changes.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Read and write everything again.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Keep running, and build again when a file changes.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Build the index of one or more library folders; where it is there already, only what has changed is read.
+    """Build the index of one or more library folders, or bring it up to date by reading only what has changed.
 
     Example: orchestr8-sqlite build resources -o index.db
     """
-    from orchestr8_sqlite.builder import build_index
+    from orchestr8_sqlite.builder.build import build_index
 
     category, deny = category and parse_category(category), read_level(deny)
     if watch:
@@ -60,9 +60,11 @@ def build(
             progress=progress,
         )
     if as_json:
+        from dataclasses import asdict
+
         names = ("files", "fragments", "scenarios", "keywords", "prompts", "rejected", "ignored", "generation", "size")
         values = {name: getattr(report, name) for name in names}
-        diagnostics = [as_dict(diagnostic) for diagnostic in report.diagnostics]
+        diagnostics = [asdict(diagnostic) for diagnostic in report.diagnostics]
         if report.stages:
             values["stages"] = {stage: round(seconds, 3) for stage, seconds in report.stages.items()}
         values["how"] = report.how.value
@@ -90,36 +92,38 @@ def build(
 def lint(
     roots: Roots,
     category: Category = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings are problems too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
     deny: Deny = None,
     as_json: Json = False,
 ) -> None:
-    """Check library folders without building; exit code 1 for an error: what is left out, or should not be obeyed.
+    """Check library folders as a build does, and write nothing; exit code 1 if there are errors.
 
     Example: orchestr8-sqlite lint resources --strict
     """
-    from orchestr8_sqlite.content import Severity
-    from orchestr8_sqlite.library import read_library
-    from orchestr8_sqlite.library.trust import denied
+    from dataclasses import asdict
+
+    from orchestr8_sqlite.builder.build import lint_library
+    from orchestr8_sqlite.library.trust.findings import denied
+    from orchestr8_sqlite.model.records import Severity
 
     deny = read_level(deny)
     with _progress() as progress:
-        library = read_library(roots, category=category and parse_category(category), progress=progress)
+        found = lint_library(roots, category=category and parse_category(category), progress=progress)
     if as_json:
-        print_json([as_dict(diagnostic) for diagnostic in library.diagnostics])
+        print_json([asdict(diagnostic) for diagnostic in found.diagnostics])
     else:
-        for diagnostic in library.diagnostics:
-            echo(line_of(diagnostic))
-        echo(f"{len(library.fragments):,} fragments, {len(library.prompts):,} prompts: {_counts(library.diagnostics)}")
+        for diagnostic in found.diagnostics:
+            echo(diagnostic.line_of_text)
+        echo(f"{found.fragments:,} fragments, {found.prompts:,} prompts: {_counts(found.diagnostics)}")
     bad = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
-    is_denied = deny is not None and any(denied(library.diagnostics, deny))
-    if is_denied or any(diagnostic.severity in bad for diagnostic in library.diagnostics):
+    is_denied = deny is not None and any(denied(found.diagnostics, deny))
+    if is_denied or any(diagnostic.severity in bad for diagnostic in found.diagnostics):
         raise typer.Exit(1)
 
 
 @contextmanager
 def _progress() -> Iterator["Progress"]:
-    """Yield a progress callback: a bar on a terminal, a line every 1,000 files elsewhere."""
+    """Yield a progress callback: a bar on a terminal, else a line every 1,000 files."""
     if not sys.stderr.isatty():
         yield lambda done, total: None if done % 1000 else echo(f"read {done:,} of {total:,} files", err=True)
         return
@@ -139,27 +143,13 @@ def _print_grouped(diagnostics: "Sequence[Diagnostic]", roots: str) -> None:
     ):
         alike = [d for d in diagnostics if (d.severity, d.code) == (severity, code)]
         for diagnostic in alike[:EXAMPLES]:
-            echo(line_of(diagnostic), err=True)
+            echo(diagnostic.line_of_text, err=True)
         if count > EXAMPLES:
             echo(f"  … and {count - EXAMPLES:,} more [{code}]", err=True)
     if any(count > EXAMPLES for count in codes.values()):
         echo(f"All of them: orchestr8-sqlite lint {roots}", err=True)
 
 
-def line_of(diagnostic: "Diagnostic") -> str:
-    """Return a diagnostic as one line of text."""
-    return (
-        f"{diagnostic.place}: {diagnostic.severity.value}: {diagnostic.message} [{diagnostic.code}]; {diagnostic.fix}"
-    )
-
-
 def _counts(diagnostics: "Sequence[Diagnostic]") -> str:
     counts = Counter(diagnostic.severity.value for diagnostic in diagnostics)
     return ", ".join(counted(counts[severity], severity) for severity in ("error", "warning"))
-
-
-def as_dict(diagnostic: "Diagnostic") -> dict[str, object]:
-    """Return a diagnostic as JSON shows it."""
-    from dataclasses import asdict
-
-    return asdict(diagnostic)

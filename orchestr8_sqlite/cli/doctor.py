@@ -1,4 +1,4 @@
-"""`doctor`: starts the server as a client would, and says what is wrong."""
+"""`doctor`: starts the server as a client would, and reports what is wrong."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
 
 if TYPE_CHECKING:
-    from orchestr8_sqlite.checkup.report import Check
+    from orchestr8_sqlite.doctor.report import Check
 
 
 def doctor(
@@ -20,14 +20,14 @@ def doctor(
     timeout: Annotated[float, typer.Option(help="Seconds to wait for each answer.", min=0.1)] = 20,
     as_json: Json = False,
 ) -> None:
-    """Check the installation, the index, the server and the clients; exit code 1 where something is wrong.
+    """Check the installation, the index, the server and the clients; exit code 1 if something is wrong.
 
     Example: orchestr8-sqlite doctor --db index.db
     """
-    from orchestr8_sqlite.checkup.report import Verdict
+    from orchestr8_sqlite.doctor.report import CheckVerdict
 
     checks = list(_checks(db, root or [], timeout))
-    failed = any(check.verdict is Verdict.PROBLEM for check in checks)
+    failed = any(check.verdict is CheckVerdict.PROBLEM for check in checks)
     if as_json:
         rows = [
             {"check": check.name, "verdict": check.verdict.value, "finding": check.finding, "advice": check.advice}
@@ -42,12 +42,12 @@ def doctor(
 
 
 def _checks(db: Path | None, roots: Sequence[Path], patience: float) -> Iterator["Check"]:
-    """Yield all checks; with folders and no index there is none to look at before the server builds it."""
-    from orchestr8_sqlite.checkup.configurations import check_clients
-    from orchestr8_sqlite.checkup.index import check_index, check_installation, typical_query
-    from orchestr8_sqlite.checkup.report import omitted
-    from orchestr8_sqlite.checkup.server import check_server
+    """Yield all checks; given folders and no index, there is none to check until the server builds it."""
     from orchestr8_sqlite.clients.launch import own_command, serve_arguments
+    from orchestr8_sqlite.doctor.configurations import check_clients
+    from orchestr8_sqlite.doctor.index import check_index, check_installation, typical_query
+    from orchestr8_sqlite.doctor.report import omitted
+    from orchestr8_sqlite.doctor.server import check_server
     from orchestr8_sqlite.settings import read_places, read_settings
 
     database = ["--db", str(db.absolute())] if db is not None else []

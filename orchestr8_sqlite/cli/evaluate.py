@@ -11,7 +11,7 @@ from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
 
 if TYPE_CHECKING:
-    from orchestr8_sqlite.evaluation import RunReport, StratumScore
+    from orchestr8_sqlite.evaluation.measures import RunReport, StratumScore
 
 
 def evaluate(
@@ -24,7 +24,8 @@ def evaluate(
         typer.Option(exists=True, dir_okay=False, help="Judgements: query, document, grade between tabs."),
     ] = None,
     own: Annotated[
-        bool, typer.Option("--self", help="Ask the library's own scenarios, each hidden meanwhile, and its queries.")
+        bool,
+        typer.Option("--self", help="Ask the library's own scenarios, each with its line hidden, and its queries."),
     ] = False,
     fail_under: Annotated[
         list[str] | None,
@@ -37,7 +38,7 @@ def evaluate(
         typer.Option(metavar="SHARE=N", help="Exit with 1 above: false-answers or false-refusals; repeatable."),
     ] = None,
     present_only: Annotated[
-        bool, typer.Option("--present-only", help="Leave out judgements of documents that the index lacks.")
+        bool, typer.Option("--present-only", help="Ignore judgements of documents that the index lacks.")
     ] = False,
     db: Database = None,
     ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
@@ -48,9 +49,9 @@ def evaluate(
 
     Example: orchestr8-sqlite eval --self --fail-under recall@5=0.9 --db index.db
     """
-    from orchestr8_sqlite import evaluation, judgements
-    from orchestr8_sqlite.catalog import Catalog
-    from orchestr8_sqlite.parameters import make_request
+    from orchestr8_sqlite.evaluation import judgements, measures
+    from orchestr8_sqlite.index.catalog import Catalog
+    from orchestr8_sqlite.model.parameters import make_request
     from orchestr8_sqlite.settings import read_settings
 
     chosen = make_request({"query": "any", "ranker": ranker}).ranker
@@ -59,20 +60,20 @@ def evaluate(
     missing = 0
     with Catalog.open(read_settings(db).database) as catalog:
         if queries is None or qrels is None:
-            asked, judged, report = evaluation.run_self(catalog, chosen)
+            asked, judged, report = measures.run_self(catalog, chosen)
         else:
             asked, judged = judgements.read_queries(queries), judgements.read_qrels(qrels)
             present, missing = judgements.present_only(catalog, judged)
             judged = present if present_only else judged
-            report = evaluation.run_queries(catalog, asked, judgements.document_names(catalog, judged), chosen)
-    scores = evaluation.score_run(asked, judged, report.run)
+            report = measures.run_queries(catalog, asked, judgements.document_names(catalog, judged), chosen)
+    scores = measures.score_run(asked, judged, report.run)
     if run is not None:
-        run.write_text(evaluation.format_run(report, chosen.value), encoding="utf-8")
+        run.write_text(measures.format_run(report, chosen.value), encoding="utf-8")
     shares = {
-        "false-answers": evaluation.false_answers(asked, report),
-        "false-refusals": evaluation.false_refusals(asked, report),
+        "false-answers": measures.false_answers(asked, report),
+        "false-refusals": measures.false_refusals(asked, report),
     }
-    unmet = evaluation.unmet_bounds(fail_under or (), scores) + evaluation.exceeded_bounds(fail_over or (), shares)
+    unmet = measures.unmet_bounds(fail_under or (), scores) + measures.exceeded_bounds(fail_over or (), shares)
     judged_whole = {
         "falseAnswers": shares["false-answers"],
         "falseRefusals": shares["false-refusals"],

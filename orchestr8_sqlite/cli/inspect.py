@@ -1,4 +1,4 @@
-"""`sql`, `stats`, `diff`, `path` and `export`: looking into an index."""
+"""`sql`, `stats`, `diff`, `path` and `export`: commands that look into an index."""
 
 import os
 import sys
@@ -23,28 +23,28 @@ SELECT category, count(*) AS fragments, sum(token_estimate) AS tokens,
   FROM fragment f GROUP BY category ORDER BY category
 """
 SQL_HINT = (
-    "Views: fragment_detail, keyword_detail, score_evidence, reference_detail, provenance; "
-    'all tables: orchestr8-sqlite sql "SELECT name FROM sqlite_schema".'
+    "Views: fragment_detail, keyword_detail, field_detail, score_evidence, reference_detail, provenance; "
+    "all tables: orchestr8-sqlite stats --tables."
 )
 ROOTS = "SELECT root, count(*) FROM source GROUP BY root ORDER BY root"
 GRACE_SECONDS = 1.0
-"""How much longer than it may a statement is waited for, before the process ends in the midst of it."""
+"""How far a statement may overrun its time before the process ends."""
 
 DIAGNOSTICS = "SELECT severity, code, count(*) FROM diagnostic GROUP BY severity, code ORDER BY severity, 3 DESC, code"
 
 
 def sql(
-    statement: Annotated[str, typer.Argument(help="One SELECT statement.")],
+    statement: Annotated[str, typer.Argument(help="One SELECT statement; `stats --tables` lists tables and views.")],
     db: Database = None,
     as_json: Json = False,
-    timeout: Annotated[float, typer.Option(min=0.01, max=86_400, help="Seconds that it may take.")] = 60,
+    timeout: Annotated[float, typer.Option(min=0.01, max=86_400, help="Seconds it may take.")] = 60,
 ) -> None:
     """Run one read-only SQL statement on the index.
 
     Example: orchestr8-sqlite sql "SELECT uri, tags FROM fragment_detail WHERE category = 'skill'"
     """
-    from orchestr8_sqlite.catalog import Catalog
-    from orchestr8_sqlite.statements import out_of_time, run_statement
+    from orchestr8_sqlite.index.catalog import Catalog
+    from orchestr8_sqlite.index.statements import out_of_time, run_statement
 
     def give_up() -> None:
         sys.stderr.write(f"{out_of_time(timeout)}\n")
@@ -67,14 +67,21 @@ def sql(
         print_rows(columns, rows)
 
 
-def stats(db: Database = None, as_json: Json = False) -> None:
+def stats(
+    db: Database = None,
+    tables: Annotated[bool, typer.Option("--tables", help="Show the tables and views, with rows and columns.")] = False,
+    as_json: Json = False,
+) -> None:
     """Show what an index holds.
 
     Example: orchestr8-sqlite stats --db index.db
     """
-    from orchestr8_sqlite.catalog import Catalog
+    from orchestr8_sqlite.index.catalog import Catalog
 
     path = read_settings(db).database
+    if tables:
+        _print_tables(path, as_json=as_json)
+        return
     with Catalog.open(path) as catalog:
         meta = dict(catalog.meta)
         scenarios, keywords, prompts = (int(meta[name]) for name in ("scenarios", "keywords", "prompts"))
@@ -112,10 +119,35 @@ def stats(db: Database = None, as_json: Json = False) -> None:
         print_rows(("severity", "diagnostic", "count"), diagnostics)
 
 
+def _print_tables(path: Path, *, as_json: bool) -> None:
+    names, rows = ("name", "kind", "rows", "columns"), list(_tables(path))
+    if as_json:
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+    else:
+        print_rows(names, rows)
+
+
+def _tables(path: Path) -> Iterator[tuple[str, str, int | None, str]]:
+    """Yield name, kind, rows and columns of every table and view of an index; rows of views are not counted."""
+    from sqlite_utils import Database as Tables
+
+    from orchestr8_sqlite.index.catalog import Catalog
+
+    with Catalog.open(path) as catalog, catalog.reading():
+        inspected = Tables(catalog.db, recursive_triggers=False, execute_plugins=False)
+        shadows = tuple(f"{name}_" for name in ("fragment_text", "keyword_text"))
+        for table in inspected.tables:
+            if not table.name.startswith(shadows):
+                kind = "virtual table" if table.virtual_table_using else "table"
+                yield table.name, kind, table.count, ", ".join(column.name for column in table.columns)
+        for view in inspected.views:
+            yield view.name, "view", None, ", ".join(column.name for column in view.columns)
+
+
 def _roots(
     roots: Sequence[tuple[str, int]], commits: Mapping[str, Mapping[str, str]]
 ) -> Iterator[tuple[str, int | None, str | None]]:
-    """Yield the roots with their files and their commits, and the git checkouts below them."""
+    """Yield the roots with their files and commits, and the git checkouts below them."""
     for root, files in roots:
         known = commits.get(root, {})
         yield root, files, known.get("")
@@ -123,16 +155,16 @@ def _roots(
 
 
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="Index file of before.", show_default=False)],
-    new: Annotated[Path | None, typer.Argument(metavar="[NEW]", help="Index file of now.", show_default=False)] = None,
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="The older index file.", show_default=False)],
+    new: Annotated[Path | None, typer.Argument(metavar="[NEW]", help="The newer one.", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what one index says and another does not; exit code 1 where they differ. Without NEW: the usual index.
+    """Show how two indexes differ; exit code 1 if they do. Without NEW: the default index.
 
     Example: orchestr8-sqlite diff index.db.old index.db
     """
-    from orchestr8_sqlite.catalog import Catalog
-    from orchestr8_sqlite.differences import differences
+    from orchestr8_sqlite.index.catalog import Catalog
+    from orchestr8_sqlite.index.diff import differences
 
     with Catalog.open(old) as before, Catalog.open(read_settings(new).database) as after:
         found = list(differences(before, after))
@@ -152,16 +184,16 @@ def diff(
 
 
 def _growth(tokens: tuple[int | None, int | None]) -> str:
-    """Return the tokens before and after, once where they are the same."""
+    """Return the tokens before and after, one figure if they are equal."""
     return " → ".join(dict.fromkeys(f"~{count:,}" for count in tokens if count is not None))
 
 
 def path(db: Database = None) -> None:
-    """Print where the index lies, for other programs.
+    """Print the path of the index, for other programs.
 
     Example: sqlite3 "$(orchestr8-sqlite path)" .schema
     """
-    from orchestr8_sqlite.catalog import Catalog
+    from orchestr8_sqlite.index.catalog import Catalog
 
     database = read_settings(db).database
     Catalog.open(database).close()
@@ -177,8 +209,8 @@ def export(
 
     Example: orchestr8-sqlite export --format json -o export
     """
-    from orchestr8_sqlite.catalog import Catalog
-    from orchestr8_sqlite.export import export_json
+    from orchestr8_sqlite.index.catalog import Catalog
+    from orchestr8_sqlite.index.export import export_json
 
     if form != "json":
         raise RequestError(f"--format must be json, not {form!r}.")

@@ -1,4 +1,4 @@
-"""`install`: tells a client of this server, by printing the configuration or by writing it."""
+"""`install`: connects a client to this server, by printing its configuration or writing it."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from orchestr8_sqlite.clients.known import Client, Scope
 
 SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What every client takes as a name, and TOML as a bare key."""
+"""Names that every client accepts, and TOML as bare keys."""
 
 SHARED = "It names programs and files of this machine; think twice before you share the file with others."
 
@@ -29,8 +29,8 @@ def install(
     ] = None,
     list_clients: Annotated[bool, typer.Option("--list", help="Show the clients and their files.")] = False,
     write: Annotated[bool, typer.Option("--write", help="Edit the client's file; a backup stays beside it.")] = False,
-    scope: Annotated[str, typer.Option(help="user | project, where the client has both.")] = "user",
-    name: Annotated[str, typer.Option(help="What the client shall call the server.")] = "orchestr8",
+    scope: Annotated[str, typer.Option(help="user | project, if the client has both.")] = "user",
+    name: Annotated[str, typer.Option(help="Name of the server in the client.")] = "orchestr8",
     db: Database = None,
     root: Annotated[
         list[Path] | None, typer.Option("--root", help="Library folder to serve; repeatable.", show_default=False)

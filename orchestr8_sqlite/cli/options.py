@@ -1,4 +1,4 @@
-"""Options that several commands share, and how commands print."""
+"""Options that several commands share, and how commands print rows and JSON."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ Database = Annotated[
     typer.Option("--db", help="Index file. Default: ORCHESTR8_DB, else the bundled index.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Category = Annotated[str | None, typer.Option("--category", help="Category of plain files that do not say theirs.")]
+Category = Annotated[str | None, typer.Option("--category", help="Category of files that name none.")]
 Deny = Annotated[
     str | None,
     typer.Option(metavar="LEVEL", help="Refuse files with findings of this level or worse: high | medium | low."),
@@ -29,7 +29,7 @@ def print_json(value: object) -> None:
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows as a table on a terminal, tab-separated with a head line in a pipe."""
+    """Print rows as a table on a terminal, tab-separated with a header line in a pipe."""
     if not sys.stdout.isatty():
         echo("\t".join(columns))
         for row in rows:

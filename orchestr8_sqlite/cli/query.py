@@ -9,8 +9,8 @@ import typer
 
 from orchestr8_sqlite.cli.options import Database, Json, print_json
 from orchestr8_sqlite.cli.terminal import echo
-from orchestr8_sqlite.model import LookupResult, Ranker, Tier
-from orchestr8_sqlite.parameters import make_request
+from orchestr8_sqlite.model.parameters import make_request
+from orchestr8_sqlite.model.requests import DEFAULT_SCORE, DEFAULT_TOKENS, LookupResult, Ranker, Tier
 
 
 def search(
@@ -24,19 +24,21 @@ def search(
     max_results: Annotated[
         int | None, typer.Option(help="1 to 100.  [default: index 5, else 15]", show_default=False)
     ] = None,
-    max_tokens: Annotated[int, typer.Option(help="Budget of the whole answer.")] = 3000,
-    min_score: Annotated[float, typer.Option(help="Leave out what scores less.")] = 10,
+    max_tokens: Annotated[int, typer.Option(help="Budget of the whole answer.")] = DEFAULT_TOKENS,
+    min_score: Annotated[float, typer.Option(help="Leave out matches that score less.")] = DEFAULT_SCORE,
     ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
-    explain: Annotated[bool, typer.Option("--explain", help="Say what each score is made of.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Print the parts of each score.")] = False,
     as_json: Json = False,
-    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL that answers, to paste into sqlite3.")] = False,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Print the SQL that ran and its parameters, to paste into sqlite3.")
+    ] = False,
 ) -> None:
     """Find the fragments that fit a task.
 
     Example: orchestr8-sqlite search "retry with exponential backoff" --mode index
     """
-    from orchestr8_sqlite.render import to_json
-    from orchestr8_sqlite.service import Service
+    from orchestr8_sqlite.answers.render import to_json
+    from orchestr8_sqlite.service.service import Service
     from orchestr8_sqlite.settings import read_settings
 
     request = make_request(
@@ -70,7 +72,7 @@ def explain(
     ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
     as_json: Json = False,
 ) -> None:
-    """Say what the scores of the best matches are made of; `search` with all of its options is `search --explain`.
+    """Print the parts of the best scores; `search --explain` does so with all options of `search`.
 
     Example: orchestr8-sqlite explain "retry with exponential backoff"
     """
@@ -81,9 +83,11 @@ def load(
     uris: Annotated[list[str], typer.Argument(metavar="URI...", help="orchestr8://… of fragments, lists or searches.")],
     db: Database = None,
     max_tokens: Annotated[int | None, typer.Option(help="Budget of the whole answer.", show_default=False)] = None,
-    related: Annotated[bool, typer.Option("--related", help="Name the fragments each one is linked with.")] = False,
+    related: Annotated[
+        bool, typer.Option("--related", help="List the fragments that each one links to or from.")
+    ] = False,
     source: Annotated[
-        bool, typer.Option("--source", help="Say where each text comes from: file, commit, SHA-256.")
+        bool, typer.Option("--source", help="Print where each text comes from: file, commit, SHA-256.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -91,7 +95,7 @@ def load(
 
     Example: orchestr8-sqlite load orchestr8://skills/error-handling-resilience
     """
-    from orchestr8_sqlite.service import Service
+    from orchestr8_sqlite.service.service import Service
     from orchestr8_sqlite.settings import read_settings
 
     with closing(Service(read_settings(db))) as service:
@@ -104,15 +108,14 @@ def load(
 
 
 def _paste(result: LookupResult) -> str:
-    """Return the statement that answered with its parameters, as the sqlite3 shell reads it."""
-    assert result.statement is not None
-    note = (
-        "; the rows are weighed in Python"
-        if result.tier is Tier.FUZZY and result.request.ranker is Ranker.CLASSIC
-        else ""
-    )
-    head = f"-- tier: {result.tier.value}{note}"
-    return f"{head}\n{_parameters(result.statement.parameters)}\n{result.statement.sql.strip()};"
+    """Return the statements that ran with their parameters, as the sqlite3 shell reads them."""
+    note = "; its rows are weighed in Python" if _is_weighed(result) else ""
+    pasted = (f"{_parameters(one.parameters)}\n{one.sql.strip()};" for one in result.statements)
+    return "\n".join((f"-- tier: {result.tier.value}{note}", *pasted))
+
+
+def _is_weighed(result: LookupResult) -> bool:
+    return result.tier is Tier.FUZZY and result.request.ranker is Ranker.CLASSIC
 
 
 def _parameters(parameters: Mapping[str, object]) -> str:

@@ -26,7 +26,7 @@ def serve(
         str | None,
         typer.Option(
             metavar="LEVEL",
-            help="With --root: leave files with findings of this level or worse out: high | medium | low. Default: "
+            help="With --root: leave out files with findings of this level or worse: high | medium | low. Default: "
             "ORCHESTR8_DENY.",
         ),
     ] = None,
@@ -43,7 +43,7 @@ def serve(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer over HTTP.")] = 1,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="A further name by which HTTP clients call the server; repeatable.")
+        list[str] | None, typer.Option(help="Another name by which HTTP clients call the server; repeatable.")
     ] = None,
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="An origin whose web pages may call the server; repeatable.")
@@ -67,14 +67,14 @@ def serve(
 
     settings = read_server_settings(db, root or (), watch=watch, log_format=log_format, deny=deny)
     if http is None:
-        from orchestr8_sqlite.server.start import serve_stdio
+        from orchestr8_sqlite.server.stdio.start import serve_stdio
 
         if workers > 1 or allow_host or allow_origin or rate is not None:
             raise typer.BadParameter("--workers, --allow-host, --allow-origin and --rate need --http HOST:PORT.")
         serve_stdio(settings)
         return
-    from orchestr8_sqlite.server.access import RATE, read_access
-    from orchestr8_sqlite.server.http import serve_http
+    from orchestr8_sqlite.server.http.access import RATE, read_access
+    from orchestr8_sqlite.server.http.serve import serve_http
     from orchestr8_sqlite.settings import read_http_token
 
     rate = RATE if rate is None else rate

@@ -1,4 +1,4 @@
-"""What commands print: in a pipe as it is, on a terminal without what would command the terminal.
+"""What commands print: unchanged in a pipe, on a terminal without what would command it.
 
 Texts of a library may hold escape sequences, which could move the cursor, rename the window or hide a line.
 """
@@ -8,10 +8,10 @@ import sys
 
 import typer
 
-from orchestr8_sqlite.wording import HIDDEN, UNSEEN
+from orchestr8_sqlite.text.wording import HIDDEN, UNSEEN
 
 AS_IT_IS = True
-"""Otherwise escape sequences would be taken out of what goes into a pipe."""
+"""Keeps typer from removing escape sequences from what goes into a pipe."""
 
 STANDS_FOR = "\N{REPLACEMENT CHARACTER}"
 
@@ -23,12 +23,12 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def echo_json(text: str) -> None:
-    """Print JSON, or TOML; on a terminal with escapes in its strings for what would command it."""
+    """Print JSON or TOML; on a terminal, what would command it is escaped in the strings."""
     typer.echo(_commands().sub(_escaped, text) if sys.stdout.isatty() else text, color=AS_IT_IS)
 
 
 def harmless(text: str) -> str:
-    """Return *text* with a visible sign in the place of each character that commands a terminal or hides from it."""
+    """Return *text* with a visible sign for each character that commands a terminal or hides from it."""
     return _commands().sub(STANDS_FOR, text.replace("\r\n", "\n"))
 
 

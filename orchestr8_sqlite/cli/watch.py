@@ -1,4 +1,4 @@
-"""`build --watch`: one line for each build until interrupted, or until whoever started it is gone."""
+"""`build --watch`: one line for each build until interrupted, or until the program that started it is gone."""
 
 import _thread
 import json
@@ -11,22 +11,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestr8_sqlite.cli.build import as_dict, line_of
 from orchestr8_sqlite.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from orchestr8_sqlite.session import Built
+    from orchestr8_sqlite.builder.watch import SessionBuild
 
 NAMED = 3
-"""Changed files that a line names before it only counts."""
+"""Changed files that a line names; it counts the others."""
 
 
 def watch_and_report(
     roots: Sequence[Path], output: Path, *, category: str | None, strict: bool, deny: str | None, as_json: bool
 ) -> None:
     """Build whenever a file below *roots* changes and print what was done, until interrupted."""
-    from orchestr8_sqlite.session import BuildSession
-    from orchestr8_sqlite.watch import watch_roots
+    from orchestr8_sqlite.builder.watch import BuildSession, watch_roots
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _end_with_parent()
@@ -39,7 +37,7 @@ def watch_and_report(
 
 
 def _end_with_parent() -> None:
-    """Interrupt this process once its input, where that is a pipe, reaches its end: nobody reads on then."""
+    """Interrupt this process when its input is a pipe and ends: the program that started it is gone."""
     try:
         mode = os.fstat(0).st_mode
     except OSError:
@@ -57,8 +55,10 @@ def _wait_for_end() -> None:
     _thread.interrupt_main(signal.SIGTERM)  # a shell starts its background jobs deaf to SIGINT
 
 
-def _print_built_json(built: "Built") -> None:
-    diagnostics = [as_dict(diagnostic) for diagnostic in built.diagnostics]
+def _print_built_json(built: "SessionBuild") -> None:
+    from dataclasses import asdict
+
+    diagnostics = [asdict(diagnostic) for diagnostic in built.diagnostics]
     _print_event(
         "built",
         generation=built.generation,
@@ -77,9 +77,9 @@ def _print_event(event: str, **values: object) -> None:
     echo(json.dumps({"event": event, **values}))
 
 
-def _print_built(built: "Built") -> None:
+def _print_built(built: "SessionBuild") -> None:
     for diagnostic in built.diagnostics:
-        echo(line_of(diagnostic), err=True)
+        echo(diagnostic.line_of_text, err=True)
     named = ", ".join(built.changed[:NAMED])
     more = f" and {len(built.changed) - NAMED:,} more" if len(built.changed) > NAMED else ""
     echo(f"{named or 'nothing'}{more} changed: {built.fragments:,} fragments, {built.seconds:.2f} s")

@@ -11,7 +11,7 @@ from frontmatter.default_handlers import YAMLHandler
 
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.yaml_text import load_repairing, node_line
-from orchestr8_sqlite.markdown import Body
+from orchestr8_sqlite.text.markdown import Body
 
 HANDLER = YAMLHandler()
 
@@ -26,7 +26,7 @@ NESTING = ("[", "{", "- ", "? ")
 
 
 @dataclass(frozen=True)
-class Document:
+class ParsedDocument:
     """A Markdown file taken apart.
 
     `fields` maps each front-matter key to its YAML node (with marks), `values` to its Python value; `mapping` is the
@@ -69,7 +69,7 @@ def decode(content: bytes, notes: Notes) -> str | None:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def parse_document(text: str, notes: Notes) -> Document | None:
+def parse_document(text: str, notes: Notes) -> ParsedDocument | None:
     """Return *text* taken apart, or None (and an error noted) where its front matter cannot be read."""
     start = len(text) - len(text.lstrip())
     if not HANDLER.detect(text[start:]):
@@ -98,13 +98,13 @@ def parse_document(text: str, notes: Notes) -> Document | None:
     return _with_front_matter(front, body.strip(), body_line, text, notes)
 
 
-def _with_front_matter(front: str, body: str, body_line: int, text: str, notes: Notes) -> Document | None:
+def _with_front_matter(front: str, body: str, body_line: int, text: str, notes: Notes) -> ParsedDocument | None:
     parsed = load_repairing(front, notes)
     if parsed is None:
         return None
     node, values, front = parsed
     if node is None:
-        return Document(Body(body), body_line, has_front_matter=True)
+        return ParsedDocument(Body(body), body_line, has_front_matter=True)
     if not isinstance(node, yaml.MappingNode) or not isinstance(values, dict):
         notes.warn(
             "front-matter-no-mapping",
@@ -114,11 +114,11 @@ def _with_front_matter(front: str, body: str, body_line: int, text: str, notes: 
         )
         return _without_front_matter(text)
     fields = _fields(node, notes)
-    return Document(Body(body), body_line, True, fields, {str(k): v for k, v in values.items()}, front, node)
+    return ParsedDocument(Body(body), body_line, True, fields, {str(k): v for k, v in values.items()}, front, node)
 
 
-def _without_front_matter(text: str) -> Document:
-    return Document(Body(text.strip()), 1 + _leading_lines(text), has_front_matter=False)
+def _without_front_matter(text: str) -> ParsedDocument:
+    return ParsedDocument(Body(text.strip()), 1 + _leading_lines(text), has_front_matter=False)
 
 
 def _leading_lines(text: str) -> int:

@@ -2,8 +2,8 @@
 
 import re
 
-from orchestr8_sqlite.keywords import TECHNOLOGY_NAMES, extract_keywords, has_keywords
-from orchestr8_sqlite.markdown import Body, plain_text
+from orchestr8_sqlite.text.keywords import TECHNOLOGY_NAMES, extract_keywords, has_keywords
+from orchestr8_sqlite.text.markdown import Body, plain_text
 
 NO_PROSE = ("#", "|", "<", "---", "===", "- ", "* ")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9])")

@@ -7,7 +7,7 @@ from datetime import date
 
 import yaml
 
-from orchestr8_sqlite.library.document import Document
+from orchestr8_sqlite.library.document import ParsedDocument
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.library.yaml_text import TEXT_TAG, node_line
 
@@ -18,7 +18,7 @@ MAX_JSON_BITS = 1024
 """Bounds of one front matter kept as JSON; aliases can make a small file unfold without end."""
 
 
-def read_text(document: Document, name: str, notes: Notes) -> str | None:
+def read_text(document: ParsedDocument, name: str, notes: Notes) -> str | None:
     """Return the text of the field *name* on one line; numbers and dates as they were written."""
     node = document.fields.get(name)
     if node is None or _is_null(node):
@@ -41,7 +41,7 @@ def read_text(document: Document, name: str, notes: Notes) -> str | None:
     return text or None
 
 
-def read_number(document: Document, name: str, notes: Notes) -> int | None:
+def read_number(document: ParsedDocument, name: str, notes: Notes) -> int | None:
     """Return the whole positive number in the field *name*, or None (and a warning) where there is none."""
     text = read_text(document, name, notes)
     if text is None:
@@ -59,7 +59,7 @@ def read_number(document: Document, name: str, notes: Notes) -> int | None:
     return None
 
 
-def read_list(document: Document, name: str, notes: Notes) -> tuple[str, ...]:
+def read_list(document: ParsedDocument, name: str, notes: Notes) -> tuple[str, ...]:
     """Return the items of the list field *name*, repaired and without duplicates; empty where it is missing.
 
     Portable skill files keep the same list as a string in their `metadata` map; it is read from there too.
@@ -86,7 +86,7 @@ def read_list(document: Document, name: str, notes: Notes) -> tuple[str, ...]:
     return _distinct(_items(node, document, name, notes), name, node_line(node), notes)
 
 
-def read_maps(document: Document, name: str, notes: Notes) -> list[tuple[int, dict[str, str]]]:
+def read_maps(document: ParsedDocument, name: str, notes: Notes) -> list[tuple[int, dict[str, str]]]:
     """Return (line, fields as text) for each map in the list field *name*; a bare text is its `name`."""
     node = document.fields.get(name)
     if node is None or _is_null(node):
@@ -105,7 +105,7 @@ def read_maps(document: Document, name: str, notes: Notes) -> list[tuple[int, di
     return maps
 
 
-def json_values(document: Document, skip: frozenset[str]) -> dict[str, object]:
+def json_values(document: ParsedDocument, skip: frozenset[str]) -> dict[str, object]:
     """Return the front matter except the keys in *skip* as values that JSON can hold."""
     budget = iter(range(MAX_JSON_VALUES))
     return {name: _json(value, budget) for name, value in document.values.items() if name not in skip}
@@ -137,7 +137,7 @@ def _distinct(items: Iterable[str], name: str, line: int, notes: Notes) -> tuple
     return distinct
 
 
-def _metadata_list(document: Document, name: str) -> tuple[str, ...]:
+def _metadata_list(document: ParsedDocument, name: str) -> tuple[str, ...]:
     metadata = document.fields.get("metadata")
     if not isinstance(metadata, yaml.MappingNode):
         return ()
@@ -156,7 +156,7 @@ def _split(text: str) -> list[str]:
     return [item for part in parts if (item := " ".join(part.strip().removeprefix("- ").split()))]
 
 
-def _items(node: yaml.Node, document: Document, name: str, notes: Notes) -> Iterator[str]:
+def _items(node: yaml.Node, document: ParsedDocument, name: str, notes: Notes) -> Iterator[str]:
     for item in node.value:
         if item.tag == TEXT_TAG and isinstance(item, yaml.ScalarNode) and (text := " ".join(item.value.split())):
             yield text
@@ -189,12 +189,12 @@ def _kind(node: yaml.Node) -> str:
     return names.get(node.tag.rpartition(":")[2], node.tag.rpartition(":")[2])
 
 
-def _source(node: yaml.Node, document: Document) -> str:
+def _source(node: yaml.Node, document: ParsedDocument) -> str:
     """Return what the author wrote for *node*."""
     if isinstance(node, yaml.ScalarNode):
         return str(node.value)
     return document.yaml_text[node.start_mark.index : node.end_mark.index].strip()
 
 
-def _source_of(key: yaml.Node, value: yaml.Node, document: Document) -> str:
+def _source_of(key: yaml.Node, value: yaml.Node, document: ParsedDocument) -> str:
     return f"{_source(key, document)}: {_source(value, document)}"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from orchestr8_sqlite.content import Diagnostic, Severity
+from orchestr8_sqlite.model.records import Diagnostic, Severity
 
 
 @dataclass

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, Severity, SkillFile, SourceFile
 from orchestr8_sqlite.library.document import decode, parse_document
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
-from orchestr8_sqlite.library.trust import note_findings, worst_of
-from orchestr8_sqlite.library.walk import SKILL_FILE, Found, Kind
+from orchestr8_sqlite.library.trust.findings import note_findings, worst_of
+from orchestr8_sqlite.library.walk import SKILL_FILE, FoundFile, Kind
+from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, Severity, SkillFile, SourceFile
 from orchestr8_sqlite.processes import map_in_processes
 from orchestr8_sqlite.settings import Limits
 
@@ -31,13 +31,11 @@ FEWEST = 200
 FIRST_BATCH, BATCH = 32, 256
 """Files that a worker reads at a time, at first and at most."""
 
-R = TypeVar("R")
 Key = tuple[str, str]
 """Name of the root, path below it."""
 
 Prepare = Callable[[Fragment], Any]
-PrepareBatch = Callable[[Sequence[Fragment]], Any]
-"""Called with a fragment, or those of a batch, in the process that has parsed them."""
+"""Called with a fragment in the process that has parsed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ class Task:
 
     root: Path
     label: str
-    found: Found
+    found: FoundFile
     category: str | None = None
     latest: int | None = None
     bundle: Bundle = Bundle()
@@ -126,33 +124,13 @@ def nothing(_: Fragment) -> None:
     """Prepare nothing of a fragment."""
 
 
-class Batch(NamedTuple):
-    """Some files, what they hold, and what was prepared of their fragments together.
-
-    `prepared` of an outcome is the place of its fragment among these.
-    """
-
-    outcomes: Sequence[Outcome]
-    prepared: Any
-
-
 def read_files(tasks: Iterable[Task], prepare: Prepare) -> Iterator[Outcome]:
     """Yield what the file of each task holds, in their order; many are read in several processes."""
-    for outcomes in _in_batches(tasks, partial(_read_each, prepare=prepare)):
-        yield from outcomes
-
-
-def read_batches(tasks: Iterable[Task], prepare: PrepareBatch) -> Iterator[Batch]:
-    """Yield what the files of the tasks hold, in their order; many are read in several processes."""
-    return _in_batches(tasks, partial(_read_together, prepare=prepare))
-
-
-def _in_batches(tasks: Iterable[Task], read: Callable[[Sequence[Task]], R]) -> Iterator[R]:
-    """Yield what *read* makes of the tasks, some at a time."""
     remaining = iter(tasks)
     first = list(islice(remaining, FEWEST))
-    batches = _batches(chain(first, remaining))
-    return map(read, batches) if len(first) < FEWEST else map_in_processes(read, batches)
+    batches, read = _batches(chain(first, remaining)), partial(_read_each, prepare=prepare)
+    for outcomes in map(read, batches) if len(first) < FEWEST else map_in_processes(read, batches):
+        yield from outcomes
 
 
 def _batches(tasks: Iterator[Task]) -> Iterator[Sequence[Task]]:
@@ -165,17 +143,6 @@ def _batches(tasks: Iterator[Task]) -> Iterator[Sequence[Task]]:
 
 def _read_each(tasks: Sequence[Task], prepare: Prepare) -> Sequence[Outcome]:
     return [read_file(task, prepare) for task in tasks]
-
-
-def _read_together(tasks: Sequence[Task], prepare: PrepareBatch) -> Batch:
-    fragments: list[Fragment] = []
-
-    def place(fragment: Fragment) -> int:
-        fragments.append(fragment)
-        return len(fragments) - 1
-
-    outcomes = [read_file(task, place) for task in tasks]
-    return Batch(outcomes, prepare(fragments))
 
 
 def read_file(task: Task, prepare: Prepare = nothing) -> Outcome:

@@ -8,10 +8,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestr8_sqlite.content import Fragment, LibraryQuery
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.library.references import Documents
-from orchestr8_sqlite.model import SCHEME
+from orchestr8_sqlite.model.records import Fragment, LibraryQuery
+from orchestr8_sqlite.model.requests import SCHEME
 
 FILE_NAME = "queries.jsonl"
 FIELD = "queries"

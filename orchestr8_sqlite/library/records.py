@@ -4,20 +4,20 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from orchestr8_sqlite.content import Fragment, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.keywords import has_keywords
-from orchestr8_sqlite.library.document import Document
+from orchestr8_sqlite.library.agent_skills import check_described, read_skill
+from orchestr8_sqlite.library.document import ParsedDocument
 from orchestr8_sqlite.library.fallbacks import first_heading, first_paragraph, heading_tags, section_bullets, sentences
 from orchestr8_sqlite.library.fields import json_values, read_list, read_maps, read_number, read_text
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.library.references import PLAIN_ID, RELATED_FIELDS, find_references
-from orchestr8_sqlite.library.skills import check_described, read_skill
-from orchestr8_sqlite.library.walk import Found, Kind, plain_id
-from orchestr8_sqlite.model import CATEGORY_FOLDERS, PromptArgument
-from orchestr8_sqlite.parameters import fold_tag, parse_category
-from orchestr8_sqlite.tokens import estimate_tokens
-from orchestr8_sqlite.uris import Read, compose, fragment_uri, parse_uri
+from orchestr8_sqlite.library.walk import FoundFile, Kind, plain_id
+from orchestr8_sqlite.model.parameters import fold_tag, parse_category
+from orchestr8_sqlite.model.records import Fragment, Prompt, SkillFile, SourceFile
+from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, PromptArgument
+from orchestr8_sqlite.model.uris import Read, compose, fragment_uri, parse_uri
+from orchestr8_sqlite.text.keywords import has_keywords
+from orchestr8_sqlite.text.tokens import estimate_tokens
 
 TOKEN_FACTOR = 2.0
 """An author's estimate that is off by more than this factor is reported."""
@@ -29,8 +29,8 @@ PLACEHOLDER = re.compile(r"\$ARGUMENTS\b")
 
 
 def read_fragment(
-    found: Found,
-    document: Document,
+    found: FoundFile,
+    document: ParsedDocument,
     source: SourceFile,
     skill_files: Sequence[SkillFile],
     nested_files: Sequence[SkillFile],
@@ -86,19 +86,19 @@ def read_fragment(
     )
 
 
-def _tags(document: Document, title: str, notes: Notes) -> tuple[str, ...]:
+def _tags(document: ParsedDocument, title: str, notes: Notes) -> tuple[str, ...]:
     """Return the tags of the front matter, else those that the first heading suggests."""
     tags = read_list(document, "tags", notes) or heading_tags(first_heading(document.body) or title, document.body)
     return tuple(dict.fromkeys(folded for tag in tags if (folded := fold_tag(tag))))
 
 
-def _scenarios(document: Document, description: str, notes: Notes) -> tuple[str, ...]:
+def _scenarios(document: ParsedDocument, description: str, notes: Notes) -> tuple[str, ...]:
     """Return the scenarios of the front matter, else those of a section for them, else the description's sentences."""
     written = _reachable(read_list(document, "useWhen", notes), document, notes)
     return written or section_bullets(document.body, "when to use", "use when") or sentences(description)
 
 
-def read_prompt(found: Found, document: Document, source: SourceFile, notes: Notes) -> Prompt:
+def read_prompt(found: FoundFile, document: ParsedDocument, source: SourceFile, notes: Notes) -> Prompt:
     """Return the prompt in *document*."""
     stem = compose(found.path.rpartition("/")[2].removesuffix(".md"))
     name = read_text(document, "name", notes) or stem
@@ -131,7 +131,7 @@ def _has_uri(fragment_id: str, notes: Notes) -> bool:
     return False
 
 
-def _category(found: Found, document: Document, notes: Notes, fallback: str | None) -> str:
+def _category(found: FoundFile, document: ParsedDocument, notes: Notes, fallback: str | None) -> str:
     """Return the category: the folder's, else the front matter's, else the caller's, else what the keys suggest."""
     written = read_text(document, "category", notes)
     named = None
@@ -160,7 +160,7 @@ def _category(found: Found, document: Document, notes: Notes, fallback: str | No
     return named or fallback or found.category or _suggested_category(document)
 
 
-def _suggested_category(document: Document) -> str:
+def _suggested_category(document: ParsedDocument) -> str:
     """Return `agent` for the keys of a subagent file, `skill` for those of a skill, else `guide`."""
     keys = document.fields.keys()
     if "name" in keys and keys & {"tools", "model"}:
@@ -168,7 +168,7 @@ def _suggested_category(document: Document) -> str:
     return "skill" if {"name", "description"} <= keys else "guide"
 
 
-def _reachable(scenarios: Sequence[str], document: Document, notes: Notes) -> tuple[str, ...]:
+def _reachable(scenarios: Sequence[str], document: ParsedDocument, notes: Notes) -> tuple[str, ...]:
     """Return the scenarios that hold a keyword; the others could never be found."""
     reachable = []
     for text in scenarios:
@@ -185,7 +185,7 @@ def _reachable(scenarios: Sequence[str], document: Document, notes: Notes) -> tu
     return tuple(reachable)
 
 
-def _check_id(document: Document, name: str, notes: Notes) -> None:
+def _check_id(document: ParsedDocument, name: str, notes: Notes) -> None:
     written = read_text(document, "id", notes)
     if written is not None and written.rpartition("/")[2] != name:
         notes.warn(
@@ -197,7 +197,7 @@ def _check_id(document: Document, name: str, notes: Notes) -> None:
         )
 
 
-def _check_tokens(document: Document, author: int | None, estimate: int, notes: Notes) -> None:
+def _check_tokens(document: ParsedDocument, author: int | None, estimate: int, notes: Notes) -> None:
     if author is not None and not 1 / TOKEN_FACTOR <= (author or 1) / max(estimate, 1) <= TOKEN_FACTOR:
         notes.warn(
             "token-estimate",
@@ -208,7 +208,7 @@ def _check_tokens(document: Document, author: int | None, estimate: int, notes: 
         )
 
 
-def _arguments(document: Document, notes: Notes) -> list[PromptArgument]:
+def _arguments(document: ParsedDocument, notes: Notes) -> list[PromptArgument]:
     arguments: dict[str, PromptArgument] = {}
     for line, fields in read_maps(document, "arguments", notes):
         name = " ".join(fields.get("name", "").split())

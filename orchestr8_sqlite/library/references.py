@@ -2,19 +2,19 @@
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 from urllib.parse import unquote
 
-from orchestr8_sqlite.content import Reference
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.library.document import Document
+from orchestr8_sqlite.library.document import ParsedDocument
 from orchestr8_sqlite.library.notes import Notes
-from orchestr8_sqlite.markdown import Body
-from orchestr8_sqlite.model import CATEGORIES, SCHEME
-from orchestr8_sqlite.uris import Read, compose, parse_uri
+from orchestr8_sqlite.model.records import Reference
+from orchestr8_sqlite.model.requests import CATEGORIES, SCHEME
+from orchestr8_sqlite.model.uris import Read, compose, parse_uri
+from orchestr8_sqlite.text.markdown import Body
 
 URI = re.compile(rf"{SCHEME}://[^\s\"'`<>()\[\]{{}}|*$…]*")
 PLACEHOLDER = frozenset("[{<$*…")
@@ -39,7 +39,7 @@ Pointer = tuple[int, str, str]
 
 
 def find_references(
-    fragment_id: str, path: str, document: Document, related: Iterable[tuple[str, int]]
+    fragment_id: str, path: str, document: ParsedDocument, related: Iterable[tuple[str, int]]
 ) -> tuple[Reference, ...]:
     """Return what the document points to, each target once, in the order of appearance.
 
@@ -67,39 +67,12 @@ class Documents(Protocol):
         """Return the id of the fragment in that file."""
 
 
-class NamedDocuments(Documents, Protocol):
-    """The same, for whoever looks by a name or for any file, too."""
-
-    def ids_of_name(self, name: str) -> Sequence[str]:
-        """Return the ids of fragments of that name."""
-
-    def has_file(self, root: str, path: str) -> bool:
-        """Tell whether that file belongs to the library, as a fragment or not."""
-
-
 class Aim(NamedTuple):
     """A pointer of a fragment, the id of what it means in the library, if anything, and whether it may mean nothing."""
 
     reference: Reference
     meant: str | None
     may_dangle: bool
-
-
-def resolve_references(
-    fragment_id: str, references: Iterable[Reference], library: NamedDocuments, notes: Notes
-) -> Iterator[Reference]:
-    """Yield the references of a fragment with their targets as ids of the library; those that dangle are noted too.
-
-    A target may be a full id, a bare name that only one fragment has, or the path of a file. Links to
-    files that are no fragments are no references. Targets that only appear inside code are examples:
-    they are kept where they resolve and dropped where they do not.
-
-    Args:
-        notes: Those of the fragment's file.
-    """
-    root = notes.root
-    aims = (Aim(one, _resolve(one, root, library), _may_dangle(one, root, library)) for one in references)
-    return keep_references(fragment_id, aims, notes)
 
 
 def keep_references(fragment_id: str, aims: Iterable[Aim], notes: Notes) -> Iterator[Reference]:
@@ -120,22 +93,6 @@ def keep_references(fragment_id: str, aims: Iterable[Aim], notes: Notes) -> Iter
                 line=reference.line,
             )
         yield reference if target == reference.target else replace(reference, target=target)
-
-
-def _resolve(reference: Reference, root: str, library: NamedDocuments) -> str | None:
-    """Return the id that a reference from a file of *root* means, None where there is none."""
-    target = reference.target
-    if reference.kind == "link":
-        return library.id_of_file(root, target)
-    if library.has_id(target):
-        return target
-    same_name = library.ids_of_name(target)
-    return same_name[0] if len(same_name) == 1 else None
-
-
-def _may_dangle(reference: Reference, root: str, library: NamedDocuments) -> bool:
-    """Tell whether a reference that does not resolve is no fault: an example, or a link to another file."""
-    return reference.kind == "code" or (reference.kind == "link" and library.has_file(root, reference.target))
 
 
 def _uris(body: Body) -> Iterator[Pointer]:

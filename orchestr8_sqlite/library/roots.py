@@ -3,19 +3,22 @@
 import hashlib
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from orchestr8_sqlite.content import Diagnostic, SkillFile, SourceFile
 from orchestr8_sqlite.errors import LibraryError
+from orchestr8_sqlite.library.agent_skills import MAX_BYTES, MAX_FILES
 from orchestr8_sqlite.library.checkouts import read_commits
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import Bundle, Task, read_source
-from orchestr8_sqlite.library.skills import MAX_BYTES, MAX_FILES
-from orchestr8_sqlite.library.walk import SKILL_FILE, Files, Found, Kind, Layout, list_files, skills_around
+from orchestr8_sqlite.library.walk import SKILL_FILE, Files, FoundFile, Kind, Layout, list_files, skills_around
+from orchestr8_sqlite.model.records import Diagnostic, SkillFile, SourceFile
 from orchestr8_sqlite.settings import Limits
+
+Progress = Callable[[int, int], None]
+"""Called with (files done, files in all) while a library is read."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Root:
             found = self.layout.classify(path)
             is_own = found is not None and found.kind is Kind.SKILL_FILE and found.skill == skill
             notes = Notes(self.label, path)
-            task = Task(self.folder, self.label, Found(path, Kind.SKILL_FILE), None, latest, most=MAX_BYTES)
+            task = Task(self.folder, self.label, FoundFile(path, Kind.SKILL_FILE), None, latest, most=MAX_BYTES)
             source, content = read_source(task, notes) if are_read else self._unread(place, latest)
             if content is not None:
                 below = path.removeprefix(f"{skill}/") if skill else path

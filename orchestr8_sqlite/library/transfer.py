@@ -5,7 +5,7 @@ from itertools import starmap
 from operator import attrgetter
 from typing import Any
 
-from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, Reference, SourceFile
+from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, Reference, SourceFile
 
 Flat = tuple[Any, ...]
 FlatRecord = list[Any] | Fragment | Prompt | None

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from orchestr8_sqlite.content import Diagnostic, Fragment, LibraryQuery, Prompt, SourceFile
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import Outcome, Task
 from orchestr8_sqlite.library.queries import own_queries
-from orchestr8_sqlite.library.trust import is_denied
+from orchestr8_sqlite.library.trust.findings import is_denied
 from orchestr8_sqlite.library.walk import Kind
+from orchestr8_sqlite.model.records import Diagnostic, Fragment, LibraryQuery, Prompt, SourceFile
 
 COLLISION = "collision"
 SHARED_ID = "duplicate-id"

@@ -15,9 +15,9 @@ from operator import itemgetter
 from pathlib import Path
 
 from orchestr8_sqlite.library.notes import Notes, shown
-from orchestr8_sqlite.model import CATEGORIES, CATEGORY_FOLDERS
+from orchestr8_sqlite.model.requests import CATEGORIES, CATEGORY_FOLDERS
+from orchestr8_sqlite.model.uris import compose
 from orchestr8_sqlite.settings import Limits
-from orchestr8_sqlite.uris import compose
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv"})
 PROMPT_FOLDERS = frozenset({"prompts", "commands"})
@@ -44,7 +44,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """A file of a root.
 
     `path` is relative to the root with `/`. `category` is None where only the file itself can tell.
@@ -101,7 +101,7 @@ class Layout:
         self.skills = frozenset(_folder(path) for path in ending if _is_skill_file(path))
         self.has_categories = any(path.startswith(LAID_OUT) and self._is_read(path) for path in paths)
 
-    def classify(self, path: str) -> Found | None:
+    def classify(self, path: str) -> FoundFile | None:
         """Return as what the file at *path* is read, None where it does not belong to the library."""
         return _classify(path, self._root, self.skills, self.has_categories)
 
@@ -237,25 +237,25 @@ def _followed(entry: os.DirEntry[str], chain: tuple[Path, ...]) -> Path | None:
     return target if target.is_relative_to(chain[0]) and target not in chain else None
 
 
-def _classify(path: str, root: Path, skills: Collection[str], laid_out: bool) -> Found | None:
+def _classify(path: str, root: Path, skills: Collection[str], laid_out: bool) -> FoundFile | None:
     skill = _skill_of(path, skills)
     if skill is not None:
         if path == _join(skill, SKILL_FILE):
             fragment_id = compose(f"skills/{_below_category(skill) or root.resolve().name}")
-            return Found(path, Kind.SKILL, "skill", fragment_id, skill, _skill_path(skill, root, skills))
-        return Found(path, Kind.SKILL_FILE, skill=skill)
+            return FoundFile(path, Kind.SKILL, "skill", fragment_id, skill, _skill_path(skill, root, skills))
+        return FoundFile(path, Kind.SKILL_FILE, skill=skill)
     return _classify_markdown(path, root, laid_out) if path.endswith(".md") else None
 
 
-def _classify_markdown(path: str, root: Path, laid_out: bool) -> Found:
+def _classify_markdown(path: str, root: Path, laid_out: bool) -> FoundFile:
     top, _, rest = path.partition("/")
     if rest and top in PROMPT_FOLDERS:
-        return Found(path, Kind.PROMPT)
+        return FoundFile(path, Kind.PROMPT)
     if rest and top in CATEGORIES:
-        return Found(path, Kind.FRAGMENT, CATEGORIES[top], f"{top}/{_without_suffix(rest)}")
+        return FoundFile(path, Kind.FRAGMENT, CATEGORIES[top], f"{top}/{_without_suffix(rest)}")
     if laid_out:
-        return Found(path, Kind.OUTSIDE)
-    return Found(path, Kind.FRAGMENT, _folder_category(path, root), _without_suffix(path))
+        return FoundFile(path, Kind.OUTSIDE)
+    return FoundFile(path, Kind.FRAGMENT, _folder_category(path, root), _without_suffix(path))
 
 
 def _skill_of(path: str, skills: Collection[str]) -> str | None:
@@ -307,7 +307,7 @@ def _join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def plain_id(found: Found, category: str) -> str:
+def plain_id(found: FoundFile, category: str) -> str:
     """Return the id of a file whose category was found in it: below the category's folder."""
     folder = CATEGORY_FOLDERS[category]
     return found.id if found.id.startswith(f"{folder}/") else f"{folder}/{found.id}"

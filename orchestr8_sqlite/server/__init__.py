@@ -1,5 +1,5 @@
 """The MCP server: an adapter from the protocol to `Service`. The only package that imports the SDK.
 
-What runs before the first answer (`start`, `early`, `identity`, `descriptors`) does without it:
-importing the SDK takes most of a second.
+Importing the SDK takes half a second. What protects the process meanwhile (`ending`; `start` and `descriptors` of
+`stdio/`) does without it.
 """

@@ -24,11 +24,11 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 
+from orchestr8_sqlite.answers.skill_files import is_skill_uri
 from orchestr8_sqlite.errors import CatalogError, RequestError, UnknownResource
+from orchestr8_sqlite.model.uris import parse_uri
 from orchestr8_sqlite.server.guard import Context, Guard, translated
-from orchestr8_sqlite.service import Service
-from orchestr8_sqlite.skills import is_skill_uri
-from orchestr8_sqlite.uris import parse_uri
+from orchestr8_sqlite.service.service import Service
 
 logger = logging.getLogger(__name__)
 

@@ -4,16 +4,16 @@ import re
 
 import mcp_types as types
 
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.completion import Completion, complete_argument, complete_parameter
+from orchestr8_sqlite.answers.completion import Completion, complete_argument, complete_parameter
+from orchestr8_sqlite.answers.prompts import find_prompt
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.model import CATEGORIES, SCHEME
-from orchestr8_sqlite.parameters import parse_category
-from orchestr8_sqlite.prompts import find_prompt
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.parameters import parse_category
+from orchestr8_sqlite.model.requests import CATEGORIES, SCHEME
 from orchestr8_sqlite.server.guard import Context, Guard, note
 from orchestr8_sqlite.server.resources import templates
-from orchestr8_sqlite.service import Service
-from orchestr8_sqlite.wording import one_line
+from orchestr8_sqlite.service.service import Service
+from orchestr8_sqlite.text.wording import one_line
 
 EXPRESSION = re.compile(r"\{[+?]?([\w,]+)\}")
 

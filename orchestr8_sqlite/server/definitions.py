@@ -4,9 +4,9 @@ from typing import Any
 
 from mcp_types import Tool, ToolAnnotations
 
-from orchestr8_sqlite.model import CATEGORY_FOLDERS, Mode
-from orchestr8_sqlite.parameters import MAX_QUERY_LENGTH
-from orchestr8_sqlite.service import MAX_URIS
+from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH
+from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, DEFAULT_SCORE, DEFAULT_TOKENS, Mode
+from orchestr8_sqlite.service.service import MAX_URIS
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True)
 MAX_BUDGET = 200_000
@@ -45,8 +45,8 @@ SEARCH = Tool(
         categories={"type": "array", "items": {"type": "string", "enum": list(CATEGORY_FOLDERS)}},
         tags={"type": "array", "items": TEXT, "description": "All are required"},
         maxResults=COUNT,
-        maxTokens={**BUDGET, "default": 3000},
-        minScore={"type": "number", "minimum": 0, "default": 10},
+        maxTokens={**BUDGET, "default": DEFAULT_TOKENS},
+        minScore={"type": "number", "minimum": 0, "default": DEFAULT_SCORE},
         explain={"type": "boolean"},
     ),
     output_schema=_gives("matches"),

@@ -15,9 +15,9 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from orchestr8_sqlite.errors import Orchestr8Error, RequestError, UnknownResource
-from orchestr8_sqlite.service import Answer
-from orchestr8_sqlite.snapshots import Edition, Snapshots
-from orchestr8_sqlite.wording import one_line
+from orchestr8_sqlite.service.service import Answer
+from orchestr8_sqlite.service.snapshots import Edition, Snapshots
+from orchestr8_sqlite.text.wording import one_line
 
 logger = logging.getLogger(__name__)
 

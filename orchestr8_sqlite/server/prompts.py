@@ -6,12 +6,12 @@ import mcp_types as types
 
 from orchestr8_sqlite.server.guard import Context, Guard, note
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
-from orchestr8_sqlite.service import Service
-from orchestr8_sqlite.tokens import estimate_tokens
-from orchestr8_sqlite.wording import one_line
+from orchestr8_sqlite.service.service import Service
+from orchestr8_sqlite.text.tokens import estimate_tokens
+from orchestr8_sqlite.text.wording import one_line
 
 if TYPE_CHECKING:
-    from orchestr8_sqlite.prompts import PromptRow
+    from orchestr8_sqlite.answers.prompts import PromptRow
 
 VERSION_KEY = "orchestr8/version"
 """Key of `_meta` under which a prompt tells its author's version."""
@@ -33,7 +33,7 @@ class Prompts:
         """Return a page of prompts by name."""
 
         def page() -> types.ListPromptsResult:
-            from orchestr8_sqlite.prompts import list_prompts  # noqa: PLC0415 - few clients ask for any
+            from orchestr8_sqlite.answers.prompts import list_prompts  # noqa: PLC0415 - few clients ask for any
 
             catalog = self._service.catalog
             pages = Pages("prompts", catalog.generation)

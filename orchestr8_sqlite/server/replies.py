@@ -14,10 +14,10 @@ from typing import Any
 from mcp.server.context import CallNext, HandlerResult
 
 from orchestr8_sqlite.errors import CatalogError
-from orchestr8_sqlite.memory import Memory
 from orchestr8_sqlite.server.guard import Context, Guard, editions_read, note, noted
-from orchestr8_sqlite.service import ANSWER_SECONDS, Service
-from orchestr8_sqlite.snapshots import Edition, edition_of
+from orchestr8_sqlite.service.memory import Memory
+from orchestr8_sqlite.service.service import ANSWER_SECONDS, Service
+from orchestr8_sqlite.service.snapshots import Edition, edition_of
 
 TEXT_SECONDS = 4 * 60 * 60
 PROMPT_SECONDS = 60 * 60

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 import mcp_types as types
 
-from orchestr8_sqlite.catalog import Catalog, FragmentRow
-from orchestr8_sqlite.model import CATEGORY_FOLDERS, SCHEME
+from orchestr8_sqlite.index.catalog import Catalog, FragmentRow
+from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, SCHEME
 from orchestr8_sqlite.server.guard import Context, Guard, note, note_answer
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
-from orchestr8_sqlite.service import MARKDOWN, Answer, Service
-from orchestr8_sqlite.wording import counted, one_line
+from orchestr8_sqlite.service.service import MARKDOWN, Answer, Service
+from orchestr8_sqlite.text.wording import counted, one_line
 
 TOKENS_KEY = "orchestr8/tokens"
 """Key of `_meta` under which a resource tells about how many tokens it has."""

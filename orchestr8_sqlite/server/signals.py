@@ -4,25 +4,27 @@ import asyncio
 import signal
 from contextlib import suppress
 
-from orchestr8_sqlite.server.early import SIGNALS
+from orchestr8_sqlite.server.ending import SIGNALS
 
 
 def stop_on_signals(stop: asyncio.Event) -> None:
-    """Set *stop* whenever one of them comes; what is ignored, as under nohup, stays so. Needs the running loop."""
+    """Set *stop* whenever one of them comes; what is ignored, as under nohup, stays so. Needs the running loop.
+
+    The handlers are not those of the loop: to take one of these away, Python lets the signal end the process for a
+    moment, and a second signal may come just then.
+    """
     loop = asyncio.get_running_loop()
+
+    def set_stop(*_: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed, so the end is under way
+            loop.call_soon_threadsafe(stop.set)
+
     for number in SIGNALS:
-        if signal.getsignal(number) is signal.SIG_IGN:
-            continue
-        try:
-            loop.add_signal_handler(number, stop.set)
-        except NotImplementedError:  # Windows
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, set_stop)
 
 
 def ignore_signals() -> None:
     """Let no further signal disturb the end, which is under way."""
-    loop = asyncio.get_running_loop()
     for number in SIGNALS:
-        with suppress(NotImplementedError):  # Windows
-            loop.remove_signal_handler(number)
         signal.signal(number, signal.SIG_IGN)

@@ -9,13 +9,13 @@ from typing import Any
 from mcp.server.lowlevel import Server
 from mcp_types import PaginatedRequestParams, RequestParams
 
-from orchestr8_sqlite import skills
-from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.answers import skill_files
+from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.server.guard import Context, Guard, note
 from orchestr8_sqlite.server.identity import CACHE_SCOPE, EXTENSIONS
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
-from orchestr8_sqlite.service import Service
-from orchestr8_sqlite.wording import one_line
+from orchestr8_sqlite.service.service import Service
+from orchestr8_sqlite.text.wording import one_line
 
 Result = dict[str, Any]
 """A result as it goes over the wire; the SDK has no types for those of the extension."""
@@ -63,19 +63,19 @@ def serve_skills(server: Server[dict[str, Any]], service: Service, guard: Guard,
 
 def _list_skills(catalog: Catalog, params: PaginatedRequestParams) -> Result:
     pages = Pages("skills", catalog.generation)
-    entries = skills.list_skills(catalog, after=pages.after(params) or "", limit=PAGE_SIZE)
+    entries = skill_files.list_skills(catalog, after=pages.after(params) or "", limit=PAGE_SIZE)
     last = entries[-1].path if entries else ""
-    more = bool(entries) and skills.skill_follows(catalog, last)
+    more = bool(entries) and skill_files.skill_follows(catalog, last)
     return {"skills": [_skill(entry) for entry in entries], **_next(pages.cursor_behind(last) if more else None)}
 
 
 def _get_skill(catalog: Catalog, uri: str) -> Result:
-    return {"skill": _skill(skills.get_skill(catalog, uri))}
+    return {"skill": _skill(skill_files.get_skill(catalog, uri))}
 
 
 def _read_directory(catalog: Catalog, params: ReadDirectoryParams) -> Result:
-    pages = Pages(f"directory {skills.parse_skill_uri(params.uri)}", catalog.generation)
-    entries = skills.read_directory(catalog, params.uri, after=pages.after(params) or "", limit=PAGE_SIZE + 1)
+    pages = Pages(f"directory {skill_files.parse_skill_uri(params.uri)}", catalog.generation)
+    entries = skill_files.read_directory(catalog, params.uri, after=pages.after(params) or "", limit=PAGE_SIZE + 1)
     cursor = pages.next_cursor([entry.segment for entry in entries])
     return {"resources": [_resource(entry) for entry in entries[:PAGE_SIZE]], **_next(cursor)}
 
@@ -84,11 +84,11 @@ def _next(cursor: str | None) -> Result:
     return {} if cursor is None else {"nextCursor": cursor}
 
 
-def _skill(entry: skills.SkillEntry) -> Result:
+def _skill(entry: skill_files.SkillEntry) -> Result:
     resources = [{"uri": one.uri, "digest": one.digest, "size": one.size} for one in entry.resources]
     return {"uri": entry.uri, "frontmatter": dict(entry.frontmatter), "resources": resources}
 
 
-def _resource(entry: skills.DirectoryEntry) -> Result:
+def _resource(entry: skill_files.DirectoryEntry) -> Result:
     known = {"description": entry.description, "mimeType": entry.mime_type, "size": entry.size}
     return {"uri": entry.uri, "name": entry.name, **{name: value for name, value in known.items() if value is not None}}

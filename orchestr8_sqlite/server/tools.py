@@ -7,12 +7,12 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from orchestr8_sqlite.errors import CatalogError, RequestError
-from orchestr8_sqlite.parameters import check_names, make_request, read_number, read_texts, read_truth
+from orchestr8_sqlite.model.parameters import check_names, make_request, read_number, read_texts, read_truth
 from orchestr8_sqlite.server.definitions import LOAD, LOAD_SKILL, MAX_BUDGET, SEARCH, SEARCH_SKILL, SKILL_TOOLS, TOOLS
 from orchestr8_sqlite.server.guard import UNREADABLE, Context, Guard, note, note_answer, translated
 from orchestr8_sqlite.server.paging import Pages
-from orchestr8_sqlite.service import Answer, Service
-from orchestr8_sqlite.wording import one_line
+from orchestr8_sqlite.service.service import Answer, Service
+from orchestr8_sqlite.text.wording import one_line
 
 STRUCTURED_SINCE = "2025-06-18"
 """The revision that brought structured content, resource links and titles of tools."""

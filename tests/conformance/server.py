@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 from support import build
 
 from orchestr8_sqlite.server.app import LibraryServer
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import read_settings
 
 LIBRARY = Path(__file__).parent / "library"

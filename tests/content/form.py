@@ -8,8 +8,8 @@ from typing import Any
 
 import frontmatter
 
-from orchestr8_sqlite.model import CATEGORY_FOLDERS
-from orchestr8_sqlite.tokens import estimate_tokens
+from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS
+from orchestr8_sqlite.text.tokens import estimate_tokens
 
 SCENARIOS, TAGS, CAPABILITIES, LINKS = (4, 8), (3, 8), (3, 6), (2, 5)
 TOKENS = (300, 1500)

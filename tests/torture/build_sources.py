@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dumps import dump
 from support import rows
 
-from orchestr8_sqlite.builder import build_index
+from orchestr8_sqlite.builder.build import build_index
 from torture import Case, Lost, Wrong
 from torture.build_errors import NOBODY
 from torture.builds import UPDATE, WHOLE, Bench, Kind, check_message

@@ -17,9 +17,9 @@ from typing import Any
 
 import servers
 
-from orchestr8_sqlite.builder import build_index
+from orchestr8_sqlite.builder.build import build_index
+from orchestr8_sqlite.builder.job import How
 from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.jobs import How
 from torture import Case, Lost, Wrong
 from torture.mutants import DAMAGE, Mutant, altered, changed, damaged, damaging, foreign, in_text, rewritten
 from torture.questions import PATIENCE, RIGHT, SENTENCE, Questions, ask, outcome_of

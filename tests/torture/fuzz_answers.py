@@ -10,14 +10,14 @@ from pathlib import Path
 from answers import DOCUMENT_HEAD, HEAD, read_texts
 from markdown_it import MarkdownIt
 
-from orchestr8_sqlite.documents import Document, hand_out
+from orchestr8_sqlite.answers.documents import Document, hand_out
+from orchestr8_sqlite.answers.render import render
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.model import CATEGORY_FOLDERS, Candidate, LookupResult, MatchRequest, Mode, Ranker, Tier
-from orchestr8_sqlite.parameters import make_request
-from orchestr8_sqlite.render import render
-from orchestr8_sqlite.service import MAX_URIS, Service
+from orchestr8_sqlite.model.parameters import make_request
+from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, Candidate, LookupResult, MatchRequest, Mode, Ranker, Tier
+from orchestr8_sqlite.service.service import MAX_URIS, Service
 from orchestr8_sqlite.settings import Settings
-from orchestr8_sqlite.tokens import compact_json, estimate_tokens
+from orchestr8_sqlite.text.tokens import compact_json, estimate_tokens
 from torture import Wrong
 from torture.fuzz_inputs import (
     MARKDOWN,

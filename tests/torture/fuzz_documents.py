@@ -8,28 +8,28 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from orchestr8_sqlite import keywords
-from orchestr8_sqlite.content import Diagnostic, Fragment, Prompt, Severity, SourceFile
-from orchestr8_sqlite.fragment_rows import json_text, prepare
-from orchestr8_sqlite.keywords import (
-    MAX_KEYWORD_LENGTH,
-    STOP_WORDS,
-    extract_keywords,
-    has_keywords,
-    index_text,
-    iterate_keywords,
-    iterate_stems,
-)
-from orchestr8_sqlite.library.hidden import find_hidden
+from orchestr8_sqlite.answers.sections import split_sections
+from orchestr8_sqlite.builder.writer import json_text, prepare
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import Outcome, Parsed, Task, parse_content
-from orchestr8_sqlite.library.trust import ORDER, RULES, note_findings
-from orchestr8_sqlite.library.walk import Found, Kind
-from orchestr8_sqlite.markdown import Body, plain_text
-from orchestr8_sqlite.mentions import count_held
-from orchestr8_sqlite.model import CATEGORY_FOLDERS
-from orchestr8_sqlite.sections import split_sections
-from orchestr8_sqlite.uris import Read, fragment_uri, parse_uri
+from orchestr8_sqlite.library.trust.findings import ORDER, RULES, note_findings
+from orchestr8_sqlite.library.trust.hidden import find_hidden
+from orchestr8_sqlite.library.walk import FoundFile, Kind
+from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, Severity, SourceFile
+from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS
+from orchestr8_sqlite.model.uris import Read, fragment_uri, parse_uri
+from orchestr8_sqlite.text import keywords
+from orchestr8_sqlite.text.keywords import (
+    MAX_KEYWORD_LENGTH,
+    STOP_WORDS,
+    count_held,
+    extract_keywords,
+    has_keywords,
+    iterate_keywords,
+    stem,
+    words_beside,
+)
+from orchestr8_sqlite.text.markdown import Body, plain_text
 from torture.fuzz_inputs import (
     FIELDS,
     MARKDOWN,
@@ -49,10 +49,10 @@ FIELDS_READ = 64
 """Of 256 inputs, those read as fields too, which takes as long as all else."""
 
 KINDS = (
-    Found("skills/a.md", Kind.FRAGMENT, "skill", "skills/a"),
-    Found("notes/a.md", Kind.FRAGMENT, None, "notes/a"),
-    Found("skills/a/SKILL.md", Kind.SKILL, "skill", "skills/a", "skills/a", "a"),
-    Found("prompts/a.md", Kind.PROMPT),
+    FoundFile("skills/a.md", Kind.FRAGMENT, "skill", "skills/a"),
+    FoundFile("notes/a.md", Kind.FRAGMENT, None, "notes/a"),
+    FoundFile("skills/a/SKILL.md", Kind.SKILL, "skill", "skills/a", "skills/a", "a"),
+    FoundFile("prompts/a.md", Kind.PROMPT),
 )
 SELECTOR = "\ufe0f"
 """Alone it makes an emoji of what is before it, and is not looked at."""
@@ -73,7 +73,7 @@ def read_documents(_: Path) -> Judge:
     return judge
 
 
-def read_content(found: Found, content: bytes) -> Outcome:
+def read_content(found: FoundFile, content: bytes) -> Outcome:
     """Return what a file of that content holds."""
     source = SourceFile("library", found.path, 0, len(content), hashlib.sha256(content).hexdigest())
     return Outcome(source, parse_content(Task(Path("library"), "library", found), source, content), None)
@@ -123,8 +123,11 @@ def _check_fragment(fragment: Fragment) -> None:
     for items in (fragment.tags, fragment.capabilities, fragment.use_when):
         require(all(items) and len(set(items)) == len(items), "items that are empty or given twice", items)
     require(all(map(has_keywords, fragment.use_when)), "a scenario that nobody finds", fragment.use_when)
-    for text in prepare(fragment).texts:
-        check_text(text)
+    held = prepare(fragment)
+    check_text(held.also)
+    require(len(held.scenarios) == len(fragment.use_when) and all(held.scenarios), "a scenario without keywords", held)
+    words = {word for scenario in held.scenarios for word in scenario}
+    require(words <= {keyword for keyword, *_ in held.keywords}, "words of scenarios that are lost", held)
 
 
 def read_keywords(_: Path) -> Judge:
@@ -139,10 +142,10 @@ def read_keywords(_: Path) -> Judge:
         require(len(set(found)) == len(found), "keywords twice:", found)
         require(has_keywords(text) == bool(found), "keywords that are there and not:", text)
         require(dict.fromkeys(iterate_keywords(text)) == dict.fromkeys(found), "other keywords:", text)
-        require(len(list(iterate_stems(text))) == len(list(iterate_keywords(text))), "more stems than keywords:", text)
         for keyword in found:
             check_keyword(keyword, text)
-        index_text(text)
+            require(bool(stem(keyword)), "a keyword without a stem:", keyword)
+        words_beside(text)
         wanted = {*found[: options[0]], *extract_keywords(text[: options[1]][::-1]), "retry"}
         held = count_held(text, wanted)
         require(held == len(wanted & set(found)), "counts other keywords than there are:", held, wanted)
@@ -154,9 +157,8 @@ def read_keywords(_: Path) -> Judge:
 
 def forget_words() -> None:
     """Forget the words met before, so that what an input reaches hangs on that input alone."""
-    keywords.WORDS.clear()
-    keywords.WORDS._before.clear()
-    keywords._read_words.cache_clear()
+    for remembering in (keywords.stem, keywords._recall_word, keywords._recalled_beside, keywords._humps):
+        remembering.cache_clear()
 
 
 def check_keyword(keyword: str, text: str) -> None:

@@ -12,13 +12,13 @@ from beginnings import begin_empty
 from nasty import nasty_fragments, nasty_query
 from support import write_fragments
 
-from orchestr8_sqlite.checksums import add_checksum
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.model import LookupResult, Mode, Ranker
-from orchestr8_sqlite.parameters import make_request
-from orchestr8_sqlite.service import Answer, Service
+from orchestr8_sqlite.index.checksums import add_checksum
+from orchestr8_sqlite.model.parameters import make_request
+from orchestr8_sqlite.model.requests import LookupResult, Mode, Ranker
+from orchestr8_sqlite.service.service import Answer, Service
 from orchestr8_sqlite.settings import Settings
-from orchestr8_sqlite.tokens import estimate_tokens
+from orchestr8_sqlite.text.tokens import estimate_tokens
 from torture import Case, Wrong
 
 LIBRARIES, BOUNDED_LIBRARIES = 300, 15

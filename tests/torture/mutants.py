@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from orchestr8_sqlite.checksums import add_checksum
+from orchestr8_sqlite.index.checksums import add_checksum
 from torture import Skipped
 
 PAGE = 4096
@@ -168,9 +168,9 @@ OTHERS = {
         PRAGMA user_version = 77;
     """,
     "empty": "CREATE TABLE t (x); DROP TABLE t;",
-    "our version": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT); PRAGMA user_version = 40000;",
+    "our version": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT); PRAGMA user_version = 50000;",
     "our names, another id": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT); PRAGMA application_id = 252006673;",
-    "our id and nothing else": "CREATE TABLE t (x); PRAGMA application_id = 1865970545; PRAGMA user_version = 40000;",
+    "our id and nothing else": "CREATE TABLE t (x); PRAGMA application_id = 1865970545; PRAGMA user_version = 50000;",
 }
 
 
@@ -186,7 +186,7 @@ def executing(sql: str) -> Make:
 
 def altered(tables: list[str]) -> Iterator[Mutant]:
     """Yield copies that were changed through SQLite: other versions, what is missing, other rows."""
-    for version in (0, 10_000, 30_000, 50_000, 990_000, -1):
+    for version in (0, 10_000, 40_000, 60_000, 990_000, -1):
         sql = f"PRAGMA user_version = {version}"
         yield Mutant("other schema version", str(version), altering(sql))
         yield Mutant("other schema version", f"{version}, with its checksum", altering(sql, checksum=True))
@@ -258,7 +258,7 @@ def reloading(encoding: str) -> Make:
             raise Skipped("there is no sqlite3 shell here")
         dump = subprocess.run([shell, sound, ".dump"], capture_output=True, check=True).stdout
         begin = f'PRAGMA encoding = "{encoding}";'.encode()
-        end = b"PRAGMA application_id = 1865970545; PRAGMA user_version = 40000;"
+        end = b"PRAGMA application_id = 1865970545; PRAGMA user_version = 50000;"
         subprocess.run([shell, target], input=begin + dump + end, capture_output=True, check=False)
 
     return make

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from orchestr8_sqlite import builder
-from orchestr8_sqlite.content import SourceFile
+from orchestr8_sqlite.builder import build
 from orchestr8_sqlite.library import parsing, roots
 from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.model.records import SourceFile
 from orchestr8_sqlite.settings import Limits
 
 Deed = Callable[[Path, str], None]
@@ -119,7 +119,7 @@ def _after_listing(deed: Callable[[], object]) -> None:
         deed()
         return found
 
-    setattr(builder, "open_roots", open_and_change)  # noqa: B010 - what a module imports it does not export
+    setattr(build, "open_roots", open_and_change)  # noqa: B010 - what a module imports it does not export
 
 
 def _before_reading(number: int, deed: Callable[[], object]) -> None:

@@ -14,16 +14,16 @@ from contextlib import closing, redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 
-from orchestr8_sqlite import checksums
-from orchestr8_sqlite.catalog import Catalog
-from orchestr8_sqlite.checkup.index import check_index
-from orchestr8_sqlite.checkup.report import Verdict
+from orchestr8_sqlite.answers.prompts import list_prompts
 from orchestr8_sqlite.cli import main
+from orchestr8_sqlite.doctor.index import check_index
+from orchestr8_sqlite.doctor.report import CheckVerdict
 from orchestr8_sqlite.errors import CatalogError
-from orchestr8_sqlite.model import MatchRequest, Mode, Ranker
-from orchestr8_sqlite.prompts import list_prompts
+from orchestr8_sqlite.index import checksums
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.requests import MatchRequest, Mode, Ranker
 from orchestr8_sqlite.server.identity import read_instructions
-from orchestr8_sqlite.service import Answer, Service
+from orchestr8_sqlite.service.service import Answer, Service
 from orchestr8_sqlite.settings import Settings
 from torture import Lost, Wrong
 
@@ -162,7 +162,7 @@ def _outcome(question: Callable[[], str]) -> tuple[str, str]:
 
 def examine(path: Path) -> str:
     """Return what `doctor` says of the index, in a word; what is wrong is raised as the sentence that it is."""
-    problems = [check for check in check_index(path) if check.verdict is Verdict.PROBLEM]
+    problems = [check for check in check_index(path) if check.verdict is CheckVerdict.PROBLEM]
     if problems:
         raise CatalogError(f"{problems[0].finding}; {problems[0].advice}.")
     return "sound"

@@ -13,9 +13,9 @@ from contextlib import closing
 from pathlib import Path
 from unittest.mock import patch
 
-from orchestr8_sqlite import catalog
-from orchestr8_sqlite.checksums import comparison_of
-from orchestr8_sqlite.connections import identity_of
+from orchestr8_sqlite.index import catalog
+from orchestr8_sqlite.index.checksums import comparison_of
+from orchestr8_sqlite.index.connections import identity_of
 from torture import Lost
 from torture.corrupt import whole
 from torture.mutants import anywhere, changed

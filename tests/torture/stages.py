@@ -13,11 +13,11 @@ from pathlib import Path
 from dumps import dump
 from support import GARDENING, write_files
 
-from orchestr8_sqlite.builder import build_index
-from orchestr8_sqlite.catalog import Catalog
+from orchestr8_sqlite.builder.build import build_index
 from orchestr8_sqlite.errors import CatalogError
-from orchestr8_sqlite.model import MatchRequest
-from orchestr8_sqlite.service import Service
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.requests import MatchRequest
+from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings
 from torture import Lost, Wrong
 

@@ -20,11 +20,12 @@ from typing import Any
 
 from support import GARDENING, write_files
 
-from orchestr8_sqlite import builder, cli, finishing, keyword_file, update
+from orchestr8_sqlite import cli
+from orchestr8_sqlite.builder.build import build_index
 from orchestr8_sqlite.cli import app, build
 from orchestr8_sqlite.library import fallbacks, transfer, yaml_text
 
-IMPORTED = (builder, cli, finishing, keyword_file, update, app, build, fallbacks, transfer, yaml_text)
+IMPORTED = (cli, app, build, fallbacks, transfer, yaml_text)
 BECOME_PARENT_OF_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
 LONGEST = 40.0
 """Seconds after which a build hangs."""
@@ -83,7 +84,7 @@ def _import_all() -> None:
         write_files(root, GARDENING)
         for text in ("# One\n", "# Two\n"):
             write_files(root, {"guides/one.md": text})
-            builder.build_index([root], index)
+            build_index([root], index)
     while threading.active_count() > 1:  # one frees the old index
         time.sleep(0.001)
 

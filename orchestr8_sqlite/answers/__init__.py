@@ -1,0 +1,1 @@
+"""From what was found to text: answers, documents, listings, completions, prompts, files of skills."""

@@ -1,0 +1,146 @@
+"""Agent Skills as tools hand them out: found by name, with the files that lie beside their SKILL.md."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from orchestr8_sqlite.answers.documents import Document
+from orchestr8_sqlite.answers.mediatypes import as_text
+from orchestr8_sqlite.answers.render import render
+from orchestr8_sqlite.answers.skill_files import MAIN_FILE, fragment_of, is_skill_uri
+from orchestr8_sqlite.errors import RequestError, UnknownResource
+from orchestr8_sqlite.index.catalog import Catalog, FragmentRow
+from orchestr8_sqlite.model.parameters import storable
+from orchestr8_sqlite.model.requests import LookupResult
+from orchestr8_sqlite.model.uris import Read, fragment_uri, parse_uri
+from orchestr8_sqlite.text.tokens import compact_json, fits
+from orchestr8_sqlite.text.wording import SUGGESTIONS, counted, nearest, one_line
+
+ALL_FILES = "*"
+DESCRIPTION_LENGTH = 160
+NAME_LENGTH = 200
+LISTED_FILES = 40
+
+SKILLS_NAMED = """
+SELECT f.path FROM skill_file b CROSS JOIN fragment f ON f.id = b.fragment_id
+ WHERE b.path = 'SKILL.md' AND (f.name = :name OR json_extract(f.metadata, '$.name') = :name)
+ ORDER BY f.name <> :name, f.uri
+"""
+SKILL_NAMES = """
+SELECT f.name FROM skill_file b CROSS JOIN fragment f ON f.id = b.fragment_id WHERE b.path = 'SKILL.md' ORDER BY f.name
+"""
+DESCRIPTIONS = "SELECT id, description FROM fragment WHERE id IN (SELECT value FROM json_each(:ids))"
+FILES = "SELECT path, size FROM skill_file WHERE fragment_id = :id AND path <> 'SKILL.md' ORDER BY path"
+CONTENT = "SELECT content FROM skill_file WHERE fragment_id = :id AND path = :path"
+FILE_BELOW = """
+SELECT b.content FROM json_each(:splits) s JOIN fragment f ON f.path = s.value ->> 0
+  JOIN skill_file b ON b.fragment_id = f.id AND b.path = s.value ->> 1
+"""
+
+
+class SkillBundle(NamedTuple):
+    """A skill and its other files, (path, bytes) each, in alphabetical order."""
+
+    skill: FragmentRow
+    path: str
+    files: tuple[tuple[str, int], ...]
+
+    def uri(self, file: str) -> str:
+        """Return the URI by which a bundled file can be read."""
+        return fragment_uri(f"{self.path}/{file}")
+
+
+def find_bundle(catalog: Catalog, name: str) -> SkillBundle:
+    """Return the skill that *name* means: its name, or a URI of either scheme.
+
+    Raises:
+        UnknownResource: There is none; the sentence names the nearest.
+        RequestError: Several skills have the name; the sentence lists their URIs.
+    """
+    if is_skill_uri(name):
+        path = fragment_of(catalog, name)
+        paths = [] if path is None else [path]
+    elif "://" in name:
+        target = parse_uri(name)
+        paths = [target.id] if isinstance(target, Read) else []
+    else:
+        paths = [row[0] for row in catalog.rows(SKILLS_NAMED, {"name": storable(name).strip()})]
+    if len(paths) > 1:
+        uris = ", ".join(fragment_uri(path) for path in paths[:SUGGESTIONS])
+        raise RequestError(f"{len(paths)} skills are named {one_line(name)!r}; give the URI of one: {uris}.")
+    skill = catalog.fragment(paths[0]) if paths else None
+    files = catalog.rows(FILES, {"id": skill.id}) if skill else []
+    if skill is None or not catalog.rows(CONTENT, {"id": skill.id, "path": MAIN_FILE}):
+        names = [row[0] for row in catalog.rows(SKILL_NAMES)]
+        alike = nearest(name.strip().casefold(), names)
+        hint = f"Nearest: {', '.join(map(one_line, alike))}." if alike else "Find one with `search_skill`."
+        raise UnknownResource(f"There is no skill {one_line(name)!r}. {hint}")
+    return SkillBundle(skill, paths[0], tuple((path, size) for path, size in files))
+
+
+def documents_of(catalog: Catalog, bundle: SkillBundle, wanted: Sequence[str]) -> tuple[list[Document], list[str]]:
+    """Return a skill's instructions and the *wanted* files, in alphabetical order, and the URIs of binary ones.
+
+    Whoever wants SKILL.md has it: it holds the instructions.
+
+    Raises:
+        RequestError: A wanted path is not one of the skill's; the sentence names the nearest.
+    """
+    known = [path for path, _ in bundle.files]
+    wanted = [path for path in wanted if path != MAIN_FILE]
+    for path in wanted:
+        if path not in known and path != ALL_FILES:
+            alike = nearest(path, known) or known[:SUGGESTIONS]
+            hint = f"Nearest: {', '.join(map(one_line, alike))}." if alike else "It has none but SKILL.md."
+            raise RequestError(f"The skill {bundle.skill.name!r} has no file {one_line(path)!r}. {hint}")
+    chosen = known if ALL_FILES in wanted else sorted(set(wanted))
+    texts = {path: as_text(catalog.rows(CONTENT, {"id": bundle.skill.id, "path": path})[0][0]) for path in chosen}
+    documents = [Document(bundle.skill.uri, catalog.body(bundle.skill.id), _list_of(bundle, texts))]
+    documents += [Document(bundle.uri(path), text) for path, text in texts.items() if text is not None]
+    return documents, [bundle.uri(path) for path, text in texts.items() if text is None]
+
+
+def file_below(catalog: Catalog, path: str) -> bytes | None:
+    """Return the bundled file at *path*, a skill's id and the file's path in it; None where there is none."""
+    parts = path.split("/")
+    splits = [("/".join(parts[:cut]), "/".join(parts[cut:])) for cut in range(2, len(parts))]
+    rows = catalog.rows(FILE_BELOW, {"splits": json.dumps(splits, ensure_ascii=False)})
+    return bytes(rows[0][0]) if rows else None
+
+
+def list_skills(catalog: Catalog, result: LookupResult) -> tuple[str, dict[str, Any]]:
+    """Return the skills of an answer, best first, as Markdown and as JSON: name, URI, what it does."""
+    if not result.candidates or not result.confident:
+        note = render(result, catalog.body).text
+        return note, {"skills": [], "note": note}
+    ids = json.dumps([candidate.fragment_id for candidate in result.candidates])
+    descriptions: Mapping[int, str] = dict(catalog.rows(DESCRIPTIONS, {"ids": ids}))
+    entries = [
+        {"uri": c.uri, "name": c.name, "does": one_line(descriptions[c.fragment_id], DESCRIPTION_LENGTH)}
+        for c in result.candidates
+    ]
+    names = Counter(entry["name"] for entry in entries)
+    shown = [entry["name"] if names[entry["name"]] == 1 else entry["uri"] for entry in entries]
+    for count in range(len(entries), 0, -1):
+        lines = [
+            f"{n}. {one_line(shown[n - 1], NAME_LENGTH)}: {entry['does']}"
+            for n, entry in enumerate(entries[:count], start=1)
+        ]
+        text = "\n".join([f"# Skills: {count} of {result.total:,}, best first", *lines, "To load: tool `load_skill`."])
+        content = {"total": result.total, "skills": entries[:count]}
+        if fits(text, result.request.max_tokens) and fits(compact_json(content), result.request.max_tokens):
+            break
+    return text, content
+
+
+def _list_of(bundle: SkillBundle, shown: Mapping[str, str | None]) -> str:
+    """Return the lines that name the files of a skill which are not shown, none for none."""
+    binary = [
+        f"{one_line(path, 200)} is binary: read {bundle.uri(path)}" for path, text in shown.items() if text is None
+    ]
+    others = [(path, size) for path, size in bundle.files if path not in shown]
+    listed = "; ".join(f"{one_line(path, 200)} ({counted(size, 'byte')})" for path, size in others[:LISTED_FILES])
+    more = f"; and {len(others) - LISTED_FILES:,} more" if len(others) > LISTED_FILES else ""
+    lines = binary + ([f"Files of this skill, for `files`: {listed}{more}"] if others else [])
+    return "\n\n".join(lines)

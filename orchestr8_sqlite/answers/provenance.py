@@ -1,0 +1,85 @@
+"""Where a text that is handed out comes from: root, file, commit of its git checkout, digest of its bytes."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from orchestr8_sqlite.answers.documents import Document
+from orchestr8_sqlite.answers.skill_files import is_skill_uri, parse_skill_uri
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.uris import Read, parse_uri
+
+FRAGMENT_SOURCE = """
+SELECT s.root, s.path, s.sha256 FROM fragment f JOIN source s ON s.id = f.source_id WHERE f.path = :path
+"""
+FILE_SOURCE = """
+SELECT s.root, s.path, s.sha256 FROM json_each(:splits) p JOIN fragment f ON f.path = p.value ->> 0
+  JOIN skill_file b ON b.fragment_id = f.id AND b.path = p.value ->> 1 JOIN source s ON s.id = b.source_id
+"""
+SKILL_SOURCE = """
+SELECT s.root, s.path, s.sha256 FROM json_each(:splits) p JOIN skill k ON k.path = p.value ->> 0
+  JOIN skill_file b ON b.fragment_id = k.fragment_id AND b.path = p.value ->> 1 JOIN source s ON s.id = b.source_id
+"""
+SHORT_COMMIT, SHORT_DIGEST = 10, 12
+
+
+class Source(NamedTuple):
+    """The file that a URI is read from; `commit` is None where no git checkout tells it."""
+
+    uri: str
+    root: str
+    path: str
+    sha256: str
+    commit: str | None
+
+    @property
+    def line(self) -> str:
+        """Return it in a few tokens: `library/skills/retry.md@1f0c2a9b3d sha256:5feceb66ffc8`."""
+        commit = f"@{self.commit[:SHORT_COMMIT]}" if self.commit else ""
+        return f"{self.root}/{self.path}{commit} sha256:{self.sha256[:SHORT_DIGEST]}"
+
+
+def find_source(catalog: Catalog, uri: str) -> Source | None:
+    """Return where the text behind *uri* comes from, None where that is no single file.
+
+    Raises:
+        RequestError: The URI is not acceptable.
+    """
+    if is_skill_uri(uri):
+        rows = catalog.rows(SKILL_SOURCE, {"splits": _splits(parse_skill_uri(uri))})
+    elif isinstance(target := parse_uri(uri), Read):
+        rows = catalog.rows(FRAGMENT_SOURCE, {"path": target.id})
+        rows = rows or catalog.rows(FILE_SOURCE, {"splits": _splits(target.id)})
+    else:
+        return None
+    if not rows:
+        return None
+    root, path, sha256 = rows[0]
+    return Source(uri, root, path, sha256, _commit_of(path, catalog.commits.get(root, {})))
+
+
+def trace(
+    catalog: Catalog, documents: Iterable[Document], *, shown: bool = False
+) -> tuple[list[Document], tuple[Source, ...]]:
+    """Return *documents* with where they come from, which a line of each text tells too where it is *shown*."""
+    traced: list[Document] = []
+    sources: list[Source] = []
+    for document in documents:
+        source = find_source(catalog, document.uri)
+        if source is not None:
+            sources.append(source)
+            document = document._replace(source=source.line)  # noqa: PLW2901 - the same, with its source
+        traced.append(document.with_line(f"Source: {document.source}") if shown and source else document)
+    return traced, tuple(sources)
+
+
+def _commit_of(path: str, commits: Mapping[str, str]) -> str | None:
+    """Return the commit of the innermost checkout that *path* lies in."""
+    around = [folder for folder in commits if not folder or path.startswith(f"{folder}/")]
+    return commits[max(around, key=len)] if around else None
+
+
+def _splits(path: str) -> str:
+    """Return all ways to read *path* as a skill and a file of it, as JSON."""
+    parts = path.split("/")
+    return json.dumps([("/".join(parts[:cut]), "/".join(parts[cut:])) for cut in range(1, len(parts))])

@@ -1,0 +1,272 @@
+"""Agent Skills as a client of the skills extension sees them: entries, folders and files behind `skill://` URIs.
+
+    skill://acme/refunds/SKILL.md    the skill acme/refunds, and the text of its SKILL.md
+    skill://acme/refunds/scripts     a folder of it; skill://acme is one too
+    skill://acme/refunds/a%20b.py    any other file
+
+Every name is percent-encoded where RFC 3986 asks for it, read in any equivalent spelling, and decoded exactly once.
+
+Source: SEP-2640, stable specification of io.modelcontextprotocol/skills.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from orchestr8_sqlite.answers.mediatypes import DIRECTORY, as_text, media_type, served_type
+from orchestr8_sqlite.errors import RequestError, UnknownResource
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.parameters import storable
+from orchestr8_sqlite.model.uris import MAX_URI_LENGTH, PATH_SAFE, decode_segments, fragment_uri
+from orchestr8_sqlite.text.wording import nearest
+
+SCHEME = "skill"
+MAIN_FILE = "SKILL.md"
+ACCEPTED = re.compile(rf"(?:@(?:[\w.:-]+:)?)?{SCHEME}://(?P<path>.*)", re.IGNORECASE | re.DOTALL)
+AUTHORITY_SAFE = PATH_SAFE.translate({ord(character): None for character in "/:@"})
+"""The first segment stands where other URIs have a host: there `:` and `@` would begin a port and end a user name."""
+
+MOST_FILES = 2000
+"""Files after which a page of entries ends, so that a page of the largest skills is no hundred times the usual."""
+
+MOST_COMPARED = 2000
+
+SKILLS_AFTER = """
+SELECT s.fragment_id, s.path, s.frontmatter,
+       (SELECT count(*) FROM skill_file f WHERE f.fragment_id = s.fragment_id) AS files
+  FROM skill s WHERE s.path > :after ORDER BY s.path LIMIT :limit
+"""
+SKILL_BY_PATH = "SELECT fragment_id, path, frontmatter FROM skill WHERE path = :path"
+FRAGMENT_AT = "SELECT f.path FROM skill s JOIN fragment f ON f.id = s.fragment_id WHERE s.path = :path"
+SKILL_FOLLOWS = "SELECT 1 FROM skill WHERE path > :after LIMIT 1"
+MANIFESTS = """
+SELECT fragment_id, path, sha256, size FROM skill_file
+ WHERE fragment_id IN (SELECT value FROM json_each(:ids)) ORDER BY fragment_id, path
+"""
+INNERMOST_SKILL = """
+SELECT fragment_id, path, frontmatter FROM skill WHERE path IN (SELECT value FROM json_each(:paths))
+ ORDER BY length(path) DESC LIMIT 1
+"""
+FILES_BELOW = """
+SELECT path, size FROM skill_file WHERE fragment_id = :id AND path > :low AND path < :high ORDER BY path
+"""
+FOLDERS_BELOW = """
+SELECT DISTINCT substr(path, length(:low) + 1, instr(substr(path, length(:low) + 1) || '/', '/') - 1) FROM skill
+ WHERE path > :low AND path < :high
+"""
+FILE = "SELECT content FROM skill_file WHERE fragment_id = :id AND path = :path"
+PATHS_NAMED = "SELECT path FROM skill WHERE path = :name OR path LIKE '%/' || :name ORDER BY path LIMIT :limit"
+ALL_PATHS = "SELECT path FROM skill ORDER BY path LIMIT :limit"
+
+
+class SkillResource(NamedTuple):
+    """One file of a skill: `digest` is `sha256:` with 64 hex digits, `size` in bytes, both of the raw content."""
+
+    uri: str
+    digest: str
+    size: int
+
+
+class SkillEntry(NamedTuple):
+    """A skill with its verbatim front matter and all its files; `path` is also the sort key of a listing."""
+
+    uri: str
+    path: str
+    frontmatter: Mapping[str, Any]
+    resources: tuple[SkillResource, ...]
+
+
+class DirectoryEntry(NamedTuple):
+    """A direct child of a folder: a file with its size in bytes, or a folder without.
+
+    `segment` is the last of the URI, decoded, and the sort key of a listing. `name` is the same but for a SKILL.md,
+    which has the name and description of its skill. `mime_type` is None where the name of the file does not tell.
+    """
+
+    uri: str
+    segment: str
+    name: str
+    mime_type: str | None
+    size: int | None = None
+    description: str | None = None
+
+
+class SkillContent(NamedTuple):
+    """The raw bytes of a file; `text` encodes to the same bytes and is None where they are none."""
+
+    uri: str
+    mime_type: str
+    content: bytes
+    text: str | None
+
+
+def is_skill_uri(text: str) -> bool:
+    """Tell whether *text* is a URI for this module; whether anything is there is not asked."""
+    return ACCEPTED.fullmatch(text.strip()) is not None
+
+
+def skill_uri(path: str) -> str:
+    """Return the URI of the skill, folder or file at *path*, an RFC 3986 URI for any name."""
+    first, slash, rest = path.partition("/")
+    return f"{SCHEME}://{quote(first, safe=AUTHORITY_SAFE)}{slash}{quote(rest, safe=PATH_SAFE)}"
+
+
+def parse_skill_uri(text: str) -> str:
+    """Return the path that the URI *text* names.
+
+    Raises:
+        RequestError: It is no skill URI, or a part of it is not acceptable.
+    """
+    if len(text) > MAX_URI_LENGTH:
+        raise RequestError(f"The URI has {len(text):,} characters, at most {MAX_URI_LENGTH:,} are read.")
+    accepted = ACCEPTED.fullmatch(text.strip())
+    if accepted is None:
+        raise RequestError(f"Not a skill URI: send {SCHEME}://<path>/{MAIN_FILE}.")
+    if "?" in accepted["path"] or "#" in accepted["path"]:
+        raise RequestError("A skill URI has no query and no fragment; write %3F and %23 for the signs themselves.")
+    return "/".join(decode_segments(storable(accepted["path"])))
+
+
+def list_skills(catalog: Catalog, *, after: str = "", limit: int = 100) -> list[SkillEntry]:
+    """Return the skills whose path sorts after *after*, in that order: at most *limit*, fewer where they are large."""
+    rows = catalog.rows(SKILLS_AFTER, {"after": after, "limit": limit})
+    taken: list[tuple[int, str, str]] = []
+    files = 0
+    for id_, path, frontmatter, count in rows:
+        files += count
+        if taken and files > MOST_FILES:
+            break
+        taken.append((id_, path, frontmatter))
+    return _entries(catalog, taken)
+
+
+def skill_follows(catalog: Catalog, after: str) -> bool:
+    """Tell whether any skill sorts after the path *after*."""
+    return bool(catalog.rows(SKILL_FOLLOWS, {"after": after}))
+
+
+def get_skill(catalog: Catalog, uri: str) -> SkillEntry:
+    """Return the skill whose SKILL.md is at *uri*.
+
+    Raises:
+        RequestError: The URI is not acceptable.
+        UnknownResource: No skill is served there; the sentence names the nearest.
+    """
+    path = parse_skill_uri(uri)
+    folder, _, name = path.rpartition("/")
+    rows = catalog.rows(SKILL_BY_PATH, {"path": folder}) if name == MAIN_FILE else []
+    if not rows:
+        raise UnknownResource(f"No skill is served at {skill_uri(path)}.{_hint(catalog, path)}")
+    return _entries(catalog, rows)[0]
+
+
+def fragment_of(catalog: Catalog, uri: str) -> str | None:
+    """Return the id of the fragment that is the skill at *uri*, of its SKILL.md or its folder; None where none is.
+
+    Raises:
+        RequestError: The URI is not acceptable.
+    """
+    folder = parse_skill_uri(uri).removesuffix(f"/{MAIN_FILE}")
+    rows = catalog.rows(FRAGMENT_AT, {"path": folder})
+    return str(rows[0][0]) if rows else None
+
+
+def read_directory(catalog: Catalog, uri: str, *, after: str = "", limit: int = 100) -> list[DirectoryEntry]:
+    """Return the direct children of the folder at *uri* whose name sorts after *after*, by name, at most *limit*.
+
+    Raises:
+        RequestError: The URI is not acceptable, or names a file.
+        UnknownResource: There is no such folder; the sentence names the nearest skills.
+    """
+    path = parse_skill_uri(uri)
+    skill = _skill_around(catalog, path)
+    children = _folders_below(catalog, path) if skill is None else _children(catalog, path, *skill)
+    if not children:
+        if skill is not None and catalog.rows(FILE, {"id": skill[0], "path": _below(path, skill[1])}):
+            raise RequestError(f"{skill_uri(path)} is a file, not a directory; read it with resources/read.")
+        raise UnknownResource(f"No directory is served at {skill_uri(path)}.{_hint(catalog, path)}")
+    return [children[name] for name in sorted(children) if name > after][:limit]
+
+
+def read_skill_file(catalog: Catalog, uri: str) -> SkillContent:
+    """Return the file at *uri*.
+
+    Raises:
+        RequestError: The URI is not acceptable, or names a directory.
+        UnknownResource: No skill has that file; the sentence names the nearest skills.
+    """
+    path = parse_skill_uri(uri)
+    skill = _skill_around(catalog, path)
+    rows = catalog.rows(FILE, {"id": skill[0], "path": _below(path, skill[1])}) if skill else []
+    if not rows:
+        if _children(catalog, path, *skill) if skill else _folders_below(catalog, path):
+            raise RequestError(f"{skill_uri(path)} is a directory; list it with resources/directory/read.")
+        raise UnknownResource(f"No file of a skill is served at {skill_uri(path)}.{_hint(catalog, path)}")
+    content: bytes = rows[0][0]
+    text = as_text(content)
+    return SkillContent(skill_uri(path), served_type(path, text), content, text)
+
+
+def _entries(catalog: Catalog, rows: Sequence[tuple[int, str, str]]) -> list[SkillEntry]:
+    """Return the entries of (fragment, path, front matter) rows, in their order."""
+    files: dict[int, list[SkillResource]] = {id_: [] for id_, _, _ in rows}
+    bases = {id_: skill_uri(path) for id_, path, _ in rows}
+    for id_, path, digest, size in catalog.rows(MANIFESTS, {"ids": json.dumps(list(files))}):
+        uri = f"{bases[id_]}/{quote(path, safe=PATH_SAFE)}"
+        files[id_].append(SkillResource(uri, f"sha256:{digest}", size))
+    return [
+        SkillEntry(f"{bases[id_]}/{MAIN_FILE}", path, json.loads(frontmatter), tuple(files[id_]))
+        for id_, path, frontmatter in rows
+    ]
+
+
+def _skill_around(catalog: Catalog, path: str) -> tuple[int, str, str] | None:
+    """Return (fragment, path, front matter) of the innermost skill that *path* is or lies in."""
+    parts = path.split("/")
+    paths = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+    rows = catalog.rows(INNERMOST_SKILL, {"paths": json.dumps(paths)})
+    return rows[0] if rows else None
+
+
+def _children(catalog: Catalog, path: str, id_: int, skill: str, frontmatter: str) -> dict[str, DirectoryEntry]:
+    """Return the files and folders directly below *path*, a folder of the skill at *skill*, by name."""
+    below = _below(path, skill)
+    low, high = (f"{below}/", f"{below}0") if below else ("", "\U0010ffff")
+    children: dict[str, DirectoryEntry] = {}
+    for file, size in catalog.rows(FILES_BELOW, {"id": id_, "low": low, "high": high}):
+        name, slash, _ = file[len(low) :].partition("/")
+        uri = skill_uri(f"{path}/{name}")
+        if slash:
+            children[name] = DirectoryEntry(uri, name, name, DIRECTORY)
+        else:
+            children[name] = DirectoryEntry(uri, name, name, media_type(name), size)
+    if not below:
+        fields = json.loads(frontmatter)
+        main = children[MAIN_FILE]._replace(name=fields["name"], description=fields["description"])
+        children[MAIN_FILE] = main
+    return children
+
+
+def _folders_below(catalog: Catalog, path: str) -> dict[str, DirectoryEntry]:
+    """Return the folders directly below *path*, which lies above all skills, by name."""
+    rows = catalog.rows(FOLDERS_BELOW, {"low": f"{path}/", "high": f"{path}0"})
+    return {name: DirectoryEntry(skill_uri(f"{path}/{name}"), name, name, DIRECTORY) for (name,) in rows}
+
+
+def _below(path: str, folder: str) -> str:
+    return path[len(folder) + 1 :]
+
+
+def _hint(catalog: Catalog, path: str) -> str:
+    """Return what to send instead of the unknown *path*: the skill around it, its fragment, or the nearest skills."""
+    if skill := _skill_around(catalog, path):
+        return f" Ask for the skill and its files with skills/get of {skill_uri(skill[1])}/{MAIN_FILE}."
+    folder = path.removesuffix(f"/{MAIN_FILE}")
+    if catalog.fragment(f"skills/{folder}"):
+        return f" It is in the library, but no Agent Skill to offer; read {fragment_uri(f'skills/{folder}')} instead."
+    parameters = {"name": folder.rpartition("/")[2], "limit": MOST_COMPARED}
+    paths = [row[0] for row in catalog.rows(PATHS_NAMED, parameters) or catalog.rows(ALL_PATHS, parameters)]
+    uris = [f"{skill_uri(alike)}/{MAIN_FILE}" for alike in nearest(folder, paths)]
+    return f" Nearest: {', '.join(uris)}." if uris else ""

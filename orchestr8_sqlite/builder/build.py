@@ -1,0 +1,249 @@
+"""Folders → a checked index database, put in place in one step.
+
+A build writes to a temporary file beside the target, checks it, and renames it over the target: a new database, or a
+copy of the one that is there with the rows of changed files written anew. Whatever goes wrong before the rename leaves
+the old index as it was.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from orchestr8_sqlite.builder.checks import check_index
+from orchestr8_sqlite.builder.job import (
+    Built,
+    Described,
+    How,
+    Job,
+    Laps,
+    contents_of,
+    describe,
+    diagnostics_of,
+    differing,
+    places_of,
+    refuse,
+    write_settings,
+)
+from orchestr8_sqlite.builder.precomputed import settle_rows
+from orchestr8_sqlite.builder.references import settle_library
+from orchestr8_sqlite.builder.target import check_target, open_for_writing, replacing
+from orchestr8_sqlite.builder.update import bring_up_to_date
+from orchestr8_sqlite.builder.writer import IndexWriter, create_schema, prepare, write_synonyms
+from orchestr8_sqlite.errors import BuildError, CatalogError
+from orchestr8_sqlite.index.catalog import Catalog, check_sqlite
+from orchestr8_sqlite.index.checksums import remember_written
+from orchestr8_sqlite.index.leftovers import remove_leftovers
+from orchestr8_sqlite.library.parsing import BATCH, Key, Prepare, Task, nothing, read_files
+from orchestr8_sqlite.library.roots import Progress, Root, open_roots
+from orchestr8_sqlite.library.verdicts import Verdict, judge
+from orchestr8_sqlite.model.records import Diagnostic
+from orchestr8_sqlite.settings import latest_file_time, read_limits
+from orchestr8_sqlite.text.wordlists import read_synonyms
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build did; `size` in bytes, `seconds` of wall time, also of each stage of a build from nothing.
+
+    `changed` are the files that are not what they were in the index before, or all where there was none.
+    """
+
+    target: Path
+    how: How
+    changed: tuple[Key, ...]
+    files: int
+    fragments: int
+    scenarios: int
+    keywords: int
+    prompts: int
+    rejected: int
+    ignored: int
+    diagnostics: tuple[Diagnostic, ...]
+    generation: str
+    size: int
+    seconds: float
+    stages: Mapping[str, float]
+
+
+def build_index(
+    folders: Sequence[Path],
+    target: Path,
+    *,
+    category: str | None = None,
+    strict: bool = False,
+    deny: str | None = None,
+    leave_out: bool = False,
+    full: bool = False,
+    keep: bool = False,
+    settle: bool = True,
+    progress: Progress | None = None,
+) -> BuildReport:
+    """Build the index of the library in *folders* at *target* and return what was done.
+
+    Where *target* is an index of the same folders, only the files that have changed are read, if they are not too many.
+
+    Args:
+        category: For files of plain folders that do not say theirs.
+        strict: Refuse to build where the library has warnings or errors.
+        deny: Refuse to build where findings of this level or worse are in it: high, medium or low.
+        leave_out: Leave files with such findings out instead.
+        full: Read and write everything anew.
+        keep: Where a file is refused, let its version before that stay in the index, with a warning.
+        settle: Write what takes long after a change; else `settle_index` does so later.
+        progress: Called with (files done, files in all) while everything is read.
+
+    Raises:
+        LibraryError: A root cannot be read.
+        BuildError: The target cannot be written or replaced, the library is refused, or a check failed.
+    """
+    started = time.perf_counter()
+    check_sqlite()
+    check_target(target)
+    remove_leftovers(target)
+    began = time.time_ns()
+    job = Job(
+        folders=folders,
+        roots=open_roots(folders, read_limits()),
+        category=category,
+        latest=latest_file_time(),
+        began=began,
+        strict=strict,
+        deny=deny,
+        leave_out=leave_out,
+        keep=keep,
+        settle=settle,
+        progress=progress,
+    )
+    built = (None if full else bring_up_to_date(job, target)) or _build_anew(job, target)
+    if built.how is not How.UNCHANGED:
+        remember_written(target, began)
+    try:
+        return _report(target, built, started)
+    except sqlite3.Error as problem:
+        raise BuildError(
+            f"The index {target} is in place, but cannot be read ({problem}); check the disk, "
+            "then build again with --full."
+        ) from problem
+
+
+class Lint(NamedTuple):
+    """What is wrong with a library, and how many fragments and prompts it has."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    fragments: int
+    prompts: int
+
+
+def lint_library(folders: Sequence[Path], *, category: str | None = None, progress: Progress | None = None) -> Lint:
+    """Return what a build of the library in *folders* would say of it; nothing is written.
+
+    This is a build in memory, without the rows of the ranking.
+
+    Raises:
+        LibraryError: A root cannot be read.
+    """
+    roots = open_roots(folders, read_limits())
+    read_synonyms(folders)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        create_schema(db)
+        writer = IndexWriter(db, is_ranked=False)
+        for verdicts in _verdicts(roots, category, latest_file_time(), writer, nothing, progress=progress):
+            writer.write(verdicts)
+        settle_library(db, roots)
+        fragments, prompts = db.execute("SELECT (SELECT count(*) FROM fragment), count(*) FROM prompt").fetchone()
+        return Lint(tuple(diagnostics_of(db)), fragments, prompts)
+
+
+def _build_anew(job: Job, target: Path) -> Built:
+    """Write a new index, check it, and put it in place of *target*."""
+    laps = Laps()
+    with replacing(target) as path, closing(open_for_writing(path)) as db:
+        create_schema(db)
+        db.execute("BEGIN")
+        write_synonyms(db, read_synonyms(job.folders))
+        writer = IndexWriter(db)
+        for verdicts in _verdicts(
+            job.roots, job.category, job.latest, writer, prepare, denied=job.withheld, progress=job.progress
+        ):
+            writer.write(verdicts)
+        laps.end("files")
+        writer.close()
+        laps.end("postings")
+        settle_library(db, job.roots)
+        refuse(job, db)
+        write_settings(job, db)
+        laps.end("references")
+        settle_rows(db, path)
+        laps.end("answers and calibration")
+        check_index(db, path)
+        laps.end("checks")
+        changed = _changed(db, target)
+        os.utime(path, ns=(job.began, job.began))
+    laps.end("sync and rename")
+    return Built(How.WHOLE, changed, laps.seconds)
+
+
+def _verdicts(
+    roots: Sequence[Root],
+    category: str | None,
+    latest: int | None,
+    writer: IndexWriter,
+    prepare: Prepare,
+    *,
+    denied: str | None = None,
+    progress: Progress | None = None,
+) -> Iterable[Iterable[Verdict]]:
+    """Yield the files of *roots* in batches, each judged when the one before it is written."""
+    tasks = [task for root in roots for task in root.tasks(category, latest)]
+    total, done = sum(map(_count_files, tasks)), 0
+    outcomes = read_files(tasks, prepare)
+    for start in range(0, len(tasks), BATCH):
+        batch = tasks[start : start + BATCH]
+        read = list(islice(outcomes, len(batch)))
+        yield (judge(task, outcome, writer.holder, denied) for task, outcome in zip(batch, read, strict=True))
+        if progress:
+            for _ in range(sum(map(_count_files, batch))):
+                done += 1
+                progress(done, total)
+
+
+def _count_files(task: Task) -> int:
+    """Return how many files are read with that of *task*, itself included."""
+    return 1 + len(task.bundle.own) + len(task.bundle.unreadable)
+
+
+def _changed(db: sqlite3.Connection, target: Path) -> tuple[Key, ...]:
+    """Return the files whose content is not that in the index at *target*; all where there is no such index."""
+    with suppress(CatalogError, sqlite3.Error, LookupError, ValueError), Catalog.open(target) as catalog:
+        return places_of(differing(contents_of(db), contents_of(catalog.db)))
+    return places_of(contents_of(db))
+
+
+def _describe(target: Path) -> Described:
+    with Catalog.open(target) as catalog:
+        return describe(catalog)
+
+
+def _report(target: Path, built: Built, started: float) -> BuildReport:
+    meta, outcomes, diagnostics, size = built.described or _describe(target)
+    totals = {name: int(meta[name]) for name in ("fragments", "scenarios", "keywords", "prompts")}
+    return BuildReport(
+        target=target,
+        how=built.how,
+        changed=built.changed,
+        files=sum(count for outcome, count in outcomes.items() if outcome != "skill_file"),
+        rejected=outcomes.get("rejected", 0),
+        ignored=outcomes.get("ignored", 0),
+        diagnostics=diagnostics,
+        generation=meta["generation"],
+        size=size,
+        seconds=time.perf_counter() - started,
+        stages=built.stages,
+        **totals,
+    )

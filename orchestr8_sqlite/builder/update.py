@@ -1,0 +1,265 @@
+"""An index that is there already → the same, up to date: a copy with the rows of changed files written anew."""
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from orchestr8_sqlite.builder.changes import Follower, Following, files_of
+from orchestr8_sqlite.builder.checks import check_counts, check_links
+from orchestr8_sqlite.builder.compare import DOUBT_NS, Change, KnownFile, compare_files
+from orchestr8_sqlite.builder.job import (
+    Built,
+    Described,
+    How,
+    Job,
+    describe,
+    diagnostics_of,
+    lists_of,
+    places_of,
+    refuse,
+    write_settings,
+)
+from orchestr8_sqlite.builder.precomputed import UNSETTLED, drop_answers, settle_rows
+from orchestr8_sqlite.builder.references import settle_library
+from orchestr8_sqlite.builder.target import Draft, drafting, is_of_the_disk, open_for_writing, renew_time
+from orchestr8_sqlite.builder.writer import (
+    CONTENTS,
+    OUTCOMES,
+    SET_TIME,
+    IndexWriter,
+    OtherLengths,
+    made_by,
+    write_diagnostics,
+    write_synonyms,
+)
+from orchestr8_sqlite.errors import BuildError, CatalogError, CheckError
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.library.parsing import Key, read_regular
+from orchestr8_sqlite.model.records import Diagnostic
+from orchestr8_sqlite.ranking.evidence import read_typical_lengths
+from orchestr8_sqlite.text.wordlists import read_synonyms
+
+logger = logging.getLogger(__name__)
+
+MOST_CHANGED = 0.25
+"""Share of the files above which writing everything anew is no slower."""
+
+FEW_FILES = 8
+"""Files that may change however small the library is."""
+
+MOST_FREE = 0.25
+"""Share of an index that may be left free by changes before it is written anew."""
+
+KNOWN_FILES = "SELECT root, path, mtime_ns, iif(sha256 = '', -1, size) FROM source"
+UNREADABLE = "SELECT DISTINCT root, path FROM diagnostic WHERE code = 'unreadable' AND path <> ''"
+DIGEST = "SELECT sha256 FROM source WHERE root = ? AND path = ?"
+
+
+class _OvertakenError(Exception):
+    """Another program has put another index in place meanwhile."""
+
+
+def bring_up_to_date(job: Job, target: Path) -> Built | None:
+    """Bring the index at *target* up to date; None where there is none, or everything is to be written anew."""
+    try:
+        with Catalog.open(target) as catalog:
+            shaping = ("category", "limits", "roots", "code", "denied")
+            wanted = {**made_by(), **{name: job.settings[name] for name in shaping}}
+            is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENTS, OUTCOMES} <= catalog.meta.keys()
+            if is_like_ours:
+                return _follow(job, catalog, _read_ns(job, catalog))
+    except CheckError as problem:  # of rows that were there, or of ours
+        _say_anew(target, problem)
+    except BuildError as problem:
+        if not isinstance(problem.__cause__, sqlite3.Error) or is_of_the_disk(problem.__cause__):
+            raise
+        _say_anew(target, problem.__cause__)
+    except (CatalogError, sqlite3.Error) as problem:
+        if target.exists() and target.stat().st_size:
+            _say_anew(target, problem)
+    except _OvertakenError:  # look again
+        return bring_up_to_date(job, target)
+    except OtherLengths:  # every word weighs something else now
+        return None
+    return None
+
+
+def _say_anew(target: Path, problem: Exception) -> None:
+    """Say why an index that is there is not brought up to date but made anew, which takes longer."""
+    why = str(problem).partition("; ")[0].rstrip(".").removeprefix(f"The index {target} ")  # what to do is done here
+    logger.warning("The index %s cannot be brought up to date and is built anew (%s).", target, why)
+
+
+def _read_ns(job: Job, catalog: Catalog) -> int:
+    """Return when the files of an index were looked at, in ns since 1970; 0 where the clock was or is wrong."""
+    modified = catalog.identity[1]
+    return modified if modified <= job.began else 0
+
+
+def _follow(job: Job, catalog: Catalog, read_ns: int) -> Built | None:
+    """Bring an index of the same folders up to date; None where everything is to be written anew.
+
+    Args:
+        read_ns: When its files were looked at, in ns since 1970.
+    """
+    if not _is_untouched(job, catalog, read_ns):
+        with drafting(catalog.path) as draft:
+            if job.digest != catalog.meta["files"]:
+                draft.begin()  # while it is looked what has changed
+            built = _write_what_changed(job, catalog, read_ns, draft)
+        if built is None or built.how is How.UPDATED:
+            return built
+    return _leave(job, catalog)
+
+
+def _write_what_changed(job: Job, catalog: Catalog, read_ns: int, draft: Draft) -> Built | None:
+    """Write what has changed to a copy of an index; None where everything is to be written anew."""
+    known: set[KnownFile] = set(catalog.db.execute(KNOWN_FILES))
+    change = compare_files(job.roots, known, partial(_digest, catalog.db), read_ns, job.latest)
+    is_small = len(change.read | change.gone) <= max(FEW_FILES, MOST_CHANGED * len(known))
+    is_small = is_small and not _is_fragmented(catalog.db)
+    if not (is_small or job.keep):
+        return None
+    following = _follower(job, catalog.db).judge(change)
+    if _is_nothing(job, catalog, change, following):
+        if not following.kept:
+            renew_time(catalog.path, catalog.identity, job.began)
+        return Built(How.UNCHANGED)
+    if not (is_small or following.kept):
+        return None
+    verdicts = (*following.verdicts, *following.kept)
+    now = {(source.root, source.path): source.sha256 for v in verdicts for source in (v.source, *v.bundled)}
+    before = {key: digest for key in now.keys() | following.stale if (digest := _digest(catalog.db, key)) is not None}
+    changed = (now.items() ^ before.items()) | (lists_of(job.settings) ^ lists_of(catalog.meta))
+    described = _write_changes(job, catalog, change, following, draft)
+    return Built(How.UPDATED, places_of(changed), described=described)
+
+
+def _digest(db: sqlite3.Connection, key: Key) -> str | None:
+    """Return the digest of what a file held, empty where it could not be read, None where it was not there."""
+    row = db.execute(DIGEST, key).fetchone()
+    return row and str(row[0])
+
+
+def _follower(job: Job, db: sqlite3.Connection) -> Follower:
+    return Follower(db, job.roots, job.category, job.latest, keep=job.keep, denied=job.withheld)
+
+
+def _is_untouched(job: Job, catalog: Catalog, read_ns: int) -> bool:
+    """Tell whether no file and no setting is other than when the index was built, without a look at any content."""
+    last = max((max(root.files.changed, default=0) for root in job.roots), default=0)
+    is_as_it_was = last < read_ns - DOUBT_NS and _says_settings(job, catalog)
+    return is_as_it_was and not _is_readable_again(job, catalog.db)
+
+
+def _says_settings(job: Job, catalog: Catalog) -> bool:
+    """Tell whether an index says of its settings and of the list of its files what is true now.
+
+    The list can differ where no file that is read does: one was changed after the files were listed, or is not read.
+    """
+    return {**job.settings, **job.provenance, "files": job.digest}.items() <= catalog.meta.items()
+
+
+def _is_readable_again(job: Job, db: sqlite3.Connection) -> bool:
+    """Tell whether a file can be read that could not be: where a disk or a network failed, no time says so."""
+    folders = {root.label: root.folder for root in job.roots}
+    for label, path in db.execute(UNREADABLE):
+        with suppress(OSError):
+            read_regular(folders[label] / path)
+            return True
+    return False
+
+
+def _is_nothing(job: Job, catalog: Catalog, change: Change, following: Following) -> bool:
+    """Tell whether the index says all that there is to say already."""
+    if following.verdicts or following.stale or change.times or not _says_settings(job, catalog):
+        return False
+    saying = sorted((one for root in job.roots for one in root.diagnostics), key=Diagnostic.order)
+    said = [diagnostic for diagnostic in diagnostics_of(catalog.db) if not diagnostic.path]
+    return said == saying and _follower(job, catalog.db).is_said(following.kept)
+
+
+def _is_fragmented(db: sqlite3.Connection) -> bool:
+    free, pages = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
+    return bool(free > MOST_FREE * pages)
+
+
+def _leave(job: Job, catalog: Catalog) -> Built:
+    """Leave the index as it is, but for what an earlier build has left for later."""
+    refuse(job, catalog.db)
+    if job.settle and UNSETTLED in catalog.meta:
+        settle_index(catalog.path)
+        return Built(How.UNCHANGED)
+    return Built(How.UNCHANGED, described=describe(catalog))
+
+
+def _write_changes(job: Job, catalog: Catalog, change: Change, following: Following, draft: Draft) -> Described:
+    """Write the changes to a copy of the index and return what it says of itself then."""
+    with _opened(draft, catalog) as db:
+        db.execute("BEGIN")
+        writer = IndexWriter(db)
+        judged = files_of((*following.verdicts, *following.kept))
+        writer.delete(following.stale, judged)
+        writer.write(following.verdicts)
+        write_diagnostics(db, (diagnostic for verdict in following.kept for diagnostic in verdict.diagnostics))
+        db.executemany(SET_TIME, ((time, root, path) for (root, path), time in change.times.items()))
+        writer.close(read_typical_lengths(catalog.meta), must_stay=bool(following.kept))
+        settle_library(db, job.roots)
+        refuse(job, db)
+        if job.settings["synonyms"] != catalog.meta["synonyms"]:
+            write_synonyms(db, read_synonyms(job.folders))
+        write_settings(job, db)
+        drop_answers(db, changed=len(following.stale | judged))
+        if job.settle:
+            settle_rows(db, draft.path)
+        else:
+            db.execute("COMMIT")
+        check_counts(db)
+        described = describe(Catalog(db, draft.path, identity=(0, 0, 0)))
+    os.utime(draft.path, ns=(job.began, job.began))
+    return described
+
+
+@contextmanager
+def _opened(draft: Draft, catalog: Catalog) -> Iterator[sqlite3.Connection]:
+    """Yield the copy of an index to be changed; the index is closed afterwards.
+
+    Raises:
+        _OvertakenError: Another one is in its place.
+        CatalogError: It is damaged, and so is what was written.
+    """
+    path = draft.ready()
+    _check_current(draft, catalog)
+    catalog.begin_to_verify()  # beside the writing
+    with closing(open_for_writing(path)) as db:
+        yield db
+    _check_current(draft, catalog)
+    catalog.verify(fully=True)
+    catalog.close()
+
+
+def _check_current(draft: Draft, catalog: Catalog) -> None:
+    if not catalog.is_current():
+        draft.is_wanted = False
+        raise _OvertakenError
+
+
+def settle_index(target: Path) -> None:
+    """Write what a build with `settle=False` has left, if anything, to the index at *target*.
+
+    Raises:
+        BuildError: The index cannot be written, or contradicts itself.
+    """
+    with Catalog.open(target) as catalog:
+        if UNSETTLED not in catalog.meta:
+            return
+        with suppress(_OvertakenError), drafting(target) as draft:
+            with _opened(draft, catalog) as db:
+                db.execute("BEGIN")
+                settle_rows(db, draft.path)
+                check_links(db)
+            os.utime(draft.path, ns=(catalog.identity[1], catalog.identity[1]))

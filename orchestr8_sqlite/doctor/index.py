@@ -1,0 +1,108 @@
+"""Checks of this installation and of an index, without a server."""
+
+import platform
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from orchestr8_sqlite import __version__
+from orchestr8_sqlite.doctor.report import Check, ok, omitted, problem
+from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.index.catalog import MINIMUM_SQLITE, Catalog
+from orchestr8_sqlite.index.checksums import REBUILD
+from orchestr8_sqlite.text.wording import counted
+
+THOROUGH_BYTES = 200 * 1024 * 1024
+"""Larger files get SQLite's quick check, which does not compare each table with its indexes."""
+
+COUNTS = """
+SELECT (SELECT count(*) FROM fragment), (SELECT count(*) FROM prompt),
+       (SELECT count(DISTINCT fragment_id) FROM skill_file)
+"""
+FIRST_TITLE = "SELECT title FROM fragment ORDER BY uri LIMIT 1"
+SECONDS_A_DAY = 86_400
+
+
+def check_installation() -> Iterator[Check]:
+    """Yield what is to be said of Python and of SQLite."""
+    yield ok("python", f"{platform.python_version()} on {platform.system()}, orchestr8-sqlite {__version__}")
+    found, needed = sqlite3.sqlite_version, ".".join(map(str, MINIMUM_SQLITE[:2]))
+    if sqlite3.sqlite_version_info < MINIMUM_SQLITE:
+        yield problem("sqlite", f"{found} is too old", f"use a Python whose SQLite is {needed} or newer")
+    elif not _has_fts5():
+        yield problem("sqlite", f"{found} lacks FTS5", "use a Python whose SQLite was built with FTS5")
+    else:
+        yield ok("sqlite", f"{found} with FTS5")
+    if not yaml.__with_libyaml__:
+        yield omitted("yaml", "PyYAML reads without libyaml, ten times as slowly", "install a wheel of PyYAML")
+
+
+def _has_fts5() -> bool:
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE probe USING fts5 (text)")
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+def check_index(path: Path) -> Iterator[Check]:
+    """Yield what is to be said of the index at *path*: that it opens, is what was built, and holds something."""
+    try:
+        with Catalog.open(path) as catalog:
+            catalog.verify(fully=True)
+            found = f"{path}: schema {catalog.meta.get('schema_version', '?')}, {_age(path)}, {_size(path)}"
+            checks = [ok("index", found), _check_integrity(catalog), _check_contents(catalog)]
+    except CatalogError as error:
+        finding, _, advice = str(error).rstrip(".").rpartition("; ")
+        yield problem("index", finding or advice, advice if finding else f"make {path} readable")
+        yield omitted("integrity", "there is no index to check")
+        yield omitted("contents", "there is no index to count")
+        return
+    yield from checks
+
+
+def _check_integrity(catalog: Catalog) -> Check:
+    small = catalog.path.stat().st_size <= THOROUGH_BYTES
+    pragma = "PRAGMA integrity_check(1)" if small else "PRAGMA quick_check(1)"
+    try:
+        verdict = str(catalog.db.execute(pragma).fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        verdict = str(error)
+    return ok("integrity", "ok") if verdict == "ok" else problem("integrity", verdict.replace("\n", " "), REBUILD)
+
+
+def _check_contents(catalog: Catalog) -> Check:
+    try:
+        fragments, prompts, skills = catalog.db.execute(COUNTS).fetchone()
+    except sqlite3.DatabaseError as error:
+        return problem("contents", str(error), REBUILD)
+    finding = ", ".join(counted(*one) for one in ((fragments, "fragment"), (prompts, "prompt"), (skills, "skill")))
+    if fragments or prompts:
+        return ok("contents", finding)
+    return problem("contents", finding, "build the index from folders that hold Markdown files")
+
+
+def typical_query(path: Path) -> str:
+    """Return a search that the index at *path* should answer: the title of its first fragment, else any word."""
+    try:
+        with Catalog.open(path) as catalog, catalog.reading():
+            row = catalog.db.execute(FIRST_TITLE).fetchone()
+    except CatalogError:
+        row = None
+    title = str(row[0])[:200].strip() if row else ""
+    return title or "test"
+
+
+def _age(path: Path) -> str:
+    days = int((time.time() - path.stat().st_mtime) // SECONDS_A_DAY)
+    return "of today" if days < 1 else f"{counted(days, 'day')} old"
+
+
+def _size(path: Path) -> str:
+    return f"{path.stat().st_size / 1_048_576:.1f} MiB"

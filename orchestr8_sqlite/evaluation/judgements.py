@@ -1,0 +1,84 @@
+"""Judged queries: what was asked, and which documents people judged to answer it."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.index.catalog import Catalog
+
+NO_ANSWER = "none"
+"""The stratum of queries that nothing in the library fits."""
+
+ALL = "ALL"
+SOURCE_PATHS = "SELECT f.uri, s.path FROM fragment f JOIN source s ON s.id = f.source_id"
+
+Qrels = Mapping[str, Mapping[str, int]]
+"""Query id → document → grade: 2 exactly what is needed, 1 useful, 0 not."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedQuery:
+    """One query of a judged set."""
+
+    id: str
+    text: str
+    stratum: str
+
+
+def read_queries(path: Path) -> list[JudgedQuery]:
+    """Return the queries of a JSON Lines file with `id`, `text` and, where it has them, `stratum`.
+
+    Raises:
+        RequestError: A line is not of that form, or there is no answerable query.
+    """
+    queries = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+            queries.append(JudgedQuery(str(value["id"]), str(value["text"]), str(value.get("stratum") or ALL)))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise RequestError(f'{path.name}:{number}: expected {{"id": …, "text": …, "stratum": …}}.') from None
+    if all(query.stratum == NO_ANSWER for query in queries):
+        raise RequestError(f"{path.name} holds no query that has an answer.")
+    return queries
+
+
+def read_qrels(path: Path) -> dict[str, dict[str, int]]:
+    """Return the judgements of a file with lines `query<TAB>document<TAB>grade`; `#` begins a comment.
+
+    Raises:
+        RequestError: A line is not of that form.
+    """
+    qrels: dict[str, dict[str, int]] = defaultdict(dict)
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        try:
+            query, document, grade = line.split("\t")
+            qrels[query][document] = int(grade)
+        except ValueError:
+            raise RequestError(f"{path.name}:{number}: expected query, document and grade between tabs.") from None
+    return dict(qrels)
+
+
+def document_names(catalog: Catalog, qrels: Qrels) -> dict[str, str]:
+    """Return how each URI is named in *qrels*: by the URI, by its id, or by its path below the root without `.md`."""
+    judged = {document for judgements in qrels.values() for document in judgements}
+    names = {}
+    for uri, path in catalog.db.execute(SOURCE_PATHS):
+        below = path.removesuffix("/SKILL.md").removesuffix(".md")
+        spellings = (uri, uri.partition("://")[2], below)
+        names[uri] = next((spelling for spelling in spellings if spelling in judged), below)
+    return names
+
+
+def present_only(catalog: Catalog, qrels: Qrels) -> tuple[dict[str, dict[str, int]], int]:
+    """Return *qrels* without the documents that the index does not hold, and how many documents those are."""
+    held = set(document_names(catalog, qrels).values())
+    kept = {query: {doc: grade for doc, grade in docs.items() if doc in held} for query, docs in qrels.items()}
+    return kept, len({doc for docs in qrels.values() for doc in docs} - held)

@@ -1,0 +1,301 @@
+"""Opens an index read-only, checks that it is one, and fetches from it by name.
+
+The file is opened immutable: nothing is ever written beside it, and it is replaced as a whole,
+never changed. If you keep a `Catalog` open, ask `is_current` to notice a replaced file.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.index.checksums import REBUILD, Comparison, comparison_of
+from orchestr8_sqlite.index.connections import Identity, connect, is_at
+
+APPLICATION_ID = 1_865_970_545
+SCHEMA_MAJOR = 5
+MINIMUM_SQLITE = (3, 37, 0)
+
+COMMITS = "commits"
+"""Row of `meta`: the commits of the checkouts by root, as JSON."""
+
+PAGE_CACHE = "PRAGMA cache_size = -20000"
+"""KiB of the file that a connection keeps: with SQLite's 2,000 a search of 2,294 fragments takes a third longer."""
+
+SORT_IN_MEMORY = "PRAGMA temp_store = MEMORY"
+"""Reading an index writes nothing, not even to sort."""
+
+BUILD = "build it with: orchestr8-sqlite build ROOT -o INDEX"
+
+FRAGMENT_COLUMNS = """
+SELECT f.id, f.uri, f.category, f.name, f.title, f.description, f.token_estimate, f.size, s.mtime_ns
+  FROM fragment f JOIN source s ON s.id = f.source_id
+"""
+FRAGMENT_BY_PATH = FRAGMENT_COLUMNS + " WHERE f.path = :path"
+NEXT = "f.uri > :after ORDER BY f.uri LIMIT :limit"
+FRAGMENTS_OF_CATEGORY = f"{FRAGMENT_COLUMNS} WHERE f.category = :category AND {NEXT}"
+FRAGMENTS_AFTER = f"{FRAGMENT_COLUMNS} WHERE {NEXT}"
+PATHS_LIKE = "SELECT path FROM fragment WHERE name = :name OR path LIKE :pattern ESCAPE '\\' ORDER BY path LIMIT :limit"
+ALL_PATHS = "SELECT path FROM fragment ORDER BY path LIMIT :limit"
+BODY = "SELECT body FROM fragment_body WHERE fragment_id = :id"
+CATEGORY_COUNTS = "SELECT category, count(*) FROM fragment GROUP BY category ORDER BY category"
+TAGS = "SELECT t.fragment_id, t.ordinal, t.tag FROM json_each(:ids) CROSS JOIN tag t ON t.fragment_id = value"
+CAPABILITIES = (
+    "SELECT c.fragment_id, ordinal, text FROM json_each(:ids) CROSS JOIN capability c ON c.fragment_id = value"
+)
+NEIGHBOURS = """
+SELECT t.uri FROM reference r JOIN fragment t ON t.id = r.target_id WHERE r.fragment_id = :id
+ UNION
+SELECT f.uri FROM reference r JOIN fragment f ON f.id = r.fragment_id WHERE r.target_id = :id
+ ORDER BY 1
+"""
+ANY_SKILL = "SELECT 1 FROM skill_file LIMIT 1"
+MOST_TAGS = 2000
+TAGS_BY_USE = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMIT :limit"
+
+
+class FragmentRow(NamedTuple):
+    """What a listing needs to know of a fragment; `size` is in bytes, `mtime_ns` of its source file."""
+
+    id: int
+    uri: str
+    category: str
+    name: str
+    title: str
+    description: str
+    token_estimate: int
+    size: int
+    mtime_ns: int
+
+
+class Catalog:
+    """One open index. Use it in one thread at a time; close it or use it as a context manager.
+
+    On exit the context manager raises `CatalogError` if what was read is not to be trusted, see `verify`.
+
+    Use::
+
+        with Catalog.open(path) as catalog:
+            row = catalog.fragment("skills/retry")
+            text = catalog.body(row.id)
+    """
+
+    def __init__(
+        self, db: sqlite3.Connection, path: Path, identity: Identity, comparison: Comparison | None = None
+    ) -> None:
+        self.db = db
+        self.path = path
+        self.identity = identity
+        self.comparison = comparison
+        self.meta: Mapping[str, str] = dict(db.execute("SELECT key, value FROM meta"))
+
+    @classmethod
+    def open(cls, path: Path, *, is_finished: bool = True) -> Self:
+        """Open the index at *path*.
+
+        Args:
+            is_finished: Whether it has its checksum; an index under construction has none yet.
+
+        Raises:
+            CatalogError: It is missing, not an index of ours, known to be damaged, or of another major schema version.
+        """
+        check_sqlite()
+        try:
+            db, identity = connect(path, comparison_of if is_finished else None)
+        except FileNotFoundError:
+            raise CatalogError(f"There is no index at {path}; {BUILD}.") from None
+        except (OSError, sqlite3.Error) as problem:
+            what = (isinstance(problem, OSError) and problem.strerror) or problem
+            raise CatalogError(f"The index {path} cannot be opened: {what}.") from None
+        try:
+            _check_header(db, path)
+            comparison = comparison_of(path, identity) if is_finished else None
+            if comparison is not None:
+                comparison.require_no_fault()
+            db.execute(PAGE_CACHE)
+            db.execute(SORT_IN_MEMORY)
+            return cls(db, path, identity, comparison)
+        except (OSError, sqlite3.Error, UnicodeError) as problem:  # SQLite's own words quote what it cannot read
+            db.close()
+            raise CatalogError(f"{path} is no usable index ({problem}); {REBUILD}.") from None
+        except CatalogError:
+            db.close()
+            raise
+
+    @property
+    def generation(self) -> str:
+        """Return the digest of what the index was built from; other content has another one."""
+        return self.meta.get("generation", "")
+
+    @property
+    def size(self) -> int:
+        """Return how many fragments the index holds."""
+        return int(self.meta.get("fragments", 0))
+
+    @property
+    def least_coverage(self) -> float:
+        """Return the share of a request, 0 to 1, that an answer must cover to stand; measured by the build."""
+        return float(self.meta.get("least_coverage", 0))
+
+    @property
+    def commits(self) -> Mapping[str, Mapping[str, str]]:
+        """Return by root the commits of its git checkouts by folder; "" is the checkout around the root, if any."""
+        commits: dict[str, dict[str, str]] = json.loads(self.meta.get(COMMITS, "{}"))
+        return commits
+
+    @cached_property
+    def has_skills(self) -> bool:
+        """Tell whether the index has any Agent Skill, a fragment with a SKILL.md."""
+        return bool(self.rows(ANY_SKILL))
+
+    def is_current(self) -> bool:
+        """Tell whether the path still names the file that is open."""
+        return is_at(self.path, self.identity)
+
+    @property
+    def is_known_damaged(self) -> bool:
+        """Tell whether the file is known to differ from what was built."""
+        return self.comparison is not None and self.comparison.fault != ""
+
+    def begin_to_verify(self) -> None:
+        """Begin to compare the file with its checksum, however large it is."""
+        if self.comparison is not None:
+            self.comparison.begin()
+
+    def verify(self, *, fully: bool = False) -> None:
+        """Return if nothing is known against what was read.
+
+        A small file has been compared with its checksum by then, a larger one if that was begun, see `checksums`.
+
+        Args:
+            fully: Wait for the comparison however large the file is.
+
+        Raises:
+            CatalogError: The file is not what was built.
+        """
+        if self.comparison is not None:
+            self.comparison.require(fully=fully)
+
+    def verify_after(self, error: BaseException | None) -> None:
+        """Do as `verify` does after work that ended with *error*; damage may cause an unexpected one.
+
+        Raises:
+            CatalogError: The file is not what was built, was overwritten meanwhile, or SQLite cannot read it.
+        """
+        if self.comparison is not None:
+            self.comparison.require_after(error)
+        if isinstance(error, sqlite3.Error):
+            raise self._unreadable(error)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.verify_after(error)
+        finally:
+            self.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn SQLite's errors about a damaged file into a `CatalogError`, while the context lasts."""
+        try:
+            yield
+        except sqlite3.Error as problem:
+            raise self._unreadable(problem) from None
+
+    def _unreadable(self, problem: sqlite3.Error) -> CatalogError:
+        return CatalogError(f"The index {self.path} cannot be read ({problem}); {REBUILD}.")
+
+    def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
+        """Return the rows of a statement.
+
+        Raises:
+            CatalogError: The index is damaged.
+        """
+        with self.reading():
+            return self.db.execute(sql, parameters or {}).fetchall()
+
+    def fragment(self, path: str) -> FragmentRow | None:
+        """Return the fragment with the id *path* (`skills/retry`)."""
+        rows = self.rows(FRAGMENT_BY_PATH, {"path": path})
+        return FragmentRow(*rows[0]) if rows else None
+
+    def fragments(self, category: str | None = None, *, after: str = "", limit: int = 100) -> list[FragmentRow]:
+        """Return the fragments (of *category*) whose URIs sort after *after*, in URI order."""
+        sql = FRAGMENTS_AFTER if category is None else FRAGMENTS_OF_CATEGORY
+        rows = self.rows(sql, {"category": category, "after": after, "limit": limit})
+        return [FragmentRow(*row) for row in rows]
+
+    def body(self, fragment_id: int) -> str:
+        """Return the Markdown text of a fragment."""
+        return str(self.rows(BODY, {"id": fragment_id})[0][0])
+
+    def lists(self, fragment_ids: Sequence[int]) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Return (tags, capabilities) of each fragment, in the author's order."""
+        found: dict[int, tuple[list[str], list[str]]] = {id_: ([], []) for id_ in fragment_ids}
+        for place, sql in enumerate((TAGS, CAPABILITIES)):
+            for id_, _, text in sorted(self.rows(sql, {"ids": str(list(fragment_ids))})):
+                found[id_][place].append(text)
+        return {id_: (tuple(tags), tuple(capabilities)) for id_, (tags, capabilities) in found.items()}
+
+    def neighbours(self, fragment_id: int) -> list[str]:
+        """Return the URIs of the fragments that this one points to or that point to it, in URI order."""
+        return [row[0] for row in self.rows(NEIGHBOURS, {"id": fragment_id})]
+
+    def category_counts(self) -> dict[str, int]:
+        """Return how many fragments each category has; categories without any are left out."""
+        return self._category_counts.copy()
+
+    @cached_property
+    def _category_counts(self) -> dict[str, int]:
+        return dict(self.rows(CATEGORY_COUNTS))
+
+    def similar_paths(self, path: str, limit: int = 2000) -> list[str]:
+        """Return ids to suggest instead of the unknown *path*: those with its name, else up to *limit* of all."""
+        name = path.rpartition("/")[2]
+        parameters = {"name": name, "pattern": f"%{escape_like(name)}%", "limit": limit}
+        rows = self.rows(PATHS_LIKE, parameters)
+        return [row[0] for row in rows or self.rows(ALL_PATHS, {"limit": limit})]
+
+    @cached_property
+    def frequent_tags(self) -> dict[str, list[str]]:
+        """Return the MOST_TAGS most used tags by their first letter, the most used first."""
+        tags: dict[str, list[str]] = {}
+        for (tag,) in self.rows(TAGS_BY_USE, {"limit": MOST_TAGS}):
+            tags.setdefault(tag[0], []).append(tag)
+        return tags
+
+
+def escape_like(text: str) -> str:
+    """Return *text* for a LIKE pattern with backslash as its escape: wildcards become letters."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def check_sqlite() -> None:
+    """Raise CatalogError if Python's SQLite is too old."""
+    if sqlite3.sqlite_version_info < MINIMUM_SQLITE:
+        needed = ".".join(map(str, MINIMUM_SQLITE[:2]))
+        raise CatalogError(f"SQLite {sqlite3.sqlite_version} is too old: {needed} or newer with FTS5 is needed.")
+
+
+def _check_header(db: sqlite3.Connection, path: Path) -> None:
+    application_id = db.execute("PRAGMA application_id").fetchone()[0]
+    if application_id != APPLICATION_ID:
+        raise CatalogError(f"{path} is a database, but no orchestr8-sqlite index; {REBUILD}.")
+    major = db.execute("PRAGMA user_version").fetchone()[0] // 10_000
+    if major != SCHEMA_MAJOR:
+        what = "newer" if major > SCHEMA_MAJOR else "older"
+        todo = "upgrade with: pip install -U orchestr8-sqlite" if major > SCHEMA_MAJOR else REBUILD
+        raise CatalogError(f"{path} has the {what} schema version {major}, this program reads {SCHEMA_MAJOR}; {todo}.")

@@ -1,0 +1,212 @@
+"""The checksum of an index file: a page behind the last one of the database, where SQLite never looks.
+
+SQLite notices damage if a page makes no sense. A changed byte within a text, a number or a key makes sense, and what is
+read from it is wrong. So a build adds the CRC-32 of all bytes before it, and answering compares: a thread reads the
+whole file while the answer is being made.
+"""
+
+import os
+import zlib
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import BinaryIO
+
+from orchestr8_sqlite.errors import CatalogError, Orchestr8Error
+from orchestr8_sqlite.index.connections import Identity, identity_of
+
+REBUILD = "build it again with: orchestr8-sqlite build ROOT -o INDEX --full"
+
+MARK = b"o8sq checksum 1\0"
+PAGE = 4096
+"""Bytes of the page behind the database: MARK, the sum as four big-endian bytes, and zeros."""
+
+SMALL = 1 << 24
+"""Bytes up to which a file is compared whenever it is opened: 6 ms, beside 130 for the rest of a first answer."""
+
+PATIENCE = 1 << 27
+"""Bytes up to which answers wait for a comparison that has begun: 50 ms."""
+
+PIECE = 1 << 22
+"""Bytes read at a time; other threads run between two pieces."""
+
+HEADER = 100
+"""Bytes of the header of a database. Source: https://www.sqlite.org/fileformat2.html#the_database_header."""
+
+
+_written: dict[Path, Identity] = {}
+"""The files that this process put in place: it summed them itself, so it need not compare them."""
+
+
+def add_checksum(path: Path) -> None:
+    """Append its checksum to the finished database at *path*, which nobody has open; its times stay.
+
+    Raises:
+        OSError: It cannot be read or written.
+    """
+    with path.open("rb+") as file:
+        status = os.fstat(file.fileno())
+        end = _end_of_database(file)
+        page = _page(_sum(file, end))
+        file.truncate(end)
+        file.seek(end)
+        file.write(page)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def remember_written(path: Path, modified: int) -> None:
+    """Trust the index at *path* without comparing it, if it has the time that this process gave it.
+
+    Args:
+        modified: That time, in ns since 1970; another process's file has another.
+    """
+    with suppress(OSError):
+        identity = identity_of(path.stat())
+        if identity[1] == modified:
+            _written[path] = identity
+
+
+class Comparison:
+    """What is known of a file: that it ends as a build leaves it and, once it is read, that nothing has changed.
+
+    `fault` says what is wrong with it, empty while nothing is known. Reading a SMALL file begins at once.
+    """
+
+    def __init__(self, path: Path, identity: Identity) -> None:
+        self.fault = ""
+        self._path = path
+        self._identity = identity
+        self._lock = Lock()
+        self._begun = False
+        self._over = Event()
+        with path.open("rb", buffering=0) as file:
+            self._last_page = _read_last_page(file, identity)
+            if _end_of_database(file) != identity[2] - PAGE or not self._last_page.startswith(MARK):
+                self._begun, self.fault = True, "it does not end with the checksum of a build"
+                self._over.set()
+            elif _written.get(path) == identity:
+                self._begun = True
+                self._over.set()
+        if identity[2] <= SMALL:
+            self.begin()
+
+    @property
+    def is_soon_over(self) -> bool:
+        """Tell whether answers wait until the whole file is read: that has begun, and will not take long."""
+        return self._begun and self._identity[2] <= PATIENCE
+
+    def begin(self) -> None:
+        """Begin to read the whole file, unless that has begun."""
+        with self._lock:
+            if self._begun:
+                return
+            self._begun = True
+        try:
+            file = self._path.open("rb", buffering=0)
+        except OSError:
+            self._end("it has gone")
+            return
+        Thread(target=self._read, args=(file,), name="checksum", daemon=True).start()
+
+    def result(self) -> str:
+        """Return what is wrong with the file, empty if nothing is, once all of it is read."""
+        self.begin()
+        self._over.wait()
+        return self.fault
+
+    def require_no_fault(self) -> None:
+        """Raise CatalogError if something is known to be wrong with the file."""
+        if self.fault:
+            raise CatalogError(f"The index {self._path} is damaged: {self.fault}; {REBUILD}.")
+
+    def require(self, *, fully: bool) -> None:
+        """Raise CatalogError if something is wrong with the file, once that is known.
+
+        Args:
+            fully: Wait for that however large the file is.
+        """
+        if fully or self.is_soon_over:
+            self.result()
+        self.require_no_fault()
+
+    def require_after(self, error: BaseException | None) -> None:
+        """Raise CatalogError if work that ended with *error* read a file that is damaged or was overwritten.
+
+        After an unexpected error a file of any size is compared.
+        """
+        is_foreseen = error is None or isinstance(error, Orchestr8Error) or not isinstance(error, Exception)
+        self.require(fully=not is_foreseen)
+        if self._is_overwritten():
+            raise CatalogError(f"The index {self._path} was overwritten while it was being read; ask again.")
+
+    def _is_overwritten(self) -> bool:
+        """Tell whether the same file got other content since, so that what was read may be of both.
+
+        On systems without file numbers that looks like another file in its place.
+        """
+        try:
+            identity = identity_of(os.stat(self._path))  # noqa: PTH116 - half as dear
+            if identity == self._identity or identity[0] != self._identity[0] or not identity[0]:
+                return False
+            now = comparison_of(self._path, identity)
+        except OSError:
+            return False
+        return now.result() != "" or now._last_page != self._last_page  # noqa: SLF001 - of the same class
+
+    def _read(self, file: BinaryIO) -> None:
+        try:
+            with file:
+                fault = self._compared(file)
+        except OSError as problem:
+            fault = f"it cannot be read: {problem.strerror}"
+        self._end(fault)  # once the file is closed, which may be waited for
+
+    def _compared(self, file: BinaryIO) -> str:
+        number, _, size = identity_of(os.fstat(file.fileno()))
+        if (number, size) != (self._identity[0], self._identity[2]):  # a renewed time changes nothing else
+            return "another file has taken its place"
+        same = self._last_page == _page(_sum(file, self._identity[2] - PAGE))
+        return "" if same else "its checksum is not that of its build"
+
+    def _end(self, fault: str) -> None:
+        self.fault = fault
+        self._over.set()
+
+
+@lru_cache(maxsize=8)
+def comparison_of(path: Path, identity: Identity) -> Comparison:
+    """Return what is known of the file at *path*; all callers share it.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    return Comparison(path, identity)
+
+
+def _end_of_database(file: BinaryIO) -> int:
+    """Return how many bytes the database takes, by its header."""
+    file.seek(0)
+    header = file.read(HEADER)
+    size = int.from_bytes(header[16:18], "big")
+    return (65536 if size == 1 else size) * int.from_bytes(header[28:32], "big")
+
+
+def _read_last_page(file: BinaryIO, identity: Identity) -> bytes:
+    file.seek(max(identity[2] - PAGE, 0))
+    return file.read(PAGE)
+
+
+def _page(sum_: int) -> bytes:
+    return (MARK + sum_.to_bytes(4, "big")).ljust(PAGE, b"\0")
+
+
+def _sum(file: BinaryIO, end: int) -> int:
+    """Return the CRC-32 of the first *end* bytes. Reading and summing both let other threads run."""
+    piece = memoryview(bytearray(PIECE))
+    file.seek(0)
+    sum_ = 0
+    while end > 0 and (count := file.readinto(piece[: min(PIECE, end)])):  # type: ignore[attr-defined]
+        sum_ = zlib.crc32(piece[:count], sum_)
+        end -= count
+    return sum_

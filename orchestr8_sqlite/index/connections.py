@@ -1,0 +1,66 @@
+"""Connections to index files, which are replaced as a whole and never changed: what is read of one stays true."""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.system import file_number, file_uri
+
+Identity = tuple[int, int, int]
+"""What tells a file from its predecessor at the same path: number, modification time in ns, size in bytes."""
+
+STEPS_BETWEEN_CHECKS = 200_000
+"""Steps of SQLite's machine, about 25 ms of work, between two checks whether anybody still waits."""
+
+bytearray(1 << 23)
+"""Made and freed at once: this raises the size above which glibc maps memory from the system and unmaps it when freed.
+Otherwise it may do so for the temporary tables of every statement, and a small search takes twice as long."""
+
+
+def limit_pages(db: sqlite3.Connection, kibibytes: int) -> None:
+    """Limit how much of the file's pages *db* keeps."""
+    db.execute(f"PRAGMA cache_size = -{kibibytes:d}")
+
+
+def heed(db: sqlite3.Connection, is_abandoned: Callable[[], bool] | None) -> None:
+    """Interrupt the statements of *db* once *is_abandoned* says that nobody waits for them; None for never."""
+    db.set_progress_handler(is_abandoned, STEPS_BETWEEN_CHECKS if is_abandoned else 0)
+
+
+def connect(path: Path, look: Callable[[Path, Identity], object] | None = None) -> tuple[sqlite3.Connection, Identity]:
+    """Open *path* immutable, for any thread, and return the connection with the identity of the file it has open.
+
+    Args:
+        look: Called with each file that is opened, while it is in its place.
+
+    Raises:
+        CatalogError: It is a pipe, a device or a folder; opening one could block forever.
+    """
+    uri = f"{file_uri(path.absolute())}?mode=ro&immutable=1"
+    while True:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise CatalogError(f"{path} is no file; name the file of an index.")
+        identity = identity_of(status)
+        db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        if look is not None:
+            look(path, identity)
+        if is_at(path, identity):
+            return db, identity
+        db.close()
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """Return what tells a file from one that replaces it, from what the system says of it."""
+    return file_number(status), status.st_mtime_ns, status.st_size
+
+
+def is_at(path: Path, identity: Identity) -> bool:
+    """Tell whether the file at *path* is the one with *identity*."""
+    try:
+        return identity_of(os.stat(path)) == identity  # noqa: PTH116 - half as dear
+    except OSError:
+        return False

@@ -1,0 +1,1 @@
+"""What is found in the files of a library that should not be obeyed unseen."""

@@ -1,0 +1,149 @@
+"""The records that flow from a request to its answer.
+
+None can be changed: a stage makes new records and never edits those of the stage before.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+SCHEME = "orchestr8"
+
+CATEGORY_FOLDERS = {
+    "agent": "agents",
+    "skill": "skills",
+    "example": "examples",
+    "pattern": "patterns",
+    "guide": "guides",
+    "workflow": "workflows",
+    "best-practice": "best-practices",
+}
+"""Category → folder name, which is also the first segment of a URI."""
+
+CATEGORIES = {folder: category for category, folder in CATEGORY_FOLDERS.items()}
+
+
+class Mode(StrEnum):
+    """How much an answer says about each match."""
+
+    INDEX = "index"
+    CATALOG = "catalog"
+    FULL = "full"
+
+
+class Ranker(StrEnum):
+    """Which rules order the matches."""
+
+    DEFAULT = "default"
+    CLASSIC = "classic"
+
+
+class Tier(StrEnum):
+    """Which stage of the lookup produced an answer."""
+
+    QUICK = "quick"
+    INDEX = "index"
+    FUZZY = "fuzzy"
+
+
+class PromptArgument(NamedTuple):
+    """One argument that a prompt asks its user for."""
+
+    name: str
+    description: str
+    required: bool
+
+
+DEFAULT_TOKENS = 3000
+"""Budget of an answer in tokens, for requests that name none."""
+
+DEFAULT_SCORE = 10.0
+"""Score that a match must reach, for requests that name none."""
+
+
+class MatchRequest(NamedTuple):
+    """A validated request; only `parameters.make_request` makes one from outside input."""
+
+    query: str
+    mode: Mode = Mode.CATALOG
+    categories: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    max_results: int = 15
+    max_tokens: int = DEFAULT_TOKENS
+    min_score: float = DEFAULT_SCORE
+    ranker: Ranker = Ranker.DEFAULT
+    explain: bool = False
+    agent_skills: bool = False
+
+    @property
+    def is_filtered(self) -> bool:
+        """Tell whether only some fragments may answer; `agent_skills` admits only those with a SKILL.md."""
+        return bool(self.categories or self.tags or self.agent_skills)
+
+
+class Candidate(NamedTuple):
+    """One fragment that answers a request, with the evidence that matched best."""
+
+    fragment_id: int
+    uri: str
+    category: str
+    name: str
+    title: str
+    token_estimate: int
+    score: float
+    scenario: str | None
+    tags: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Return the URI without its scheme, the name of the document for people and files."""
+        return self.uri.removeprefix(f"{SCHEME}://")
+
+
+class Part(NamedTuple):
+    """One part of a score: `points` for a `word` of the request, met by the `form` in `fields`.
+
+    `how` is exact, stem (another inflection), typo, joined, synonym, related or part (of a word). The share of the
+    name (`name`) and what the best answers have in common (`learnt`) belong to no single word.
+    """
+
+    word: str | None
+    form: str
+    how: str
+    fields: tuple[str, ...]
+    points: float
+
+
+class Statement(NamedTuple):
+    """One SQL statement as it ran, with its parameters by name."""
+
+    sql: str
+    parameters: Mapping[str, object]
+
+
+class LookupResult(NamedTuple):
+    """The answer to a request before it becomes text: candidates best first, and how they were found.
+
+    `total` counts the fragments that match under the request's filters, listed or not.
+    If `confident` is false, nothing fits: the candidates are the closest, and cover only the share `coverage` of the
+    request.
+    `read_as` maps words that were taken for typos to what they were read as. `uncovered` holds the words that the
+    index does not know or, if nothing fits, that the candidates do not cover; `nearest_tags` is what the index knows
+    instead. `parts` explains each candidate's score, by fragment, if the request asks for it.
+    `statements` are what ran, first the one that found the candidates.
+    """
+
+    request: MatchRequest
+    keywords: tuple[str, ...]
+    tier: Tier
+    candidates: tuple[Candidate, ...]
+    total: int
+    uncovered: tuple[str, ...] = ()
+    nearest_tags: tuple[str, ...] = ()
+    read_as: Mapping[str, str] = MappingProxyType({})
+    confident: bool = True
+    coverage: float = 1.0
+    parts: Mapping[int, tuple[Part, ...]] = MappingProxyType({})
+    statements: tuple[Statement, ...] = ()

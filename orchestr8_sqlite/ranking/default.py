@@ -1,0 +1,218 @@
+"""Tiers 2 and 3 of the default ranker: one statement that finds, weighs and orders.
+
+A word earns its rarity times its weight in the fragment; of the forms that a word may stand for, the one that earns
+most counts. Words in the body earn a little, as FTS5 finds them. The best fragments gain by the share of their names
+that the request covers, and by what the names, titles and tags of the best have in common. The printed score maps the
+sum to 0..100 by what the rarest words of the request could earn at most.
+
+Points are whole numbers, millionths of a rarity, up to the gain by names: they add up alike in any order.
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+
+from orchestr8_sqlite.model.requests import MatchRequest, Statement
+from orchestr8_sqlite.ranking import weights
+from orchestr8_sqlite.ranking.filters import FILTERS, Found, filter_parameters, read_candidate
+from orchestr8_sqlite.ranking.reading import SEARCHED_WHOLE, Form, Reading, Word, quoted
+
+RANKED = f"""
+WITH
+form (number, word, how, stem, gain, own, alone, body) AS MATERIALIZED (  -- what each word is looked for by
+    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
+           json_extract(value, '$[3]'), json_extract(value, '$[4]'), json_extract(value, '$[5]'),
+           json_extract(value, '$[6]'), json_extract(value, '$[7]')
+      FROM json_each(:words)),
+wanted (keyword_id, number, gain, own, alone) AS MATERIALIZED (
+    SELECT k.id, f.number, f.gain, f.own, f.alone FROM form f CROSS JOIN keyword k WHERE k.stem = f.stem),
+found (id, points) AS MATERIALIZED (
+    SELECT fragment_id, sum(points)
+      FROM (SELECT p.fragment_id, w.gain * p.weight AS points  -- words with a single form need no comparing
+              FROM wanted w CROSS JOIN field_posting p
+             WHERE w.alone AND p.keyword_id = w.keyword_id
+             UNION ALL
+            SELECT fragment_id, max(points)
+              FROM (SELECT p.fragment_id, w.number, w.gain * p.weight AS points
+                      FROM wanted w CROSS JOIN field_posting p
+                     WHERE NOT w.alone AND p.keyword_id = w.keyword_id)
+             GROUP BY fragment_id, number
+             UNION ALL
+            SELECT t.rowid, f.gain * :body_weight
+              FROM form f CROSS JOIN fragment_text t WHERE f.body IS NOT NULL AND t.fragment_text MATCH f.body)
+     GROUP BY fragment_id
+    HAVING NOT :is_filtered OR EXISTS (SELECT 1 FROM fragment f WHERE f.id = fragment_id AND {FILTERS})),
+bound (points) AS MATERIALIZED (  -- whoever reaches it is looked at more closely
+    SELECT min(points) FROM (SELECT points FROM found ORDER BY points DESC LIMIT :raised)),
+named (id, uri, points, value) AS MATERIALIZED (
+    SELECT c.id, f.uri, c.points, c.points * (1 + :name_bonus * min(1.0, coalesce(
+               (SELECT sum(t.share) FROM rank_topic t
+                 WHERE t.fragment_id = c.id AND t.stem IN (SELECT stem FROM form)), 0) / 1000.0))
+      FROM found c CROSS JOIN fragment f WHERE f.id = c.id AND c.points >= (SELECT points FROM bound)),
+seed (id, value) AS MATERIALIZED (
+    SELECT id, value FROM named ORDER BY value DESC, uri LIMIT :seeds),
+learnt (stem, strength) AS MATERIALIZED (  -- what the names, titles and tags of the best have in common
+    SELECT s.stem, v.votes * s.topic_rarity
+      FROM (SELECT t.stem, sum(seed.value) AS votes
+              FROM seed CROSS JOIN rank_topic t WHERE t.fragment_id = seed.id
+             GROUP BY t.stem HAVING sum(seed.value) > :votes * (SELECT sum(value) FROM seed)) v
+     CROSS JOIN rank_stem s
+     WHERE s.stem = v.stem AND s.topic_count > 1 AND s.stem NOT IN (SELECT stem FROM form WHERE own)
+     ORDER BY 2 DESC, 1 LIMIT :learnt_words),
+unit (points) AS MATERIALIZED (  -- what a strength of 1 adds
+    SELECT :feedback * (SELECT max(value) FROM named) / (SELECT sum(strength) FROM learnt)),
+raised (id, uri, points, value) AS MATERIALIZED (
+    SELECT n.id, n.uri, n.points, n.value + coalesce((SELECT points FROM unit) * (
+               SELECT sum(l.strength) FROM rank_topic t CROSS JOIN learnt l
+                WHERE t.fragment_id = n.id AND l.stem = t.stem), 0)
+      FROM named n)
+"""
+MATCHES = f"""{RANKED.rstrip()},
+listed (id, uri, score) AS MATERIALIZED (
+    SELECT id, uri, round(100 * value / (value + :half), 2) AS score
+      FROM (SELECT id, uri, value FROM raised
+             UNION ALL
+            SELECT c.id, f.uri, c.points FROM found c CROSS JOIN fragment f
+             WHERE :limit > :raised AND f.id = c.id AND c.points < (SELECT points FROM bound))
+     WHERE value >= :least
+     ORDER BY score DESC, uri LIMIT :limit)
+SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, b.score,
+       CASE WHEN :described THEN (
+            SELECT s.text FROM scenario s  -- the one that holds most words of the request
+             WHERE s.fragment_id = b.id AND s.ordinal = coalesce(
+                   (SELECT p.ordinal FROM wanted w CROSS JOIN posting p
+                     WHERE w.own AND p.keyword_id = w.keyword_id AND p.fragment_id = b.id
+                     GROUP BY p.ordinal ORDER BY count(DISTINCT w.number) DESC, p.ordinal LIMIT 1), 0)) END AS scenario,
+       (SELECT count(*) FROM found WHERE points >= :least)
+           + (SELECT count(*) FROM raised WHERE points < :least AND value >= :least) AS total
+  FROM listed b CROSS JOIN fragment f
+ WHERE f.id = b.id
+ ORDER BY b.score DESC, b.uri
+"""
+PARTS = f"""{RANKED.rstrip()},
+part (id, word, form, how, fields, points) AS (
+    SELECT id, word, form, how, fields, max(points)  -- the columns beside max() are those of the best form
+      FROM (SELECT p.fragment_id AS id, f.number, f.word, f.stem,
+                   iif(max(k.text = f.word), f.word, min(k.text)) AS form,
+                   iif(f.how = 'exact' AND NOT max(k.text = f.word), 'stem', f.how) AS how,
+                   max(p.fields & 32) | max(p.fields & 16) | max(p.fields & 8) | max(p.fields & 4)
+                       | max(p.fields & 2) | max(p.fields & 1) AS fields,
+                   sum(f.gain * p.weight) AS points
+              FROM form f CROSS JOIN keyword k CROSS JOIN json_each(:ids) wanted CROSS JOIN field_posting p
+             WHERE k.stem = f.stem AND p.keyword_id = k.id AND p.fragment_id = wanted.value
+             GROUP BY p.fragment_id, f.number, f.stem)
+     GROUP BY id, number
+     UNION ALL
+    SELECT t.rowid, f.word, f.word, f.how, 0, f.gain * :body_weight
+      FROM form f CROSS JOIN fragment_text t
+     WHERE f.body IS NOT NULL AND t.fragment_text MATCH f.body AND t.rowid IN (SELECT value FROM json_each(:ids))
+     UNION ALL
+    SELECT id, NULL, '', 'name', 32, n.value - n.points FROM named n
+     UNION ALL
+    SELECT t.fragment_id, NULL,
+           (SELECT text FROM keyword k WHERE k.stem = l.stem ORDER BY k.fragment_count DESC, k.text LIMIT 1),
+           'learnt', 0, l.strength * (SELECT points FROM unit)
+      FROM learnt l CROSS JOIN named n CROSS JOIN rank_topic t WHERE t.fragment_id = n.id AND t.stem = l.stem)
+SELECT f.id, f.uri, part.word, part.form, part.how, part.fields,
+       100 * part.points / (value.value + :half) AS points
+  FROM json_each(:ids) wanted
+ CROSS JOIN fragment f ON f.id = wanted.value
+ CROSS JOIN (SELECT id, value FROM raised
+              UNION ALL SELECT id, points FROM found WHERE points < (SELECT points FROM bound)) value ON value.id = f.id
+ CROSS JOIN part ON part.id = f.id
+ WHERE part.points > 0
+ ORDER BY f.uri, points DESC, part.word, part.form
+"""
+"""What the scores of the fragments `:ids` are made of; with the parameters of MATCHES beside."""
+
+HELD = """
+SELECT p.fragment_id, form.key, p.fields
+  FROM json_each(:forms) form
+ CROSS JOIN keyword k ON k.stem = json_extract(form.value, '$[0]')
+ CROSS JOIN json_each(:ids) wanted
+ CROSS JOIN field_posting p ON p.keyword_id = k.id AND p.fragment_id = wanted.value
+ UNION ALL
+SELECT t.rowid, form.key, 0
+  FROM json_each(:forms) form CROSS JOIN fragment_text t
+ WHERE json_extract(form.value, '$[1]') IS NOT NULL
+   AND t.fragment_text MATCH json_extract(form.value, '$[1]')
+   AND t.rowid IN (SELECT value FROM json_each(:ids))
+"""
+"""Which of the fragments `:ids` hold which form in which fields, 0 for the body; a row for each keyword of the form."""
+
+ROUNDING = 0.005
+"""Scores are printed with two decimals, and bounds are on the score as printed."""
+
+UNIT = 1_000_000
+"""Points of a word that earns its whole rarity: thousandths of a gain times thousandths of a weight."""
+
+
+def rank(db: sqlite3.Connection, request: MatchRequest, reading: Reading, *, scenarios: bool = True) -> Found:
+    """Return the fragments that hold the words of the request, best first; equal scores by URI.
+
+    Args:
+        scenarios: Whether each comes with the one of its scenarios that holds most of the request.
+    """
+    statement = Statement(MATCHES, rank_parameters(request, reading, scenarios=scenarios))
+    rows = db.execute(statement.sql, statement.parameters).fetchall()
+    candidates = tuple(read_candidate(row[:6], row[6], row[7]) for row in rows)
+    return Found(candidates, rows[0][-1] if rows else 0, statement)
+
+
+def rank_parameters(request: MatchRequest, reading: Reading, *, scenarios: bool) -> dict[str, object]:
+    """Return what MATCHES is run with."""
+    half = weights.HALF_SCORE * ideal(reading)
+    bound = request.min_score - ROUNDING
+    return {
+        "words": json.dumps(form_rows(reading), ensure_ascii=False),
+        **filter_parameters(request),
+        "least": UNIT * half * bound / max(100 - bound, 1e-9),
+        "half": UNIT * half,
+        "described": scenarios,
+        "body_weight": weights.BODY_WEIGHT,
+        "raised": weights.RAISED,
+        "name_bonus": weights.NAME_BONUS,
+        "seeds": weights.FEEDBACK_SEEDS,
+        "votes": weights.FEEDBACK_VOTES,
+        "learnt_words": weights.FEEDBACK_WORDS,
+        "feedback": weights.FEEDBACK,
+    }
+
+
+def form_rows(reading: Reading) -> list[tuple[object, ...]]:
+    """Return a row of `form` for each form of the request, in their order."""
+    numbers = {word.text: number for number, word in enumerate(reading.words)}
+    forms_of = Counter(form.word.text for form in reading.forms)
+    return [
+        (
+            numbers[form.word.text],
+            form.word.text,
+            form.how,
+            form.stem,
+            round(1000 * form.gain),
+            int(form.how in SEARCHED_WHOLE),
+            int(forms_of[form.word.text] == 1),
+            body_match(form) if reading.searches_bodies(form) else None,
+        )
+        for form in reading.forms
+    ]
+
+
+def body_match(form: Form) -> str:
+    """Return the expression by which FTS5 finds *form* in bodies."""
+    return f"{{body also}} : {quoted(form.text)}"
+
+
+def ideal(reading: Reading) -> float:
+    """Return what an ideal answer earns: the rarity of the rarest words, all that counts of a long request."""
+    wanted = sorted((_wanted(word, reading.forms) for word in reading.words), reverse=True)
+    return sum(wanted[: weights.IDEAL_WORDS]) or 1.0
+
+
+def _wanted(word: Word, forms: Sequence[Form]) -> float:
+    """Return what a word contributes to the ideal: its rarity, or where it is unknown that of its best form."""
+    if word.fragment_count:
+        return word.rarity * word.weight
+    gains = [form.gain for form in forms if form.word.text == word.text]
+    return max(gains, default=word.rarity * word.weight * weights.UNKNOWN_WORD)

@@ -1,0 +1,112 @@
+"""What a fragment holds of a request: how much of it that covers, and what each part adds to the score."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from orchestr8_sqlite.model.requests import Candidate, Part, Statement
+from orchestr8_sqlite.ranking.default import HELD, PARTS, body_match
+from orchestr8_sqlite.ranking.reading import SEARCHED_WHOLE, Form, Reading
+from orchestr8_sqlite.ranking.weights import (
+    BODY_COVERS,
+    CAPABILITY,
+    COVERS,
+    DESCRIPTION,
+    DETAIL_COVERS,
+    EVERYDAY_COVERS,
+    IDEAL_WORDS,
+    NAME,
+    SCENARIO,
+    TAG,
+    TITLE,
+    TOPIC,
+)
+
+FIELD_NAMES = {
+    NAME: "name",
+    TITLE: "title",
+    TAG: "tag",
+    CAPABILITY: "capability",
+    SCENARIO: "scenario",
+    DESCRIPTION: "description",
+}
+
+
+class HeldForm(NamedTuple):
+    """A form that a fragment holds; `fields` are bits, 0 for the body alone."""
+
+    form: Form
+    fields: int
+
+
+def held_forms(db: sqlite3.Connection, reading: Reading, fragment_ids: Sequence[int]) -> dict[int, list[HeldForm]]:
+    """Return which forms of the request each fragment holds."""
+    fields: dict[tuple[int, int], int] = {}
+    forms = [(form.stem, body_match(form) if form.how in SEARCHED_WHOLE else None) for form in reading.forms]
+    asked = {"forms": json.dumps(forms, ensure_ascii=False), "ids": json.dumps(list(fragment_ids))}
+    for id_, place, bits in db.execute(HELD, asked):
+        fields[id_, place] = fields.get((id_, place), 0) | bits
+    found: dict[int, list[HeldForm]] = {id_: [] for id_ in fragment_ids}
+    for (id_, place), bits in fields.items():
+        found[id_].append(HeldForm(reading.forms[place], bits))
+    return found
+
+
+def coverage(reading: Reading, held: Sequence[HeldForm]) -> dict[str, float]:
+    """Return for each word of the request how much of it *held* covers, 0 to 1."""
+    covered = {word.text: 0.0 for word in reading.words}
+    for form, fields in held:
+        share = form.factor * COVERS.get(form.how, 1.0) * _place_covers(fields)
+        covered[form.word.text] = max(covered[form.word.text], share)
+    return covered
+
+
+def _place_covers(fields: int) -> float:
+    """Return how much of a word is covered that stands in these fields; none means in the body alone."""
+    return 1.0 if fields & TOPIC else DETAIL_COVERS if fields else BODY_COVERS
+
+
+def covered_share(reading: Reading, covered: Iterable[Mapping[str, float]]) -> float:
+    """Return the most of the request that any of *covered* covers, 0 to 1.
+
+    The words are weighed by rarity, IDEAL_WORDS of them are enough.
+    """
+    wanted = {word.text: word.rarity * (EVERYDAY_COVERS if word.everyday else 1.0) for word in reading.words}
+    enough = sum(sorted(wanted.values(), reverse=True)[:IDEAL_WORDS])
+    met = max((sum(wanted[text] * share for text, share in one.items()) for one in covered), default=0.0)
+    return min(1.0, met / enough) if enough else 0.0
+
+
+def explain(
+    db: sqlite3.Connection, statement: Statement, candidates: Sequence[Candidate]
+) -> tuple[dict[int, tuple[Part, ...]], Statement]:
+    """Return the parts of each candidate's score, the largest first, and the statement that finds them.
+
+    Their points add up to the score.
+
+    Args:
+        statement: The one that found the candidates.
+    """
+    ids = json.dumps([candidate.fragment_id for candidate in candidates])
+    asked = Statement(PARTS, {**statement.parameters, "ids": ids})
+    parts: dict[int, list[Part]] = {candidate.fragment_id: [] for candidate in candidates}
+    for id_, _, word, form, how, fields, points in db.execute(asked.sql, asked.parameters):
+        parts[id_].append(Part(word, form, how, _field_names(how, fields), points))
+    return {c.fragment_id: _add_up(parts[c.fragment_id], c.score) for c in candidates}, asked
+
+
+def _field_names(how: str, fields: int) -> tuple[str, ...]:
+    if how == "learnt":
+        return ()
+    return tuple(name for bit, name in FIELD_NAMES.items() if fields & bit) or ("body",)
+
+
+def _add_up(parts: Sequence[Part], score: float) -> tuple[Part, ...]:
+    """Return *parts* in hundredths that add up to *score*, the largest taking what rounding leaves."""
+    cents = [round(part.points * 100) for part in parts]
+    if cents:
+        largest = max(range(len(cents)), key=cents.__getitem__)
+        cents[largest] += round(score * 100) - sum(cents)
+    shown = (part._replace(points=cent / 100) for part, cent in zip(parts, cents, strict=True) if cent)
+    return tuple(sorted(shown, key=lambda part: (-part.points, part.word or "", part.form)))

@@ -1,0 +1,55 @@
+"""What every tier returns, and the filters that every tier applies before its limit."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from orchestr8_sqlite.model.requests import Candidate, MatchRequest, Statement
+
+FILTERS = """
+       (:categories = '[]' OR f.category IN (SELECT value FROM json_each(:categories)))
+   AND (:tags = '[]'
+        OR NOT EXISTS (SELECT 1 FROM json_each(:tags) wanted
+                        WHERE NOT EXISTS (SELECT 1 FROM tag t WHERE t.fragment_id = f.id AND t.tag = wanted.value)))
+   AND (NOT :agent_skills OR EXISTS (SELECT 1 FROM skill_file b WHERE b.fragment_id = f.id AND b.path = 'SKILL.md'))
+"""
+"""SQL over the alias `f` of fragment: any of the categories, all of the tags, with a SKILL.md of its own.
+What is not asked for costs nothing."""
+
+
+class Found(NamedTuple):
+    """The candidates of one tier, best first; `total` counts the fragments that match, listed or not.
+
+    `coverage` is how much of the request they cover, if that was computed before. `statement` is what was run.
+    """
+
+    candidates: tuple[Candidate, ...]
+    total: int
+    statement: Statement
+    coverage: float = 1.0
+
+
+def filter_parameters(request: MatchRequest) -> dict[str, object]:
+    """Return the parameters that FILTERS, the score bound and the limit of *request* need."""
+    return {
+        "categories": json.dumps(request.categories),
+        "tags": json.dumps(request.tags, ensure_ascii=False),
+        "agent_skills": request.agent_skills,
+        "is_filtered": request.is_filtered,
+        "limit": request.max_results,
+    }
+
+
+def read_candidate(described: Sequence[Any], score: float, scenario: str | None) -> Candidate:
+    """Return a candidate from the columns that every tier selects first: `id, uri, category, name, title, tokens`."""
+    id_, uri, category, name, title, token_estimate = described
+    return Candidate(
+        fragment_id=id_,
+        uri=uri,
+        category=category,
+        name=name,
+        title=title,
+        token_estimate=token_estimate,
+        score=score,
+        scenario=scenario,
+    )

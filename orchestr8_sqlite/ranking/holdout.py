@@ -1,0 +1,202 @@
+"""How an index answers its own scenarios when their lines are hidden from it, and requests that it cannot answer.
+
+Hiding a line takes its words out of the fragment's rows, wherever the same line stands in its other texts too; how many
+fragments hold a word stays as it was counted. The rows are written as a build writes them, in a transaction that is
+rolled back.
+"""
+
+import math
+import re
+import sqlite3
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH
+from orchestr8_sqlite.model.requests import MatchRequest
+from orchestr8_sqlite.processes import map_in_processes
+from orchestr8_sqlite.ranking.evidence import (
+    BODY,
+    EvidenceWriter,
+    Texts,
+    erase_evidence,
+    erase_full_text,
+    hold,
+    keyword_ids,
+    read_texts,
+    read_typical_lengths,
+    write_full_text,
+)
+from orchestr8_sqlite.ranking.lookup import cover
+from orchestr8_sqlite.text.wordlists import foreign_requests
+
+SAMPLE = 200
+"""Scenarios that calibration asks for, spread evenly over the library.
+
+With half of them the threshold varies by half as much again from sample to sample (a standard deviation of 0.043
+instead of 0.028 in libraries of 239 to 50,000 fragments); with half of the foreign requests by a tenth more.
+"""
+
+WRONG_ANSWER = 1.5
+"""What a foreign request that is answered counts beside one of the library's own that is refused: a refusal still names
+the closest fragments. docs/ranking.md has what comes of it (`make eval`)."""
+
+REFUSED = 0.05
+"""Share of the held-out scenarios that may be refused at most, however many foreign requests that lets pass: fragments
+of one sentence cover too little of long requests to be told from foreign ones."""
+
+NEAR_BEST = 0.01
+"""How far the two shares of mistakes may add up to more than at the best threshold: the middle of all such thresholds
+hangs less on which requests happen to be asked."""
+
+ROUNDING = 1e-9
+FEWEST, MOST = 0.1, 0.6
+"""Bounds of the threshold, whatever is measured."""
+
+SCENARIOS = "SELECT fragment_id, text FROM scenario ORDER BY fragment_id, ordinal"
+NO_SPILL = "PRAGMA cache_spill = FALSE"
+PARTS = 3
+"""Tasks that the foreign requests are cut into for other processes."""
+
+BODY_SEARCHED = "SELECT body, also FROM fragment_body WHERE fragment_id = ?"
+"""The columns of the full text that are searched; the others may say what is hidden."""
+
+SET_BODY = "UPDATE fragment_body SET body = ?, also = ? WHERE fragment_id = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One scenario of a library and the fragment that it belongs to."""
+
+    fragment_id: int
+    text: str
+
+
+class HeldOut:
+    """The scenarios of an index, and the index as it would be without one of them.
+
+    Use::
+
+        with HeldOut.copy(catalog) as held_out:
+            for scenario in held_out.scenarios():
+                with held_out.without(scenario):
+                    find(held_out.catalog, MatchRequest(scenario.text))
+
+    Args:
+        catalog: An index that may be written to; nothing of what is written stays.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._typical = read_typical_lengths(catalog.meta)
+        self._ids = keyword_ids(catalog.db)
+
+    @classmethod
+    @contextmanager
+    def copy(cls, catalog: Catalog) -> "Iterator[HeldOut]":
+        """Yield the scenarios of a copy of *catalog* in memory, which stays as it is."""
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+            catalog.db.backup(db)
+            yield cls(Catalog(db, Path(), identity=(0, 0, 0)))
+
+    def scenarios(self) -> list[Scenario]:
+        """Return all scenarios, in the order of the fragments."""
+        return [Scenario(*row) for row in self.catalog.db.execute(SCENARIOS)]
+
+    def sample(self) -> list[Scenario]:
+        """Return about SAMPLE scenarios, spread evenly over the library; all where there are no more."""
+        scenarios = self.scenarios()
+        return scenarios[:: max(1, len(scenarios) // SAMPLE)]
+
+    @contextmanager
+    def without(self, scenario: Scenario) -> Iterator[None]:
+        """Let the index be, as long as the context lasts, what it were had its author not written *scenario*."""
+        db, number = self.catalog.db, scenario.fragment_id
+        texts = _without(read_texts(db, number), scenario.text)
+        held = hold(texts)
+        db.execute("BEGIN")
+        try:
+            erase_evidence(db, [number])
+            writer = EvidenceWriter(db, self._ids)
+            writer.add([(number, held)])
+            writer.close(self._typical)
+            if db.execute(BODY_SEARCHED, (number,)).fetchone() != (texts[BODY], held.also):
+                erase_full_text(db, [number])
+                db.execute(SET_BODY, (texts[BODY], held.also, number))
+                write_full_text(db, [number])
+            yield
+        finally:
+            db.execute("ROLLBACK")
+
+
+def measure_least_coverage(catalog: Catalog, path: Path | None = None) -> float:
+    """Return the share of a request that an answer must cover to stand, by what the index makes of its own library.
+
+    It tells what the foreign requests reach from what the held-out scenarios reach, and refuses few of the latter.
+
+    Args:
+        catalog: An index that may be written to; nothing of what is written stays.
+        path: The file of a large index, which other processes read to ask the foreign requests.
+    """
+    foreign: list[float] = []
+    own: list[float] = []
+    held_out = HeldOut(catalog)
+
+    def ask_own() -> None:
+        for scenario in held_out.sample():
+            with held_out.without(scenario):
+                own.append(_coverage(catalog, scenario.text))
+
+    if path is None:
+        ask_own()
+        foreign += _foreign_coverages(catalog, foreign_requests())
+    else:
+        catalog.db.execute(NO_SPILL)  # other processes read the file meanwhile
+        parts = [(path, first) for first in range(PARTS)]
+        for part in map_in_processes(_ask_foreign, parts, ask_own):
+            foreign += part
+    bearable = sorted(own)[int(REFUSED * len(own))] if own else MOST
+    return round(min(max(min(threshold_between(foreign, own), bearable), FEWEST), MOST), 3)
+
+
+def threshold_between(below: Sequence[float], above: Sequence[float]) -> float:
+    """Return the value that best has *below* under it and *above* not: the middle of those within NEAR_BEST of best.
+
+    What is best is judged by the sum of both shares of mistakes, that of *below* times WRONG_ANSWER, so the size of
+    neither sample counts; without *above* the value is the highest of *below*.
+
+    Source: W. J. Youden, Index for rating diagnostic tests (1950), here with unequal costs.
+    """
+    lower, upper = sorted(below), sorted(above)
+    ends = sorted({*lower, *upper, math.nextafter(lower[-1], math.inf)})
+    answered = [1 - bisect_left(lower, end) / len(lower) for end in ends]
+    refused = [bisect_left(upper, end) / len(upper) if upper else 0.0 for end in ends]
+    mistakes = [WRONG_ANSWER * one + other for one, other in zip(answered, refused, strict=True)]
+    bound = min(mistakes) + NEAR_BEST + ROUNDING
+    near = [number for number, sum_ in enumerate(mistakes) if sum_ <= bound]
+    return (ends[max(near[0] - 1, 0)] + ends[near[-1]]) / 2  # as good as an end is all that lies above the one before
+
+
+def _ask_foreign(part: tuple[Path, int]) -> list[float]:
+    """Return what the index at a path covers of every so many foreign requests, from a first one on."""
+    path, first = part
+    with Catalog.open(path, is_finished=False) as catalog:
+        return _foreign_coverages(catalog, foreign_requests()[first::PARTS])
+
+
+def _foreign_coverages(catalog: Catalog, requests: Sequence[str]) -> list[float]:
+    return [_coverage(catalog, text) for text in requests]
+
+
+def _coverage(catalog: Catalog, text: str) -> float:
+    return cover(catalog, MatchRequest(" ".join(text.split())[:MAX_QUERY_LENGTH]))
+
+
+def _without(texts: Mapping[int, str], line: str) -> Texts:
+    """Return *texts* without *line*, in any case and however it is wrapped, but never in the middle of a word."""
+    words = r"\s+".join(re.escape(word) for word in line.split())
+    pattern = re.compile(rf"(?<![A-Za-z0-9]){words}(?![A-Za-z0-9])", re.IGNORECASE)
+    return {field: pattern.sub(" ", text) for field, text in texts.items()}

@@ -1,0 +1,172 @@
+"""Which tier answers a request.
+
+1  a precomputed answer, for requests without filters
+2  the keyword index; enough where two fragments match
+3  wider: words inside other words; the classic ranker weighs them by points of its own,
+   the default one on the scale of tier 2
+"""
+
+import difflib
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.requests import DEFAULT_SCORE, Candidate, LookupResult, MatchRequest, Ranker, Tier
+from orchestr8_sqlite.ranking.default import rank
+from orchestr8_sqlite.ranking.explanation import HeldForm, coverage, covered_share, explain, held_forms
+from orchestr8_sqlite.ranking.filters import Found
+from orchestr8_sqlite.ranking.precomputed import DEPTH, match_quick
+from orchestr8_sqlite.ranking.reading import Reading, read_parts, read_request, read_words
+from orchestr8_sqlite.ranking.weights import ENOUGH
+from orchestr8_sqlite.text.keywords import extract_keywords
+
+logger = logging.getLogger(__name__)
+
+JUDGED = 5
+"""Best candidates of which one must cover enough of the request for an answer to stand."""
+
+NEAREST_TAGS = 5
+SPELLED_ALIKE = 0.8
+"""Share of letters that a tag has in common with a word it may have been meant by."""
+
+
+def find(
+    catalog: Catalog, request: MatchRequest, *, quick: bool = True, lists: bool = True, scenarios: bool = True
+) -> LookupResult:
+    """Return the answer to *request*: candidates best first, and how they were found.
+
+    Args:
+        quick: Whether precomputed answers may be used; the build that makes them says no.
+        lists: Whether candidates come with their tags and capabilities.
+        scenarios: Whether those that are ranked now come with the scenario that matched best.
+
+    Raises:
+        CatalogError: The index is damaged.
+    """
+    with catalog.reading():
+        result = _find(catalog, request, quick=quick, scenarios=scenarios)
+        for statement in result.statements:
+            logger.debug("tier %s ran %s with %s", result.tier.value, statement.sql, statement.parameters)
+        return _with_lists(catalog, result) if lists else result
+
+
+def _find(catalog: Catalog, request: MatchRequest, *, quick: bool, scenarios: bool) -> LookupResult:
+    keywords = tuple(extract_keywords(request.query))
+    is_plain = not (request.is_filtered or request.explain) and request.min_score == DEFAULT_SCORE
+    if quick and is_plain and request.max_results <= DEPTH:
+        found = match_quick(catalog.db, request, keywords)
+        if found.candidates and found.coverage >= catalog.least_coverage:
+            return _result(catalog, request, keywords, Tier.QUICK, found)._replace(coverage=found.coverage)
+    if request.ranker is Ranker.CLASSIC:
+        words = read_words(catalog.db, keywords, catalog.size)
+        unknown = tuple(word.text for word in words if not word.fragment_count)
+        return _result(catalog, request, keywords, *_classic(catalog, request, keywords), unknown)
+    tier, reading, found = _ranked(catalog, request, keywords, scenarios=scenarios)
+    result = _result(catalog, request, keywords, tier, found, reading.unknown)
+    if request.explain:
+        parts, statement = explain(catalog.db, found.statement, result.candidates)
+        result = result._replace(parts=parts, statements=(*result.statements, statement))
+    return _judged(catalog, result._replace(read_as=reading.read_as), reading)
+
+
+def cover(catalog: Catalog, request: MatchRequest) -> float:
+    """Return how much of *request* the best answers of the default ranker cover, as `find` does, 0 to 1."""
+    judged = request._replace(max_results=JUDGED)
+    _, reading, found = _ranked(catalog, judged, extract_keywords(request.query), scenarios=False)
+    ids = [candidate.fragment_id for candidate in found.candidates]
+    return _coverage(reading, held_forms(catalog.db, reading, ids))
+
+
+def _ranked(
+    catalog: Catalog, request: MatchRequest, keywords: Sequence[str], *, scenarios: bool
+) -> tuple[Tier, Reading, Found]:
+    reading = read_request(catalog.db, keywords, catalog.size)
+    found = rank(catalog.db, request, reading, scenarios=scenarios)
+    if found.total >= ENOUGH:
+        return Tier.INDEX, reading, found
+    reading = read_parts(catalog.db, reading)
+    return Tier.FUZZY, reading, rank(catalog.db, request, reading, scenarios=scenarios)
+
+
+def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupResult:
+    """Return *result* with how much of the request it covers, and so whether it stands."""
+    if not result.candidates:
+        return result._replace(confident=False, coverage=0.0)
+    held = held_forms(catalog.db, reading, [candidate.fragment_id for candidate in result.candidates[:JUDGED]])
+    result = result._replace(coverage=_coverage(reading, held))
+    if result.coverage >= catalog.least_coverage:
+        return result
+    reached = {text for forms in held.values() for text, share in coverage(reading, forms).items() if share}
+    missing = [word for word in reading.words if word.text not in reached and not word.everyday]
+    closest = _with_lists(catalog, result._replace(candidates=result.candidates[:NEAREST_TAGS]))
+    return result._replace(
+        confident=False,
+        uncovered=tuple(word.text for word in sorted(missing, key=lambda word: -word.rarity)),
+        nearest_tags=_nearest_tags(catalog, result.keywords, closest.candidates),
+    )
+
+
+def _coverage(reading: Reading, held: Mapping[int, Sequence[HeldForm]]) -> float:
+    """Return the most that any of the fragments covers, as it is printed."""
+    return round(covered_share(reading, (coverage(reading, forms) for forms in held.values())), 3)
+
+
+def _classic(catalog: Catalog, request: MatchRequest, keywords: Sequence[str]) -> tuple[Tier, Found]:
+    """Return the answer of tier 2 where it is enough, else that of tier 3 unless it knows even less."""
+    from orchestr8_sqlite.ranking.classic import match_fields, match_scenarios
+
+    indexed = match_scenarios(catalog.db, request, keywords)
+    if indexed.total >= ENOUGH:
+        return Tier.INDEX, indexed
+    fuzzy = match_fields(catalog.db, request, keywords)
+    return (Tier.FUZZY, fuzzy) if fuzzy.total >= indexed.total else (Tier.INDEX, indexed)
+
+
+def _result(
+    catalog: Catalog,
+    request: MatchRequest,
+    keywords: tuple[str, ...],
+    tier: Tier,
+    found: Found,
+    uncovered: tuple[str, ...] = (),
+) -> LookupResult:
+    return LookupResult(
+        request=request,
+        keywords=keywords,
+        tier=tier,
+        candidates=found.candidates,
+        total=found.total,
+        uncovered=uncovered,
+        nearest_tags=() if found.candidates else _nearest_tags(catalog, keywords),
+        statements=(found.statement,),
+    )
+
+
+def _with_lists(catalog: Catalog, result: LookupResult) -> LookupResult:
+    """Return *result* with the tags and capabilities of its candidates."""
+    lists = catalog.lists([candidate.fragment_id for candidate in result.candidates])
+    candidates = (
+        candidate._replace(tags=lists[candidate.fragment_id][0], capabilities=lists[candidate.fragment_id][1])
+        for candidate in result.candidates
+    )
+    return result._replace(candidates=tuple(candidates))
+
+
+def _nearest_tags(catalog: Catalog, keywords: Sequence[str], closest: Sequence[Candidate] = ()) -> tuple[str, ...]:
+    """Return known tags that are spelled like the keywords, then those of the *closest* fragments; else any alike."""
+
+    def alike(cutoff: float) -> Iterator[str]:
+        for word in keywords[:NEAREST_TAGS]:  # compared with tags of the same first letter alone: comparing takes long
+            tags = [tag for tag in catalog.frequent_tags.get(word[0], ()) if may_be_alike(word, tag, cutoff)]
+            yield from difflib.get_close_matches(word, tags, n=2, cutoff=cutoff)
+
+    nearest = [*alike(SPELLED_ALIKE), *(tag for candidate in closest for tag in candidate.tags[:2])] or alike(0.6)
+    return tuple(dict.fromkeys(nearest))[:NEAREST_TAGS]
+
+
+def may_be_alike(word: str, tag: str, cutoff: float) -> bool:
+    """Tell whether the letters of *tag* that *word* has too, or all of *word*, suffice for difflib's *cutoff*."""
+    whole = len(word) + len(tag)
+    if 2.0 * min(len(word), len(tag)) / whole < cutoff:
+        return False
+    return 2.0 * (len(tag) - len(set(tag).difference(word))) / whole >= cutoff

@@ -1,0 +1,34 @@
+"""Tier 1: answers that were computed when the index was built, fetched by primary key."""
+
+import sqlite3
+from collections.abc import Sequence
+
+from orchestr8_sqlite.model.requests import MatchRequest, Statement
+from orchestr8_sqlite.ranking.filters import Found, read_candidate
+
+DEPTH = 15
+"""Answers kept for each query: as many as a request asks for that says nothing else."""
+
+QUICK_MATCHES = """
+SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, q.score, q.scenario, q.coverage, q.total
+  FROM quick_lookup q CROSS JOIN fragment f ON f.id = q.fragment_id
+ WHERE q.ranker = :ranker AND q.query = :query AND q.rank <= :limit
+ ORDER BY q.rank
+"""
+
+
+def match_quick(db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> Found:
+    """Return the precomputed answer to *request*, empty where there is none.
+
+    The caller sees to it that the request has no filters, the score bound of the build, and asks for DEPTH at most.
+    """
+    parameters: dict[str, object] = {
+        "ranker": request.ranker.value,
+        "query": " ".join(keywords),
+        "limit": request.max_results,
+    }
+    statement = Statement(QUICK_MATCHES, parameters)
+    rows = db.execute(statement.sql, statement.parameters).fetchall()
+    candidates = tuple(read_candidate(row[:6], row[6], row[7]) for row in rows)
+    coverage, total = rows[0][-2:] if rows else (1.0, 0)
+    return Found(candidates, total, statement, coverage)

@@ -1,0 +1,269 @@
+"""The words of a request, and the other terms of the index that may stand in for each.
+
+typo      a word that the index does not know → the most used keyword one edit away
+joined    two neighbours → the keyword that they are together: type script → typescript
+synonym   another name, from the word lists
+related   what may meet the need, from the word lists
+part      a word → the keywords that contain it: postgres → postgresql (tier 3 only)
+"""
+
+import itertools
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from orchestr8_sqlite.ranking.typos import repair_typos
+from orchestr8_sqlite.ranking.weights import (
+    BODY_FEW,
+    BODY_SPREAD,
+    DECAY,
+    EVERYDAY,
+    FACTORS,
+    MOST_WORDS,
+    RARITY_BOUND,
+    rarity_of,
+)
+from orchestr8_sqlite.text.keywords import extract_keywords, stem
+from orchestr8_sqlite.text.wordlists import everyday_words
+
+OWN = "exact"
+"""How a word stands for itself, inflected or not."""
+
+SEARCHED_WHOLE = (OWN, "typo", "joined")
+"""Forms that are searched in bodies too; the others in the short fields alone."""
+
+MIN_PART_LENGTH = 3
+MAX_PARTS = 20
+STEMS = """
+SELECT json_extract(w.value, '$[0]'),
+       coalesce(s.fragment_count,
+                (SELECT count(*) FROM fragment_text WHERE fragment_text MATCH json_extract(w.value, '$[1]')))
+  FROM json_each(:words) w LEFT JOIN rank_stem s ON s.stem = json_extract(w.value, '$[0]')
+"""
+"""How many fragments hold stems; those that no short text holds are looked for by an expression, "" for nowhere."""
+
+KNOWN_WORDS = """
+SELECT k.text, k.stem, s.fragment_count
+  FROM json_each(:words) CROSS JOIN keyword k ON k.text = value CROSS JOIN rank_stem s ON s.stem = k.stem
+"""
+CONTAINING_WORDS = """
+SELECT k.text, k.stem, s.fragment_count
+  FROM keyword_text t CROSS JOIN keyword k ON k.id = t.rowid CROSS JOIN rank_stem s ON s.stem = k.stem
+ WHERE t.keyword_text MATCH :match AND k.text <> :word
+ ORDER BY k.fragment_count DESC, k.text LIMIT :limit
+"""
+SYNONYM_WORDS = """
+SELECT w.stem, w.synonym_id, w.slot, w.slots
+  FROM json_each(:stems) CROSS JOIN rank_synonym_word w ON w.stem = value
+"""
+SYNONYM_FORMS = """
+SELECT f.synonym_id, f.ordinal, f.how, s.stem, s.fragment_count
+  FROM json_each(:ids) met CROSS JOIN rank_synonym_form f ON f.synonym_id = met.value
+ CROSS JOIN rank_stem s ON s.stem = f.stem
+ ORDER BY 1, 2
+"""
+
+
+class Word(NamedTuple):
+    """One word of a request; `fragment_count` hold it, and where none does it is as rare as can be."""
+
+    text: str
+    stem: str
+    fragment_count: int
+    rarity: float
+    everyday: bool
+
+    @property
+    def weight(self) -> float:
+        """Return what the word counts beside other words."""
+        return EVERYDAY if self.everyday else 1.0
+
+
+class Form(NamedTuple):
+    """A term that stands in for a word of the request; `factor` is what it counts where the word counts 1."""
+
+    word: Word
+    text: str
+    how: str
+    stem: str
+    fragment_count: int
+    rarity: float
+    factor: float
+
+    @property
+    def gain(self) -> float:
+        """Return what a fragment could earn by it: its rarity, or that of the word where that is less."""
+        rarity = self.rarity if not self.word.fragment_count else min(self.rarity, RARITY_BOUND * self.word.rarity)
+        return rarity * self.factor * self.word.weight
+
+
+class Reading(NamedTuple):
+    """How a request is read: its words, and the terms that each of them is looked for by."""
+
+    words: tuple[Word, ...]
+    forms: tuple[Form, ...]
+    size: int
+    """Fragments of the index."""
+
+    named: frozenset[str] = frozenset()
+    """Words that meet a synonym, alone or with others; forms are given for one of them."""
+
+    @property
+    def read_as(self) -> dict[str, str]:
+        """Return the words that were taken for typos, and what they were read as."""
+        return {form.word.text: form.text for form in self.forms if form.how == "typo"}
+
+    def searches_bodies(self, form: Form) -> bool:
+        """Tell whether *form* is looked for in bodies too: a word itself, where not too many fragments hold it."""
+        return form.how in SEARCHED_WHOLE and form.fragment_count <= max(BODY_FEW, BODY_SPREAD * self.size)
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """Return the stems that stand for words of the request themselves, typos repaired."""
+        return frozenset(form.stem for form in self.forms if form.how in SEARCHED_WHOLE)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Return the words that the index does not know in any form."""
+        known = self.named | {form.word.text for form in self.forms}
+        return tuple(word.text for word in self.words if word.text not in known)
+
+
+def read_request(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> Reading:
+    """Return the words of a request, in its order and each inflected form once, with what stands in for them.
+
+    Typos are repaired only where at least half of the words are then understood, a repaired one counting
+    half: a lucky neighbour must not make sense of a nonsense request. A word with a synonym is no typo.
+
+    Args:
+        size: Fragments of the index.
+    """
+    words = read_words(db, keywords, size)
+    own = [
+        Form(word, word.text, OWN, word.stem, word.fragment_count, word.rarity, 1.0)
+        for word in words
+        if word.fragment_count
+    ]
+    joined = list(_joined(db, words, size))
+    synonyms = list(_synonyms(db, words, size))
+    named = frozenset(text for _, texts in synonyms for text in texts) | {form.word.text for form in joined}
+    unknown = [word for word in words if not word.fragment_count and not word.everyday and word.text not in named]
+    repairs = list(_repaired(db, unknown, size))
+    if len(words) - len(unknown) + len(repairs) / 2 < len(words) / 2:
+        repairs = []
+    others = [*joined, *(form for form, _ in synonyms), *repairs]
+    return Reading(
+        tuple(words), (*own, *_best(others, {word.stem for word in words if word.fragment_count})), size, named
+    )
+
+
+def read_parts(db: sqlite3.Connection, reading: Reading) -> Reading:
+    """Return *reading* with the keywords that contain a word of it as further forms, the most used of each."""
+    known = {form.stem for form in reading.forms}
+    parts = [
+        Form(word, text, "part", one, count, rarity_of(reading.size, count), FACTORS["part"])
+        for word in reading.words
+        if len(word.text) >= MIN_PART_LENGTH
+        for text, one, count in db.execute(
+            CONTAINING_WORDS, {"match": quoted(word.text), "word": word.text, "limit": MAX_PARTS}
+        )
+    ]
+    return reading._replace(forms=(*reading.forms, *_best(parts, known)))
+
+
+def quoted(text: str) -> str:
+    """Return *text* as a phrase for MATCH."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+def read_words(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> list[Word]:
+    """Return the words of a request; a joined word that the index does not know is left to its parts.
+
+    A number that the index does not know (`300k`, `3.7`) tells of the case, not of the subject: it counts as everyday.
+    Of a long request the rarest words count that the index knows, and others as far as there is room.
+    """
+    texts: dict[str, str] = {}
+    for keyword in keywords:
+        texts.setdefault(stem(keyword), keyword)
+    whole = {one for one, text in texts.items() if len(extract_keywords(text)) == 1}
+    asked = [(one, quoted(text if one in whole else "")) for one, text in texts.items()]
+    rows = db.execute(STEMS, {"words": json.dumps(asked)})
+    counts: dict[str, int] = {one: count for one, count in rows if count}
+    everyday = everyday_words()
+    known = [one for one in texts if one in counts or one in whole]
+    if len(known) > MOST_WORDS:
+        rarest = sorted(known, key=lambda one: counts.get(one, size + 1))[:MOST_WORDS]
+        known = [one for one in known if one in {*rarest}]
+    plain = {one for one in known if texts[one] in everyday or (one not in counts and texts[one][0].isdigit())}
+    topical = len(plain) < len(known)
+    return [
+        Word(texts[one], one, count := counts.get(one, 0), rarity_of(size, count), topical and one in plain)
+        for one in known
+    ]
+
+
+def _repaired(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterator[Form]:
+    by_text = {word.text: word for word in words}
+    for word, text, one, count in repair_typos(db, by_text):
+        yield Form(by_text[word], text, "typo", one, count, rarity_of(size, count), FACTORS["typo"])
+
+
+def _joined(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterator[Form]:
+    pairs = {
+        one.text + other.text: (one, other)
+        for one, other in itertools.pairwise(words)
+        if one.text.isalpha() and other.text.isalpha()
+    }
+    if not pairs:
+        return
+    for text, one, count in sorted(db.execute(KNOWN_WORDS, {"words": json.dumps(list(pairs))})):
+        for word in pairs[text]:
+            yield Form(word, text, "joined", one, count, rarity_of(size, count), FACTORS["joined"])
+
+
+def _synonyms(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterator[tuple[Form, list[str]]]:
+    """Yield (form, words that meet it) of every synonym whose slots are all met; the form is for the rarest word."""
+    by_stem = {word.stem: word for word in words}
+    met = _met_synonyms(db.execute(SYNONYM_WORDS, {"stems": json.dumps(list(by_stem))}))
+    if not met:
+        return
+    for id_, ordinal, how, one, count in db.execute(SYNONYM_FORMS, {"ids": str(list(met))}):
+        meeting = [word for text, word in by_stem.items() if text in met[id_]]
+        rarest, texts = max(meeting, key=lambda word: word.rarity), [word.text for word in meeting]
+        factor = FACTORS[how] * (DECAY**ordinal if how == "related" else 1.0)
+        yield Form(rarest, one, how, one, count, rarity_of(size, count), factor), texts
+
+
+def _met_synonyms(rows: Iterable[tuple[str, int, int, int]]) -> dict[int, list[str]]:
+    """Return the synonyms every slot of which can be met by a word of its own, each with the stems that meet it.
+
+    Args:
+        rows: Which slot of which synonym a stem meets, and how many slots that has.
+    """
+    meeting: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    needed: dict[int, int] = {}
+    for one, id_, slot, slots in rows:
+        meeting[id_][slot].add(one)
+        needed[id_] = slots
+    return {
+        id_: list(dict.fromkeys(itertools.chain.from_iterable(map(sorted, slots.values()))))
+        for id_, slots in meeting.items()
+        if len(slots) == needed[id_] and _can_be_filled(list(slots.values()))
+    }
+
+
+def _can_be_filled(slots: Sequence[Collection[str]]) -> bool:
+    """Tell whether every slot can be met by another word."""
+    return any(len(set(choice)) == len(choice) for choice in itertools.product(*slots))
+
+
+def _best(forms: Iterable[Form], known: Collection[str]) -> list[Form]:
+    """Return the strongest of the forms that stand for the same word by the same term, without *known* terms."""
+    best: dict[tuple[str, str], Form] = {}
+    for form in forms:
+        key = form.word.text, form.stem
+        if form.stem not in known and (key not in best or form.factor > best[key].factor):
+            best[key] = form
+    return list(best.values())

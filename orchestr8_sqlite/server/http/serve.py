@@ -1,0 +1,100 @@
+"""The life of a server over HTTP: bind, wait for the index, serve in this process or in several, end."""
+
+import asyncio
+import gc
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from orchestr8_sqlite import __version__
+from orchestr8_sqlite.errors import SettingsError
+from orchestr8_sqlite.server.ending import quit_now, quit_on_signals
+from orchestr8_sqlite.server.http.access import Access, bind, own_names
+from orchestr8_sqlite.server.http.workers import make_order, run_workers
+from orchestr8_sqlite.server.log import configure_logging
+from orchestr8_sqlite.server.signals import ignore_signals, stop_on_signals
+from orchestr8_sqlite.server.supply.supply import Supply
+from orchestr8_sqlite.settings import ServerSettings
+from orchestr8_sqlite.system import is_posix
+
+logger = logging.getLogger(__name__)
+
+
+def serve_http(settings: ServerSettings, access: Access, workers: int) -> None:
+    """Serve until a signal comes, which is a good end.
+
+    Args:
+        workers: Processes that answer. One answers in this process; of several, this one only looks after them.
+
+    Raises:
+        SettingsError: The address may not be listened on without a token, or there cannot be several workers.
+        ServeError: The address cannot be had, or a worker cannot start.
+    """
+    if workers > 1 and not is_posix():
+        raise SettingsError("Several workers need a POSIX system; leave --workers out.")
+    configure_logging(settings.base.log_level, settings.log_format)
+    quit_on_signals()
+    with bind(access) as listener:
+        run = _run_alone if workers == 1 else partial(_run_several, workers)
+        all_answered = run(settings, access, listener)
+    if not all_answered:
+        quit_now()
+
+
+def _run_alone(settings: ServerSettings, access: Access, listener: socket.socket) -> bool:
+    gc.disable()  # nothing of what an import makes is garbage
+    from orchestr8_sqlite.server.http.worker import serve  # noqa: PLC0415 - it imports the SDK
+
+    gc.enable()
+
+    async def answer(stop: asyncio.Event) -> bool:
+        return await serve(settings, access, listener, stop, lambda: _tell(access, listener, 1))
+
+    return asyncio.run(_live(settings, answer))
+
+
+def _run_several(workers: int, settings: ServerSettings, access: Access, listener: socket.socket) -> bool:
+    async def answer(stop: asyncio.Event) -> bool:
+        order = make_order(settings, access, listener)
+        closing = asyncio.ensure_future(close_on(stop))
+        await run_workers(order, workers, stop, lambda: _tell(access, listener, workers))
+        await closing
+        return True
+
+    async def close_on(stop: asyncio.Event) -> None:
+        """Let the address refuse connections as soon as no worker accepts them, instead of keeping them waiting."""
+        await stop.wait()
+        listener.close()
+
+    return asyncio.run(_live(settings, answer))
+
+
+async def _live(settings: ServerSettings, answer: Callable[[asyncio.Event], Awaitable[bool]]) -> bool:
+    """Build where there is something to build, *answer* once there is an index, until a signal comes.
+
+    Until then connections are refused, as with a server that is not there yet.
+    """
+    stop = asyncio.Event()
+    stop_on_signals(stop)
+    supply = Supply(settings)
+    all_answered = True
+    async with supply.kept_up(_look_themselves):
+        waits = [asyncio.ensure_future(event.wait()) for event in (supply.first_build, stop)]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        if not stop.is_set():
+            all_answered = await answer(stop)
+    ignore_signals()
+    logger.info("stopped")
+    return all_answered
+
+
+async def _look_themselves() -> None:
+    """Tell nobody of a new index: those who answer look at its file."""
+
+
+def _tell(access: Access, listener: socket.socket, workers: int) -> None:
+    said = {"version": __version__, "url": f"http://{own_names(access, listener)[0]}/mcp", "workers": workers}
+    logger.info("serving", extra=said)

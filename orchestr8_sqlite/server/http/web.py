@@ -1,0 +1,156 @@
+"""The server as an ASGI application: the SDK's transport at /mcp behind a check of who asks, and /healthz."""
+
+import asyncio
+import hmac
+import logging
+import socket
+from concurrent.futures import Executor
+from math import ceil
+
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.server.app import LibraryServer
+from orchestr8_sqlite.server.http.access import Access, accepted_hosts, accepted_origins
+from orchestr8_sqlite.server.http.patience import TooLarge, read_body, replayed
+from orchestr8_sqlite.server.http.rate import Rate
+from orchestr8_sqlite.server.messages import NoMessage, read_message
+from orchestr8_sqlite.service.service import Service
+from orchestr8_sqlite.text.wording import one_line
+
+logger = logging.getLogger(__name__)
+
+MCP_PATH = "/mcp"
+HEALTH_PATH = "/healthz"
+LARGEST_BODY = 4 << 20
+"""Bytes of a request; the longest line under stdio has as many."""
+
+PRE_FLIGHT_SECONDS = 3600
+ASKED_HEADERS = ("Authorization", "Content-Type", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name")
+"""What a web page's client may send. Source: the protocol's revision 2026-07-28, "Streamable HTTP"."""
+
+REFUSALS = frozenset({400, 401, 403, 404, 405, 406, 408, 413, 415, 421, 429})
+"""Statuses of requests that no handler has seen, so that no line of the log tells of them yet."""
+
+
+def make_app(
+    server: LibraryServer, service: Service, executor: Executor, access: Access, listener: socket.socket
+) -> ASGIApp:
+    """Return the application; every request to it stands for itself, so that any worker can answer any of them."""
+    inner = server.streamable_http_app(
+        streamable_http_path=MCP_PATH,
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=LARGEST_BODY,
+        transport_security=TransportSecuritySettings(
+            allowed_hosts=accepted_hosts(access, listener), allowed_origins=accepted_origins(access, listener)
+        ),
+        custom_starlette_routes=[Route(HEALTH_PATH, Health(service, executor).answer)],
+    )
+    gate = Gate(inner, access.token, Rate(access.rate) if access.rate else None)
+    if not access.origins:
+        return gate
+    return CORSMiddleware(
+        gate,
+        allow_origins=access.origins,
+        allow_methods=["POST"],
+        allow_headers=ASKED_HEADERS,
+        max_age=PRE_FLIGHT_SECONDS,
+    )
+
+
+class Health:
+    """Tells a load balancer whether this process can read an index, and which one."""
+
+    def __init__(self, service: Service, executor: Executor) -> None:
+        self._service = service
+        self._executor = executor
+
+    async def answer(self, _: Request) -> Response:
+        """Return 200 with the generation of the index, or 503."""
+        headers = {"Cache-Control": "no-store"}
+        try:
+            generation = await asyncio.get_running_loop().run_in_executor(self._executor, self._service.generation)
+        except CatalogError:
+            return JSONResponse({"status": "no index"}, 503, headers)
+        return JSONResponse({"status": "ok", "generation": generation}, headers=headers)
+
+
+class Gate:
+    """Lets requests through that carry the token, where there is one, and are a message; logs those that are refused.
+
+    Only POST reaches the transport: a server that keeps no sessions has nothing to tell on a stream of its own.
+    """
+
+    def __init__(self, app: ASGIApp, token: str | None, rate: Rate | None = None) -> None:
+        self._app = app
+        self._rate = rate
+        self._expected = None if token is None else f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] in REFUSALS:
+                said = {"status": message["status"], "method": scope["method"], "path": one_line(scope["path"], 80)}
+                logger.warning("refused", extra=said)
+            await send(message)
+
+        refusal = self._too_many(scope) or self._refusal(scope)
+        if refusal is None and scope["path"] == MCP_PATH:
+            read = await _read(scope, receive)
+            if read is None:
+                return  # nobody is there to be answered
+            refusal, receive = (read, receive) if isinstance(read, Response) else (None, replayed(read, receive))
+        await (refusal or self._app)(scope, receive, watched)
+
+    def _too_many(self, scope: Scope) -> Response | None:
+        """Return the answer to a request of a client that has sent too many."""
+        seconds = self._rate.wait(scope["client"][0]) if self._rate and scope.get("client") else 0
+        if not seconds:
+            return None
+        return Response("Too many requests; wait as Retry-After says.", 429, {"Retry-After": str(ceil(seconds))})
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """Return the answer to a request that goes no further, before anything of its body is read."""
+        if scope["path"] == HEALTH_PATH:
+            return None
+        given = Headers(scope=scope).get("authorization")
+        if self._expected is not None and not _matches(given, self._expected):
+            challenge = "Bearer" if given is None else 'Bearer error="invalid_token"'
+            return Response("A valid bearer token is needed.", 401, {"WWW-Authenticate": challenge})
+        if scope["path"] != MCP_PATH:
+            return Response(f"There is only {MCP_PATH}.", 404)  # not a redirect to whatever the client says is our host
+        if scope["method"] != "POST":
+            return Response("Only POST is served here.", 405, {"Allow": "POST"})
+        return None
+
+
+async def _read(scope: Scope, receive: Receive) -> bytes | Response | None:
+    """Return the body of a request, the answer to one that is no message, None where the client is gone."""
+    try:
+        body = await read_body(receive, LARGEST_BODY, declared=Headers(scope=scope).get("content-length", ""))
+        if body is not None:
+            read_message(body, "body")
+    except TooLarge:
+        return Response(f"A body may have at most {LARGEST_BODY:,} bytes.", 413, {"Connection": "close"})
+    except TimeoutError:
+        return Response("The body took too long to come.", 408, {"Connection": "close"})
+    except NoMessage as problem:
+        return Response(problem.error.model_dump_json(by_alias=True), 400, media_type="application/json")
+    return body
+
+
+def _matches(given: str | None, expected: bytes) -> bool:
+    """Tell whether the header Authorization holds the token, in a time that tells nothing of where it differs."""
+    scheme, _, token = (given or "").partition(" ")
+    return hmac.compare_digest(f"{scheme.capitalize()} {token.strip()}".encode(), expected)

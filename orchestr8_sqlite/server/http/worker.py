@@ -1,0 +1,191 @@
+"""A process that answers over HTTP: alone, or one of several on the same socket."""
+
+import asyncio
+import gc
+import logging
+import os
+import pickle
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from orchestr8_sqlite.index.connections import Identity, identity_of
+from orchestr8_sqlite.server.app import QUERY_THREADS, SWITCH_SECONDS, LibraryServer
+from orchestr8_sqlite.server.ending import quit_now
+from orchestr8_sqlite.server.http.access import BACKLOG, Access
+from orchestr8_sqlite.server.http.patience import PatientProtocol
+from orchestr8_sqlite.server.http.web import make_app
+from orchestr8_sqlite.server.http.workers import READY, Order
+from orchestr8_sqlite.server.identity import FRESH_MS, read_instructions
+from orchestr8_sqlite.server.log import configure_logging
+from orchestr8_sqlite.server.signals import ignore_signals, stop_on_signals
+from orchestr8_sqlite.service.service import Service
+from orchestr8_sqlite.settings import ServerSettings
+from orchestr8_sqlite.system import share_one_arena
+
+GRACE_SECONDS = 5
+"""How long an answer that is under way may take once the process is told to end; as under stdio."""
+
+KEEP_ALIVE_SECONDS = 75
+"""How long an idle connection is kept; longer than proxies keep theirs (nginx: 60), lest they use a closed one."""
+
+MOST_CONNECTIONS = 1000
+"""Connections of one process; a request on a further one is answered with 503."""
+
+FOLLOW_SECONDS = 1.0
+"""How often the index is looked at for clients that listen for changes; requests look themselves."""
+
+
+class Web(uvicorn.Server):
+    """Uvicorn's server, stopped by an event instead of by signals."""
+
+    def __init__(self, config: uvicorn.Config, at_start: Callable[[], object], at_end: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._at_start = at_start
+        self._at_end = at_end
+        self.all_answered = True
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the caller: uvicorn would raise them anew in the end, and the exit code would not be 0."""
+        yield
+
+    async def stop_on(self, stop: asyncio.Event) -> None:
+        """Begin to end once *stop* is set."""
+        await stop.wait()
+        self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and tell so."""
+        await super().startup(sockets)
+        self._at_start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams that clients would hold open for ever, and wait for the other answers."""
+        self._at_end()
+        await super().shutdown(sockets)
+        self.all_answered = not self.server_state.tasks
+
+
+async def serve(
+    settings: ServerSettings,
+    access: Access,
+    listener: socket.socket,
+    stop: asyncio.Event,
+    started: Callable[[], object],
+) -> bool:
+    """Serve on *listener* until *stop* is set; tell whether all requests were answered.
+
+    Args:
+        started: Called once connections are accepted.
+    """
+    share_one_arena()
+    service = Service(settings.base)
+    executor = ThreadPoolExecutor(QUERY_THREADS, thread_name_prefix="query")
+    server = LibraryServer(service, executor, fresh_ms=0 if settings.watch else FRESH_MS, stateless=True)
+    web = Web(configuration(server, service, executor, access, listener), started, server.changes.close)
+
+    async def renew() -> None:
+        server.instructions = await asyncio.to_thread(read_instructions, service.path)
+        await server.changes.check()
+
+    helping = [asyncio.ensure_future(web.stop_on(stop)), asyncio.ensure_future(_follow(service.path, renew))]
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.freeze()
+    try:
+        await web.serve([listener])
+    finally:
+        for task in helping:
+            task.cancel()
+        await asyncio.wait(helping)
+    executor.shutdown(wait=web.all_answered, cancel_futures=True)
+    if web.all_answered:
+        service.close()
+    return web.all_answered
+
+
+def configuration(
+    server: LibraryServer, service: Service, executor: ThreadPoolExecutor, access: Access, listener: socket.socket
+) -> uvicorn.Config:
+    """Return how uvicorn is to serve."""
+    return uvicorn.Config(
+        make_app(server, service, executor, access, listener),
+        log_config=None,
+        access_log=False,
+        http=PatientProtocol,
+        ws="none",
+        lifespan="on",
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+
+
+async def _follow(index: Path, renew: Callable[[], Awaitable[None]]) -> None:
+    """Await *renew* whenever another file is at the place of *index*."""
+    known = _identity(index)
+    while True:
+        await asyncio.sleep(FOLLOW_SECONDS)
+        found = _identity(index)
+        if found is not None and found != known:
+            await renew()
+        known = found
+
+
+def _identity(index: Path) -> Identity | None:
+    try:
+        return identity_of(index.stat())
+    except OSError:
+        return None
+
+
+def main() -> None:
+    """Serve as one of several workers, as the process that started this one says on standard input.
+
+    The end of that input is its end, and so is SIGTERM. Once connections are accepted a line is written to standard
+    output; whatever else would be written there goes to standard error.
+    """
+    order: Order = pickle.load(sys.stdin.buffer)  # noqa: S301 - of the parent process
+    configure_logging(order.settings.base.log_level, order.settings.log_format)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_name_process)
+    output = os.dup(1)
+    os.dup2(2, 1)
+    all_answered = asyncio.run(_serve_as_worker(order, lambda: os.write(output, READY)))
+    if not all_answered:
+        quit_now()
+
+
+async def _serve_as_worker(order: Order, started: Callable[[], object]) -> bool:
+    stop = asyncio.Event()
+    stop_on_signals(stop)
+    loop = asyncio.get_running_loop()
+
+    def orphaned() -> None:
+        loop.remove_reader(sys.stdin.fileno())
+        stop.set()
+
+    loop.add_reader(sys.stdin.fileno(), orphaned)
+    listener = socket.socket(*order.kind, fileno=order.descriptor)
+    all_answered = await serve(order.settings, order.access, listener, stop, started)
+    loop.remove_reader(sys.stdin.fileno())
+    ignore_signals()
+    return all_answered
+
+
+def _name_process(record: logging.LogRecord) -> bool:
+    """Add the number of this process to a line of the log that several write."""
+    record.worker = os.getpid()
+    return True
+
+
+if __name__ == "__main__":
+    main()

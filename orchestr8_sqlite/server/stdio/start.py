@@ -1,0 +1,24 @@
+"""The start of the server process: what protects it comes first, then the import of the SDK, then the serving."""
+
+import gc
+import os
+
+from orchestr8_sqlite.server.ending import quit_now, quit_on_signals
+from orchestr8_sqlite.server.log import configure_logging
+from orchestr8_sqlite.server.stdio.descriptors import private_descriptors
+from orchestr8_sqlite.settings import ServerSettings
+
+
+def serve_stdio(settings: ServerSettings) -> None:
+    """Serve until input ends, the client is gone or a signal comes; all of these are a good end."""
+    parent = os.getppid()
+    configure_logging(settings.base.log_level, settings.log_format)
+    quit_on_signals()
+    with private_descriptors() as descriptors:
+        gc.disable()  # nothing of what an import makes is garbage
+        from orchestr8_sqlite.server.stdio.run import run  # noqa: PLC0415 - it imports the SDK
+
+        gc.enable()
+        all_answered = run(settings, descriptors, parent)
+    if not all_answered:
+        quit_now()

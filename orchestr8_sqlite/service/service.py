@@ -1,0 +1,293 @@
+"""What both doors, MCP and CLI, offer: search, load, prompts, and reading of any URI.
+
+A `Service` may be used from several threads. Each request reads one version of the index from its beginning to its
+end; a replaced file is noticed at the next one. What a search does not need is imported when it is first asked for.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import wraps
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+
+from orchestr8_sqlite.answers.render import count_tokens, render
+from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.requests import LookupResult, MatchRequest, Mode
+from orchestr8_sqlite.ranking.lookup import find
+from orchestr8_sqlite.service.memory import Memory
+from orchestr8_sqlite.service.snapshots import Snapshots, edition_of
+from orchestr8_sqlite.settings import Settings
+from orchestr8_sqlite.text.tokens import estimate_tokens
+from orchestr8_sqlite.text.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from orchestr8_sqlite.answers.documents import Document
+    from orchestr8_sqlite.answers.prompts import PromptRow
+    from orchestr8_sqlite.answers.provenance import Source
+
+ANSWER_SECONDS = 15 * 60
+"""How long a finished answer is kept. Source: shared/DESIGN.md, section 6."""
+
+MARKDOWN = "text/markdown"
+MAX_URIS = 20
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Link(NamedTuple):
+    """A resource that an answer points to."""
+
+    uri: str
+    name: str
+    mime_type: str = MARKDOWN
+
+
+class Answer(NamedTuple):
+    """The text of an answer and its token estimate.
+
+    `content` says the same as JSON, where the answer is one of a tool. `links` are the resources it names, `result`
+    is there where the answer is a search. A binary file has `data` and no text. `sources` tell where texts come from.
+    """
+
+    text: str
+    tokens: int
+    result: LookupResult | None = None
+    content: Mapping[str, Any] = MappingProxyType({})
+    links: tuple[Link, ...] = ()
+    mime_type: str = MARKDOWN
+    data: bytes | None = None
+    sources: "tuple[Source, ...]" = ()
+
+
+def _request(method: Callable[Concatenate["Service", P], R]) -> Callable[Concatenate["Service", P], R]:
+    """Return *method* as a request of its own, or as a part of the one that calls it."""
+
+    @wraps(method)
+    def answered(self: "Service", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.snapshots.snapshot():
+            return method(self, *args, **kwargs)
+
+    return answered
+
+
+class Service:
+    """Answers requests from one index file. Close it when done."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.path = settings.database
+        self.cache_size = settings.cache_size
+        self._answers: Memory[Answer] = Memory(settings.cache_size, ANSWER_SECONDS)
+        self._forgetting: list[Callable[[], None]] = [self._answers.forget]
+        self.snapshots = Snapshots(settings.database, self._forget, settings.denied)
+
+    @property
+    def catalog(self) -> Catalog:
+        """Return the index in the version that the request under way reads.
+
+        Raises:
+            CatalogError: There is no usable index at the path.
+        """
+        return self.snapshots.catalog
+
+    def when_replaced(self, forget: Callable[[], None]) -> None:
+        """Call *forget*, from any thread, whenever another version of the index is met from now on."""
+        self._forgetting.append(forget)
+
+    def close(self) -> None:
+        """Close the index; no request may be under way."""
+        self.snapshots.close()
+
+    @_request
+    def generation(self) -> str:
+        """Return the generation of the index as it stands.
+
+        Raises:
+            CatalogError: There is no usable index at the path.
+        """
+        return self.catalog.generation
+
+    @_request
+    def search(self, request: MatchRequest, *, whole: bool = False) -> Answer:
+        """Return the answer to *request* in its mode, from memory where the same was asked before.
+
+        Args:
+            whole: Whether the `result` tells of each match what the text of the mode leaves out too.
+        """
+        described = whole or request.mode is Mode.CATALOG
+
+        def answer(catalog: Catalog) -> Answer:
+            result = find(catalog, request, lists=described, scenarios=described)
+            rendering = render(result, catalog.body)
+            links = () if request.mode is Mode.FULL else tuple(Link(c.uri, c.name) for c in rendering.shown)
+            return Answer(rendering.text, count_tokens(rendering.text), result, rendering.content, links)
+
+        return self._kept((request, described), answer)
+
+    @_request
+    def read(self, uri: str) -> Answer:
+        """Return what *uri* asks for: a fragment, a search, a list, or a file of a skill.
+
+        Raises:
+            RequestError: The URI is not acceptable.
+            UnknownResource: There is no such fragment; the sentence names the nearest.
+        """
+        from orchestr8_sqlite.answers.bundles import file_below
+        from orchestr8_sqlite.answers.documents import find_fragment
+        from orchestr8_sqlite.answers.listings import category_list, registry
+        from orchestr8_sqlite.answers.skill_files import is_skill_uri, read_skill_file
+        from orchestr8_sqlite.model.uris import Listing, Match, Read, parse_uri
+
+        if is_skill_uri(uri):
+            file = read_skill_file(self.catalog, uri)
+            return _file_answer(file.uri, file.content)
+        target = parse_uri(uri)
+        if isinstance(target, Match):
+            return self.search(target.request)
+        catalog = self.catalog
+        match target:
+            case Listing(None):
+                text = registry(catalog)
+            case Listing(str(category)):
+                text = category_list(catalog, category)
+            case Read(path):
+                fragment = catalog.fragment(path)
+                if fragment is None and (content := file_below(catalog, path)) is not None:
+                    return _file_answer(path, content)
+                text = catalog.body((fragment or find_fragment(catalog, path)).id)
+        return Answer(text, estimate_tokens(text))
+
+    @_request
+    def load(
+        self, uris: Sequence[str], *, max_tokens: int | None = None, related: bool = False, shown: bool = False
+    ) -> Answer:
+        """Return the texts of several URIs, each under its URI where there is more than one.
+
+        Args:
+            max_tokens: Kept over all of them: what is too long is cut at section boundaries.
+            related: Add a line with the URIs of the neighbours of each fragment.
+            shown: Add a line that says where each text comes from.
+
+        Raises:
+            RequestError: A URI is not acceptable or unknown; there is a line for each.
+        """
+        from orchestr8_sqlite.answers.documents import hand_out
+        from orchestr8_sqlite.answers.provenance import trace
+
+        if not 1 <= len(uris) <= MAX_URIS:
+            raise RequestError(f"Give 1 to {MAX_URIS} URIs, not {len(uris)}.")
+        documents, sources = trace(self.catalog, self._documents(uris), shown=shown)
+        links: list[Link] = []
+        if related:
+            neighbours = {document.uri: self._neighbours(document.uri) for document in documents}
+            documents = [document.followed_by(neighbours[document.uri]) for document in documents]
+            links = [
+                Link(uri, uri.rpartition("/")[2]) for uri in dict.fromkeys(chain.from_iterable(neighbours.values()))
+            ]
+        handout = hand_out(documents, max_tokens)
+        tokens = estimate_tokens(handout.text)
+        return Answer(handout.text, tokens, content=handout.content, links=tuple(links), sources=sources)
+
+    @_request
+    def search_skills(self, request: MatchRequest) -> Answer:
+        """Return the Agent Skills that answer *request*, by name and what they do."""
+        from orchestr8_sqlite.answers.bundles import list_skills
+
+        def answer(catalog: Catalog) -> Answer:
+            result = find(catalog, request)
+            text, content = list_skills(catalog, result)
+            links = tuple(Link(entry["uri"], entry["name"]) for entry in content["skills"])
+            return Answer(text, estimate_tokens(text), result, content, links)
+
+        return self._kept(("skills", request), answer)
+
+    @_request
+    def load_skill(self, name: str, files: Sequence[str] = (), *, max_tokens: int | None = None) -> Answer:
+        """Return the instructions of the skill *name*, the list of its files, and the texts of those in *files*.
+
+        Args:
+            files: Paths as the list names them, `*` for all; binary ones are linked.
+            max_tokens: Kept over all texts.
+
+        Raises:
+            UnknownResource: There is no such skill; the sentence names the nearest.
+            RequestError: Several skills have the name, or the skill has no such file.
+        """
+        from orchestr8_sqlite.answers.bundles import documents_of, find_bundle
+        from orchestr8_sqlite.answers.documents import hand_out
+        from orchestr8_sqlite.answers.mediatypes import served_type
+        from orchestr8_sqlite.answers.provenance import trace
+
+        catalog = self.catalog
+        documents, binary = documents_of(catalog, find_bundle(catalog, name), files)
+        documents, _ = trace(catalog, documents)
+        handout = hand_out(documents, max_tokens)
+        links = tuple(Link(uri, uri.rpartition("/")[2], served_type(uri, None)) for uri in binary)
+        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=links)
+
+    @_request
+    def prompt(self, name: str, values: Mapping[str, str]) -> "tuple[PromptRow, str]":
+        """Return the prompt *name* and its text with *values* put in.
+
+        Raises:
+            UnknownResource: There is no such prompt; the sentence names the nearest.
+            RequestError: A required argument is missing.
+        """
+        from orchestr8_sqlite.answers.prompts import fill_prompt, find_prompt
+
+        prompt = find_prompt(self.catalog, name)
+        return prompt, fill_prompt(prompt, values)
+
+    def _forget(self) -> None:
+        for forget in self._forgetting:
+            forget()
+
+    def _documents(self, uris: Sequence[str]) -> "list[Document]":
+        """Return the text behind each of *uris*, once."""
+        from orchestr8_sqlite.answers.documents import Document
+
+        documents: list[Document] = []
+        problems: list[RequestError] = []
+        for uri in dict.fromkeys(uris):
+            try:
+                answer = self.read(uri)
+                documents.append(Document(uri, _whole_text(uri, answer), is_answer=answer.result is not None))
+            except RequestError as problem:
+                problems.append(problem)
+        if problems:
+            raise problems[0] if len(problems) == 1 else RequestError("\n".join(map(str, problems)))
+        return documents
+
+    def _neighbours(self, uri: str) -> list[str]:
+        from orchestr8_sqlite.answers.skill_files import is_skill_uri
+        from orchestr8_sqlite.model.uris import Read, parse_uri
+
+        target, catalog = None if is_skill_uri(uri) else parse_uri(uri), self.catalog
+        fragment = catalog.fragment(target.id) if isinstance(target, Read) else None
+        return catalog.neighbours(fragment.id) if fragment else []
+
+    def _kept(self, key: Hashable, make: Callable[[Catalog], Answer]) -> Answer:
+        """Return the answer kept for *key* of this very version of the index, made now where none is."""
+        catalog = self.catalog
+        whole = edition_of(catalog), key
+        kept = self._answers.recall(whole)
+        return self._answers.remember(whole, make(catalog)) if kept is None else kept
+
+
+def _file_answer(path: str, content: bytes) -> Answer:
+    from orchestr8_sqlite.answers.mediatypes import as_text, served_type
+
+    text = as_text(content)
+    mime_type = served_type(path, text)
+    if text is None:
+        return Answer("", 0, mime_type=mime_type, data=content)
+    return Answer(text, estimate_tokens(text), mime_type=mime_type)
+
+
+def _whole_text(uri: str, answer: Answer) -> str:
+    if answer.data is None:
+        return answer.text
+    return (
+        f"[{answer.mime_type}, {counted(len(answer.data), 'byte')}: no text; read {one_line(uri, 200)} as a resource]"
+    )

@@ -1,0 +1,216 @@
+"""Which version of the index file a request reads: one, from its first look at it to its end.
+
+A replaced file is noticed when the next request looks. Requests that are under way keep the version they have; its
+last connection is closed with the last of them.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.index.connections import Identity, heed, limit_pages
+from orchestr8_sqlite.settings import LEVELS
+from orchestr8_sqlite.system import is_posix
+
+logger = logging.getLogger(__name__)
+
+Edition = tuple[Identity, str]
+"""What tells a version of the index from any other, even from one whose file came to have the same identity."""
+
+MOST_IDLE = 4
+"""Connections that are kept for the next requests."""
+
+MOST_PAGES, MOST_SHARED_PAGES = 20_000, 12_000
+"""KiB of the file that a single connection keeps, and that several keep together."""
+
+
+class Snapshots:
+    """The open connections to an index file. Close it when no request is under way.
+
+    Args:
+        path: The index file, which may be replaced at any time.
+        forget: Called when it was, by another content or a new measurement of what answers must cover.
+        denied: Level of the findings that the index must leave out to be read.
+    """
+
+    def __init__(self, path: Path, forget: Callable[[], None], denied: str | None = None) -> None:
+        self._path = path
+        self._forget = forget
+        self._denied = denied
+        self._threads = threading.local()
+        self._lock = threading.Lock()
+        self._idle: list[Catalog] = []
+        self._current: Catalog | None = None
+        self._open = 0
+        self._compares_all = False
+
+    def snapshot(self) -> "Snapshot":
+        """Return what a thread enters to read one version only, until it leaves."""
+        return Snapshot(self, self._threads)
+
+    @property
+    def catalog(self) -> Catalog:
+        """Return the index in the version that this thread's snapshot reads.
+
+        Raises:
+            CatalogError: There is no usable index at the path.
+        """
+        snapshot: Snapshot | None = getattr(self._threads, "snapshot", None)
+        assert snapshot is not None, "the index is read within a snapshot"
+        return snapshot.catalog
+
+    @property
+    def generation(self) -> str:
+        """Return the generation of the newest version that was read, empty before the first time."""
+        current = self._current
+        return "" if current is None else current.generation
+
+    def unchanged_edition(self) -> Edition | None:
+        """Return the newest version that was read where it is still the one in place, else None; opens nothing."""
+        current = self._current
+        is_good = current is not None and current.is_current() and not current.is_known_damaged
+        return edition_of(current) if is_good and current is not None else None
+
+    def compare_all(self) -> None:
+        """Begin to compare with its checksum, from now on, a file of any size when it is opened."""
+        self._compares_all = True
+
+    def take(self) -> Catalog:
+        """Return a connection to the file as it stands, for the caller alone until it is given back.
+
+        Raises:
+            CatalogError: There is no usable index at the path.
+        """
+        taken = self._take_idle() or self._open_another()
+        self._limit(taken)
+        return taken
+
+    def _take_idle(self) -> Catalog | None:
+        with self._lock:
+            idle = self._idle
+            return idle.pop() if idle and idle[-1].is_current() and not idle[-1].is_known_damaged else None
+
+    def _open_another(self) -> Catalog:
+        fresh = Catalog.open(self._path)
+        if self._denied is not None and not _leaves_out(fresh, self._denied):
+            fresh.close()
+            raise CatalogError(
+                f"The index {self._path} was built without --deny {self._denied}, which this server was told, and the "
+                "build that leaves out what that says is not done; see why in the log."
+            )
+        if self._compares_all:
+            fresh.begin_to_verify()
+        with self._lock:
+            self._open += 1
+        self._notice(fresh)
+        return fresh
+
+    def _limit(self, catalog: Catalog) -> None:
+        """Let a connection that nobody else uses keep its share of the pages."""
+        limit_pages(catalog.db, MOST_PAGES if self._open <= 1 else MOST_SHARED_PAGES // self._open)
+
+    def _notice(self, fresh: Catalog) -> None:
+        """Take *fresh* for the newest version where it is; a slower thread may just have opened an older one."""
+        with self._lock:
+            before = self._current
+            if before is not None and (before.identity == fresh.identity or not fresh.is_current()):
+                return
+            outdated, self._idle, self._current = self._idle, [], fresh
+        self._close(outdated)
+        if before is not None:
+            self._forget()
+            logger.info("index replaced", extra={"generation": fresh.generation})
+
+    def give_back(self, catalog: Catalog) -> None:
+        """Keep a connection for the next request, or close it if there are enough or its file was replaced.
+
+        A system that refuses to replace an open file closes it always, so that builds can finish.
+        """
+        self._limit(catalog)
+        most = MOST_IDLE if is_posix() else 0
+        with self._lock:
+            newest = self._current is not None and self._current.identity == catalog.identity
+            if newest and len(self._idle) < most and not catalog.is_known_damaged:
+                self._idle.append(catalog)
+                return
+        self._close([catalog])
+
+    def close(self) -> None:
+        """Close what is idle now, and from now on what is given back."""
+        with self._lock:
+            idle, self._idle, self._current = self._idle, [], None
+        self._close(idle)
+
+    def _close(self, catalogs: list[Catalog]) -> None:
+        with self._lock:
+            self._open -= len(catalogs)
+        for catalog in catalogs:
+            catalog.close()
+
+
+class Snapshot:
+    """One version of the index for all that a thread reads within the context, nested ones included; enter it once.
+
+    Where that version is damaged, leaving the outermost context raises `CatalogError` in place of whatever came of it.
+    """
+
+    __slots__ = ("_abandoned", "_catalog", "_nested", "_snapshots", "_threads")
+
+    def __init__(self, snapshots: Snapshots, threads: threading.local) -> None:
+        self._snapshots = snapshots
+        self._threads = threads
+        self._catalog: Catalog | None = None
+        self._nested = False
+        self._abandoned = False
+
+    @property
+    def catalog(self) -> Catalog:
+        """Return the version that is read, taken when it is asked for the first time."""
+        if self._catalog is None:
+            self._catalog = self._snapshots.take()
+            heed(self._catalog.db, lambda: self._abandoned)
+        return self._catalog
+
+    @property
+    def edition(self) -> Edition | None:
+        """Return which version is read, or was, None where it was not looked at."""
+        return None if self._catalog is None else edition_of(self._catalog)
+
+    def abandon(self) -> None:
+        """Let what is worked out for this snapshot fail soon, and all long work after it."""
+        self._abandoned = True
+
+    def __enter__(self) -> Self:
+        self._nested = getattr(self._threads, "snapshot", None) is not None
+        if not self._nested:
+            self._threads.snapshot = self
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._nested:
+            return
+        self._threads.snapshot = None
+        if self._catalog is not None:
+            heed(self._catalog.db, None)
+            try:
+                self._catalog.verify_after(error)
+            finally:
+                self._snapshots.give_back(self._catalog)
+
+
+def _leaves_out(catalog: Catalog, level: str) -> bool:
+    """Tell whether files with findings of *level* or worse are not in the index."""
+    denied = catalog.meta.get("denied")
+    return denied in LEVELS and LEVELS.index(denied) >= LEVELS.index(level)
+
+
+def edition_of(catalog: Catalog) -> Edition:
+    """Return which version of the index *catalog* reads."""
+    return catalog.identity, catalog.generation

@@ -1,1 +1,0 @@
-"""The three tiers: precomputed answers, the keyword index, and fuzzy matching. One module each."""
