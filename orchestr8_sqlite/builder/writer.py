@@ -8,7 +8,7 @@ import hashlib
 import itertools
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
 
 from sqlite_utils import Database
@@ -42,7 +42,7 @@ PAGE_CACHE = "PRAGMA cache_size = -16000"
 
 FULL_TEXT_OPTION = "INSERT INTO fragment_text (fragment_text, rank) VALUES (?, ?)"
 WHILE_WRITING = {"hashsize": 1 << 24, "automerge": 0}
-"""16 MB of the full text are gathered before any is written, and what is written is merged in few large steps."""
+"""Up to 16 MB of the full text are gathered, less where a savepoint has FTS5 write; merging waits for `optimize`."""
 
 AFTERWARDS = {"hashsize": 1 << 20, "automerge": 4}
 """What FTS5 does by default."""
@@ -96,6 +96,25 @@ DELETE_DIAGNOSTICS = """
 DELETE FROM diagnostic
  WHERE (root, path) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:keys))
 """
+INSERT_BODY = "INSERT INTO fragment_body (fragment_id, body, also) VALUES (?, ?, ?)"
+LISTS: Sequence[tuple[str, Callable[[Fragment], Iterable[tuple[object, ...]]]]] = (
+    ("INSERT INTO tag (fragment_id, ordinal, tag) VALUES (?, ?, ?)", lambda f: ((tag,) for tag in f.tags)),
+    (
+        "INSERT INTO capability (fragment_id, ordinal, text) VALUES (?, ?, ?)",
+        lambda f: ((text,) for text in f.capabilities),
+    ),
+    (
+        "INSERT INTO scenario (fragment_id, ordinal, scenario_id, text) VALUES (?, ?, ?, ?)",
+        lambda f: ((scenario_id(f.id, text), text) for text in f.use_when),
+    ),
+    (
+        "INSERT INTO pointer (fragment_id, ordinal, target, kind, line) VALUES (?, ?, ?, ?, ?)",
+        lambda f: ((one.target, one.kind, one.line) for one in f.references),
+    ),
+)
+"""The lists of a fragment and their rows: some ten times as many as fragments, so they bypass sqlite-utils, which looks
+at each value and takes a savepoint for every hundred rows."""
+
 DELETE_SOURCES = "DELETE FROM source WHERE id IN (SELECT value FROM json_each(:sources))"
 DELETE_QUICK = "DELETE FROM quick_lookup"
 SET_TIME = "UPDATE source SET mtime_ns = ? WHERE root = ? AND path = ?"
@@ -130,7 +149,7 @@ class IndexWriter:
     Use::
 
         writer = IndexWriter(db)          # in a transaction
-        writer.delete(stale)              # nothing in a build from nothing
+        writer.delete(stale, judged)      # only in an update
         writer.write(verdicts)            # as often as there are batches
         writer.close()
     """
@@ -267,31 +286,10 @@ class IndexWriter:
         """Write the fragments with their texts, lists, pointers and bundled files."""
         self._tables.table("fragment").insert_all(self._fragment_record(*one) for one in numbered)
         fragments = [(number, fragment) for number, fragment, _ in numbered]
-        self._insert(
-            "fragment_body",
-            ("fragment_id", "body", "also"),
-            ((n, f.body, v.prepared.also if v.prepared else "") for n, f, v in numbered),
-        )
-        self._insert(
-            "tag",
-            ("fragment_id", "tag", "ordinal"),
-            ((n, tag, i) for n, f in fragments for i, tag in enumerate(f.tags)),
-        )
-        self._insert(
-            "capability",
-            ("fragment_id", "ordinal", "text"),
-            ((n, i, text) for n, f in fragments for i, text in enumerate(f.capabilities)),
-        )
-        self._insert(
-            "scenario",
-            ("fragment_id", "ordinal", "scenario_id", "text"),
-            ((n, i, scenario_id(f.id, text), text) for n, f in fragments for i, text in enumerate(f.use_when)),
-        )
-        self._insert(
-            "pointer",
-            ("fragment_id", "ordinal", "target", "kind", "line"),
-            ((n, i, r.target, r.kind, r.line) for n, f in fragments for i, r in enumerate(f.references)),
-        )
+        also = ((n, f.body, v.prepared.also if v.prepared else "") for n, f, v in numbered)
+        self._db.executemany(INSERT_BODY, also)
+        for statement, lines in LISTS:
+            self._db.executemany(statement, ((n, i, *one) for n, f in fragments for i, one in enumerate(lines(f))))
         self._insert_skill_files(fragments)
 
     def _insert_skill_files(self, fragments: Sequence[tuple[int, Fragment]]) -> None:
