@@ -27,7 +27,7 @@ from orchestr8_sqlite.text.keywords import extract_keywords
 
 SCHEMA = files("orchestr8_sqlite.index").joinpath("schema.sql").read_text(encoding="utf-8")
 LIBRARY = set(
-    """meta source fragment fragment_body tag capability scenario keyword posting field_posting pointer reference prompt
+    """meta source fragment fragment_body tag capability scenario keyword posting field_posting reference prompt
     prompt_argument skill skill_file diagnostic library_query library_answer quick_lookup""".split()
 )
 """Tables that say what the library says."""

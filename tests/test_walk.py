@@ -270,7 +270,7 @@ def test_reference_means_the_file_whose_name_is_written_in_pieces(make_library: 
         f"prompts/{PIECES}.md": "# Four\n",
     }
     index = build(make_library(files), tmp_path / "index.db", strict=True)
-    assert rows(index, "SELECT target FROM reference") == [(f"guides/{WHOLE}",)] * 2
+    assert rows(index, "SELECT target FROM reference_detail") == [(f"guides/{WHOLE}",)] * 2
     assert rows(index, "SELECT name FROM prompt") == [(WHOLE,)]
 
 

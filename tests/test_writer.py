@@ -19,7 +19,7 @@ from orchestr8_sqlite.library.verdicts import Verdict
 from orchestr8_sqlite.model.records import Diagnostic, Fragment, LibraryQuery, Reference, Severity, Skill, SkillFile
 from orchestr8_sqlite.ranking.evidence import read_typical_lengths
 
-HELD = """fragment fragment_body tag capability scenario keyword posting field_posting pointer library_query
+HELD = """fragment fragment_body tag capability scenario keyword posting field_posting reference library_query
     library_answer skill_file diagnostic source rank_stem rank_topic rank_length fragment_text keyword_text""".split()
 """Tables that have rows of files."""
 

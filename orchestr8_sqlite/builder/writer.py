@@ -79,7 +79,7 @@ DELETE_OF_FRAGMENTS = (
     *(
         f"DELETE FROM {table} WHERE fragment_id IN (SELECT value FROM json_each(:ids))"
         for table in (
-            *("library_answer", "tag", "capability", "scenario", "pointer", "reference", "skill", "skill_file"),
+            *("library_answer", "tag", "capability", "scenario", "reference", "skill", "skill_file"),
             *("quick_lookup", "fragment_body"),
         )
     ),
@@ -108,7 +108,7 @@ LISTS: Sequence[tuple[str, Callable[[Fragment], Iterable[tuple[object, ...]]]]] 
         lambda f: ((scenario_id(f.id, text), text) for text in f.use_when),
     ),
     (
-        "INSERT INTO pointer (fragment_id, ordinal, target, kind, line) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO reference (fragment_id, ordinal, target, kind, line) VALUES (?, ?, ?, ?, ?)",
         lambda f: ((one.target, one.kind, one.line) for one in f.references),
     ),
 )

@@ -52,6 +52,8 @@ NEIGHBOURS = """
 SELECT t.uri FROM reference r JOIN fragment t ON t.id = r.target_id WHERE r.fragment_id = :id
  UNION
 SELECT f.uri FROM reference r JOIN fragment f ON f.id = r.fragment_id WHERE r.target_id = :id
+EXCEPT
+SELECT uri FROM fragment WHERE id = :id
  ORDER BY 1
 """
 ANY_SKILL = "SELECT 1 FROM skill_file LIMIT 1"

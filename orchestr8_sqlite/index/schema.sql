@@ -113,26 +113,18 @@ CREATE TABLE field_posting (  -- which fragments hold a keyword, where, and what
     PRIMARY KEY (keyword_id, fragment_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE pointer (  -- what files name, whether the library has it or not; reference is made from it
-    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- who points
+CREATE TABLE reference (  -- what each fragment points to, as its file writes it and as the library resolves it
+    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- the fragment that points
     ordinal     INTEGER NOT NULL,  -- 0 for the first in the file
-    target      TEXT NOT NULL,     -- an id or a name; for a link the path of a file below the root
-    kind        TEXT NOT NULL,     -- as in reference
-    line        INTEGER NOT NULL,  -- in the source file
-    PRIMARY KEY (fragment_id, ordinal)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE reference (  -- which fragment points to which, as pointer says with what the library has
-    fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- who points
-    ordinal     INTEGER NOT NULL,  -- 0 for the first in the file
-    target      TEXT NOT NULL,     -- what it points to, as an id
+    target      TEXT NOT NULL,     -- an id or a name; for a link the path of a file below the root, without .md
     target_id   INTEGER REFERENCES fragment (id),  -- NULL if the library has no such fragment
-    kind        TEXT NOT NULL CHECK (kind IN  -- how it is written; code: in a code block only
+    dangles     INTEGER NOT NULL DEFAULT 0,  -- 1 if it should have; code is only an example, a link may lead to any file
+    kind        TEXT NOT NULL CHECK (kind IN  -- how it is written; code: in a code block
                 ('uri', 'related', 'link', 'fragment', 'code')),
     line        INTEGER NOT NULL,  -- in the source file
     PRIMARY KEY (fragment_id, ordinal)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX reference_by_target ON reference (target_id);
+CREATE INDEX reference_by_target ON reference (target_id) WHERE target_id IS NOT NULL;
 
 CREATE TABLE prompt (  -- templates that a client offers to its user
     id             INTEGER PRIMARY KEY,  -- in reading order, new ones last
@@ -338,9 +330,12 @@ SELECT q.text AS keyword, iif(k.id = q.id, 'exact', 'partial') AS how, min(k.tex
                     WHERE own.keyword_id = q.id AND own.fragment_id = p.fragment_id AND own.ordinal = p.ordinal)
  GROUP BY q.text, k.id = q.id, p.fragment_id, p.ordinal;  -- by the text, so that SQLite asks for the named ones only
 
--- Which fragment points to which; to_uri is NULL if the library lacks the target.
+-- Which fragment points to which, each target once; to_uri is NULL if the library lacks the target.
 CREATE VIEW reference_detail AS
-SELECT f.uri AS from_uri, t.uri AS to_uri, r.target, r.kind, r.line
+SELECT f.uri AS from_uri, t.uri AS to_uri, coalesce(t.path, r.target) AS target, r.kind, r.line,
+       min(r.ordinal) AS ordinal
   FROM reference r
   JOIN fragment f ON f.id = r.fragment_id
-  LEFT JOIN fragment t ON t.id = r.target_id;
+  LEFT JOIN fragment t ON t.id = r.target_id
+ WHERE r.dangles OR r.target_id <> r.fragment_id
+ GROUP BY r.fragment_id, coalesce(t.path, r.target);

@@ -3,14 +3,12 @@
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from urllib.parse import unquote
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.library.document import ParsedDocument
-from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.model.records import Reference
 from orchestr8_sqlite.model.requests import CATEGORIES, SCHEME
 from orchestr8_sqlite.model.uris import Read, compose, parse_uri
@@ -32,10 +30,8 @@ FRAGMENT_NAME = re.compile(r"[`\s](?P<name>[\w./-]+)\.md\b")
 RELATED = ("related", "see also", "relatedresources")
 RELATED_FIELDS = ("relatedResources", "relatedSkills", "relatedAgents", "relatedPatterns", "relatedExamples")
 
-DANGLING = "dangling-reference"
-
 Pointer = tuple[int, str, str]
-"""Position in the body, target, kind. The target of a link is a path below the root, of others an id or a name."""
+"""Position in the body, target, kind. A target is an id or a name; of a link the path below the root, without .md."""
 
 
 def find_references(
@@ -52,7 +48,7 @@ def find_references(
     found += [Reference(target, kind, document.body_line + body.line_at(at)) for at, target, kind in pointers]
     unique: dict[tuple[str, bool], Reference] = {}
     for reference in found:
-        if reference.target != fragment_id:
+        if reference.kind == "link" or reference.target != fragment_id:
             unique.setdefault((reference.target, reference.kind == "link"), reference)
     return tuple(unique.values())
 
@@ -65,34 +61,6 @@ class Documents(Protocol):
 
     def id_of_file(self, root: str, path: str) -> str | None:
         """Return the id of the fragment in that file."""
-
-
-class Aim(NamedTuple):
-    """A pointer of a fragment, the id of what it means in the library, if anything, and whether it may mean nothing."""
-
-    reference: Reference
-    meant: str | None
-    may_dangle: bool
-
-
-def keep_references(fragment_id: str, aims: Iterable[Aim], notes: Notes) -> Iterator[Reference]:
-    """Yield the references of a fragment that are known to mean something or dangle, the first for each target."""
-    seen = {fragment_id}
-    for reference, meant, may_dangle in aims:
-        if meant is None and may_dangle:
-            continue
-        target = meant or reference.target.removesuffix(".md")
-        if target in seen:
-            continue
-        seen.add(target)
-        if meant is None:
-            notes.warn(
-                DANGLING,
-                f"points to {target}, which the library does not have",
-                "correct the reference or remove it",
-                line=reference.line,
-            )
-        yield reference if target == reference.target else replace(reference, target=target)
 
 
 def _uris(body: Body) -> Iterator[Pointer]:
@@ -111,7 +79,7 @@ def _links(body: Body, path: str) -> Iterator[Pointer]:
     for match in LINK.finditer(body.text) if ".md" in body.text else ():
         below = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(match["target"])))
         if not below.startswith("..") and not body.is_code(match.start()):
-            yield match.start(), below, "link"
+            yield match.start(), below.removesuffix(".md"), "link"
 
 
 def _fragment_lines(body: Body) -> Iterator[Pointer]:
