@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -309,6 +310,12 @@ def test_a_skill_of_512_files_is_served_whole_and_its_directory_in_pages(
                     break
                 cursor = {"cursor": page["nextCursor"]}
             assert read == names
+            name, generation, _ = json.loads(base64.urlsafe_b64decode(cursor["cursor"]))
+            torn = json.dumps([name, generation, "\ud800"]).encode()
+            code, message = await connection.refusal(
+                "resources/directory/read", uri="skill://sign/t", cursor=base64.urlsafe_b64encode(torn).decode()
+            )
+            assert (code, "not one that this list gave" in message) == (-32602, True)
             deep = {"cursor": base64.urlsafe_b64encode(b"[" * 100_000).decode()}
             for foreign in (cursor, deep):
                 code, message = await connection.refusal("resources/directory/read", uri="skill://sign", **foreign)

@@ -145,6 +145,15 @@ def test_statement_that_wants_too_much_memory_ends_with_one_sentence(run: Run, s
         run(statement)
 
 
+def test_memory_of_rows_is_counted_in_bytes_as_python_stores_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "LARGEST_RESULT", 1 << 20)
+    narrow = "SELECT printf('%.*c', 200000, 'x')"
+    assert run(f"{narrow} UNION ALL {narrow}")
+    wide = f"SELECT char(128512) || ({narrow})"  # one character of four bytes makes all of them as wide
+    with pytest.raises(RequestError, match="needs more memory"):
+        run(f"{wide} UNION ALL {wide}")
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -6,6 +6,7 @@ limits        seconds, bytes of a value, of all rows and of SQLite's memory; no 
 """
 
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,13 +17,10 @@ LARGEST_VALUE = 64 << 20
 """Bytes of one value or of the result of a function; every skill file that a build accepts is smaller."""
 
 LARGEST_RESULT = 256 << 20
-"""Bytes of all rows, about; they stay in memory until the last one is there."""
+"""Bytes that all rows take as Python objects; they stay in memory until the last one is there."""
 
 MOST_MEMORY = 512 << 20
 """Bytes that SQLite may take in this process, sorting included: it sorts nothing in files."""
-
-VALUE_OVERHEAD = 64
-"""Bytes that Python needs for a value beyond its text, about."""
 
 STEPS_BETWEEN_CHECKS = 20_000
 """Steps of SQLite's machine, a few milliseconds, after which a statement looks at the clock."""
@@ -117,7 +115,7 @@ def _bounded(rows: sqlite3.Cursor) -> Iterator[Sequence[object]]:
     """
     left = LARGEST_RESULT
     for row in rows:
-        left -= sum(VALUE_OVERHEAD + (len(value) if isinstance(value, str | bytes) else 0) for value in row)
+        left -= sys.getsizeof(row) + sum(map(sys.getsizeof, row))
         if left < 0:
             raise MemoryError
         yield row

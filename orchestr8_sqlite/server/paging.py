@@ -35,6 +35,7 @@ class Pages:
             return None
         try:
             name, generation, key = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+            str(key).encode()  # half of a surrogate pair is valid JSON, but no text that SQLite takes
         except (binascii.Error, ValueError, TypeError, RecursionError):
             name = generation = key = None
         if name != self.name or not isinstance(key, str):
