@@ -25,12 +25,23 @@ LOOK_SECONDS = 1.0
 
 ENDED = "A process that helps to build was ended from outside, perhaps for want of memory; free some and build again."
 
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds before something that failed is tried again, at first and at most."""
+
 NEW_OBJECTS = 100_000
 """Objects that are made before a helping process looks for garbage among them: there is hardly any."""
 
 
 def nothing() -> None:
     """Do nothing meanwhile."""
+
+
+def growing_pauses() -> Iterator[float]:
+    """Yield the seconds to wait after each failure in a row: twice as long each time, up to LONGEST_PAUSE."""
+    pause = FIRST_PAUSE
+    while True:
+        yield pause
+        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def are_many_processors() -> bool:

@@ -334,6 +334,26 @@ def test_a_worker_that_is_killed_is_replaced(index: Index) -> None:
         assert server.end() == 0
 
 
+def test_a_worker_whose_replacement_cannot_start_is_replaced_once_one_can(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken").mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"), prepend=os.pathsep)
+    with web_server("--db", index.path, "--workers", "2") as server:
+        server.ask()
+        killed = server.wait_for("request")["worker"]
+        broken = write_files(tmp_path / "broken", {"uvicorn.py": "raise ImportError('broken on purpose')\n"})
+        os.kill(killed, signal.SIGKILL)
+        assert server.wait_for("worker failed to start")["again_in_seconds"] == 1
+        assert server.ask().status == 200
+        left = server.wait_for("request")["worker"]
+        (broken / "uvicorn.py").unlink()
+        until = time.monotonic() + 3 * PATIENCE
+        while server.ask().status == 200 and server.wait_for("request")["worker"] == left:
+            assert time.monotonic() < until
+        assert server.end() == 0
+
+
 def test_workers_end_with_the_process_above_them(index: Index) -> None:
     with web_server("--db", index.path, "--workers", "2") as server:
         server.process.kill()

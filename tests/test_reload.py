@@ -14,6 +14,7 @@ from listening import needs_proc, processes
 from support import MakeLibrary, markdown, rows, write_files
 
 from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.server.supply import build_process
 from orchestr8_sqlite.server.supply.build_process import build_once, watch_library
 
 RETRY = {"skills/retry.md": markdown("title: Retrying"), "agents/api.md": markdown("tags:")}
@@ -112,21 +113,36 @@ def test_stopping_in_the_middle_of_the_first_build_leaves_no_process_and_no_file
 
 @needs_proc
 @pytest.mark.slow
-def test_building_process_that_dies_is_one_error_and_the_index_stays(
+def test_building_process_that_dies_is_one_error_and_another_follows_what_changes_meanwhile(
     make_library: MakeLibrary, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scene(followed: Followed) -> None:
         await followed.next_titles()
         (number,) = processes(followed.index)
         os.kill(number, signal.SIGKILL)
-        await asyncio.wait_for(asyncio.shield(followed.task), PATIENCE)
-        assert not followed.stop.is_set()
+        write_files(followed.root, {"skills/retry.md": markdown("title: Again\ntags:")})
+        assert await followed.next_titles() == "Title,Again"
 
     follow(make_library(RETRY), tmp_path / "index.db", scene)
-    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == [
-        "changes are no longer followed"
-    ]
-    assert rows(tmp_path / "index.db", "SELECT count(*) FROM fragment") == [(2,)]
+    (error,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert (error.getMessage(), vars(error)["exit_code"]) == ("changes are not followed", -signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_report_of_a_build_that_is_too_long_ends_nothing(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build_process, "MAX_LINE", 100)
+
+    async def scene(followed: Followed) -> None:
+        assert await followed.next_titles() == "Title,Retrying"
+        while not followed.built.empty():
+            followed.built.get_nowait()
+        write_files(followed.root, {"skills/retry.md": markdown("title: Again\ntags:")})
+        while await followed.next_titles() != "Title,Again":
+            pass
+
+    follow(make_library(RETRY), tmp_path / "index.db", scene)
 
 
 @pytest.mark.slow
@@ -152,8 +168,8 @@ def test_command_that_cannot_be_started_is_one_error(
     monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
 
     async def scene(followed: Followed) -> None:
-        await asyncio.wait_for(followed.task, PATIENCE)
-        assert followed.first_build.is_set()
+        await asyncio.wait_for(followed.first_build.wait(), PATIENCE)
+        await asyncio.sleep(0)
 
     follow(tmp_path, tmp_path / "index.db", scene)
     assert [record.getMessage() for record in caplog.records] == ["changes are not followed"]

@@ -18,6 +18,7 @@ from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError, Refu
 from orchestr8_sqlite.library.walk import is_skipped
 from orchestr8_sqlite.model.records import Diagnostic
 from orchestr8_sqlite.model.uris import compose
+from orchestr8_sqlite.processes import growing_pauses
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +110,6 @@ LOOK_MS = 200
 CALM_SECONDS = 5.0
 """After so long without a change the index is settled."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""Seconds until what failed for the moment (a full disk, an index held open) is tried again, doubled each time."""
-
 OnBuilt = Callable[[SessionBuild], None]
 OnFailed = Callable[[str], None]
 
@@ -174,7 +172,7 @@ class Builds:
         self._failure = ""
         self._last = clock()
         self._is_behind = False
-        self._pause = FIRST_PAUSE
+        self._pauses = growing_pauses()
         self._not_before = 0.0
 
     def attempt(self) -> None:
@@ -207,11 +205,10 @@ class Builds:
             self._is_behind = False  # until a file changes
             self._tell_failure(str(problem))
         except (BuildError, CatalogError) as problem:
-            self._not_before = self._clock() + self._pause
-            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+            self._not_before = self._clock() + next(self._pauses)
             self._tell_failure(str(problem))
         else:
-            self._failure, self._pause, self._not_before = "", FIRST_PAUSE, 0.0
+            self._failure, self._pauses, self._not_before = "", growing_pauses(), 0.0
 
     def _tell_failure(self, message: str) -> None:
         if message != self._failure:

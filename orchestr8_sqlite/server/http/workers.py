@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestr8_sqlite.errors import ServeError
+from orchestr8_sqlite.processes import growing_pauses
 from orchestr8_sqlite.server.http.access import Access
 from orchestr8_sqlite.settings import ServerSettings
 from orchestr8_sqlite.system import apart
@@ -52,7 +53,7 @@ async def run_workers(order: Order, count: int, stop: asyncio.Event, started: Ca
         started: Called once all of them accept connections.
 
     Raises:
-        ServeError: One of them ended before it accepted connections; others would do the same.
+        ServeError: One of the first ended before it accepted connections; others would do the same.
     """
     missing = count
 
@@ -69,35 +70,67 @@ async def run_workers(order: Order, count: int, stop: asyncio.Event, started: Ca
 
 
 async def _keep_one(order: Order, stop: asyncio.Event, ready: Callable[[], None]) -> None:
-    """Keep one worker running."""
+    """Keep one worker running. *ready* is called once, when the first one accepts connections.
+
+    Raises:
+        ServeError: The first one did not get so far. A later one that fails is tried again after a pause.
+    """
+    pauses, has_served = growing_pauses(), False
     try:
         while not stop.is_set():
-            process = await _start(order)
             try:
-                await _until_ended(process, stop, ready)
-            finally:
-                await _end(process)
+                process = await _run_one(order, stop, None if has_served else ready)
+            except ServeError as problem:
+                if not has_served:
+                    raise
+                pause = next(pauses)
+                logger.error("worker failed to start", extra={"reason": str(problem), "again_in_seconds": pause})  # noqa: TRY400
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), pause)
+                continue
+            pauses, has_served = growing_pauses(), True
             if not stop.is_set():
                 logger.error("worker ended", extra={"worker": process.pid, "exit_code": process.returncode})
     finally:
         stop.set()
 
 
+async def _run_one(order: Order, stop: asyncio.Event, ready: Callable[[], None] | None) -> Process:
+    """Start a worker, wait until it has ended or *stop* is set, and return it, ended.
+
+    Raises:
+        ServeError: It ended before it accepted connections.
+    """
+    process = await _start(order)
+    try:
+        await _until_ended(process, stop, ready)
+    finally:
+        await _end(process)
+    return process
+
+
 async def _start(order: Order) -> Process:
-    """Start a worker, with no way to the terminal, whose signals are for this process."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "orchestr8_sqlite.server.http.worker"),
-        stdin=PIPE,
-        stdout=PIPE,
-        pass_fds=[order.descriptor],
-        **apart(),
-    )
+    """Start a worker, with no way to the terminal, whose signals are for this process.
+
+    Raises:
+        ServeError: The system has no process to give.
+    """
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "orchestr8_sqlite.server.http.worker"),
+            stdin=PIPE,
+            stdout=PIPE,
+            pass_fds=[order.descriptor],
+            **apart(),
+        )
+    except OSError as problem:
+        raise ServeError(f"A worker cannot be started: {problem.strerror}.") from problem
     assert process.stdin is not None
     process.stdin.write(pickle.dumps(order))
     return process
 
 
-async def _until_ended(process: Process, stop: asyncio.Event, ready: Callable[[], None]) -> None:
+async def _until_ended(process: Process, stop: asyncio.Event, ready: Callable[[], None] | None) -> None:
     """Wait until the worker has ended, or is to end.
 
     Raises:
@@ -114,7 +147,8 @@ async def _until_ended(process: Process, stop: asyncio.Event, ready: Callable[[]
             return
         if beginning.result() != READY:
             raise ServeError("A worker ended while it started; the lines above say why.")
-        ready()
+        if ready is not None:
+            ready()
         await asyncio.wait((stopping, ending), return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:

@@ -17,6 +17,7 @@ import anyio
 
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.index.leftovers import remove_leftovers
+from orchestr8_sqlite.processes import growing_pauses
 from orchestr8_sqlite.system import apart
 
 logger = logging.getLogger(__name__)
@@ -59,19 +60,53 @@ async def watch_library(
 ) -> None:
     """Keep the index of *roots* at *index* up to date until *stop* is set; the building process is gone then.
 
-    Where that process ends by itself an error is logged, and the index stays as it is.
+    A process that ends by itself, or cannot be started, is an error in the log; the index stays as it is, and another
+    process is started after a pause.
 
     Args:
         on_built: Awaited after each build that changed the index.
         first_build: Set once the first build is done, or is known not to get done.
         deny: Level of the findings with which files are left out.
     """
-    try:
-        process = await _start(roots, index, "--watch", "--json", *_denying(deny))
-    except BuildError as problem:
-        logger.error("changes are not followed", extra={"reason": str(problem)})  # noqa: TRY400 - no bug of ours
-        first_build.set()
-        return
+    pauses = growing_pauses()
+    while not stop.is_set():
+        has_built = False
+
+        async def built() -> None:
+            nonlocal has_built
+            has_built = True
+            await on_built()
+
+        try:
+            why = await _watch_until_ended(roots, index, built, stop, first_build, deny)
+        except BuildError as problem:
+            why = {"reason": str(problem)}
+        finally:
+            first_build.set()
+        if stop.is_set():
+            return
+        if has_built:
+            pauses = growing_pauses()
+        pause = next(pauses)
+        logger.error("changes are not followed", extra={**why, "again_in_seconds": pause})
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), pause)
+
+
+async def _watch_until_ended(
+    roots: Sequence[Path],
+    index: Path,
+    on_built: OnBuilt,
+    stop: asyncio.Event,
+    first_build: asyncio.Event,
+    deny: str | None,
+) -> Mapping[str, object]:
+    """Follow one building process until it ends or *stop* is set, and return how it ended, for the log.
+
+    Raises:
+        BuildError: It cannot be started.
+    """
+    process = await _start(roots, index, "--watch", "--json", *_denying(deny))
     following = [
         asyncio.ensure_future(_follow(process, on_built, first_build)),
         asyncio.ensure_future(stop.wait()),
@@ -86,10 +121,9 @@ async def watch_library(
             for task in following:
                 task.cancel()
             await asyncio.wait(following)
-            first_build.set()
     if by_itself:
         following[0].result()  # a bug in a callback is raised here
-        logger.error("changes are no longer followed", extra={"exit_code": process.returncode})
+    return {"exit_code": process.returncode}
 
 
 async def _start(roots: Sequence[Path], index: Path, *options: str) -> Process:
@@ -125,8 +159,17 @@ def _denying(level: str | None) -> Sequence[str]:
 async def _follow(process: Process, on_built: OnBuilt, first_build: asyncio.Event) -> None:
     assert process.stdout is not None
     first = True
-    while line := await process.stdout.readline():
-        event = json.loads(line)
+    while True:
+        try:
+            line = await process.stdout.readline()
+            event = json.loads(line) if line else None
+        except ValueError:  # the line is longer than MAX_LINE, or this is the rest of such a line
+            logger.warning("the report of a build is too long to be logged")
+            first_build.set()
+            await on_built()
+            continue
+        if event is None:
+            return
         first_build.set()
         if event["event"] == "failed":
             logger.error("not built", extra={"reason": event["message"]})
