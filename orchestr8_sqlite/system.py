@@ -68,6 +68,19 @@ def apart(platform: str = sys.platform) -> dict[str, Any]:
     return {"start_new_session": True} if is_posix(platform) else {"creationflags": NEW_PROCESS_GROUP}
 
 
+def more_descriptors(wanted: int) -> int:
+    """Let this process have *wanted* descriptors, or as many as the system allows; return how many it may have."""
+    resource = _module("resource")
+    if resource is None:
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    if soft != unlimited and soft < wanted:
+        soft = wanted if hard == unlimited else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == unlimited else soft
+
+
 def can_be_polled(descriptor: int, platform: str = sys.platform) -> bool:
     """Tell whether an event loop can wait for *descriptor*: a pipe or a socket; what else there is needs a thread."""
     kind = os.fstat(descriptor).st_mode

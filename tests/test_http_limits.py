@@ -3,25 +3,34 @@
 import asyncio
 import hmac
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import anyio
 import pytest
 import uvicorn
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from support import Invoke
 
 from orchestr8_sqlite.server.http import patience
 from orchestr8_sqlite.server.http.access import RATE, read_access
-from orchestr8_sqlite.server.http.patience import PatientProtocol
+from orchestr8_sqlite.server.http.patience import PatientProtocol, Seldom
 from orchestr8_sqlite.server.http.rate import BURST_SECONDS, MOST_CLIENTS, Rate
 from orchestr8_sqlite.server.http.web import Gate
 
+pytestmark = pytest.mark.usefixtures("quiet_log")
 NEIGHBOUR = "192.0.2.7"
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+
+
+@pytest.fixture
+def quiet_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the warnings of the test before, which would keep out those of the next second."""
+    monkeypatch.setattr(patience, "seldom", Seldom())
 
 
 class Clock:
@@ -140,10 +149,20 @@ def test_the_rate_needs_an_address(invoke: Invoke) -> None:
 # Slow ones
 
 
+LARGE = 8 << 20
+"""Bytes of a large answer: more than the system keeps for a connection."""
+
+
+async def large_answer(_: Scope, __: Receive, send: Send) -> None:
+    """Answer with LARGE bytes, whatever is asked."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"x" * LARGE})
+
+
 @contextmanager
-def patient_server() -> Iterator[tuple[str, int]]:
-    """Yield the address of a server of uvicorn with the protocol, behind the gate."""
-    config = uvicorn.Config(Gate(answer, None), http=PatientProtocol, log_config=None, lifespan="off", ws="none")
+def patient_server(app: ASGIApp | None = None) -> Iterator[tuple[str, int]]:
+    """Yield the address of a server of uvicorn with the protocol: for *app*, or what stands behind the gate."""
+    config = uvicorn.Config(app or Gate(answer, None), http=PatientProtocol, log_config=None, lifespan="off", ws="none")
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))
@@ -214,6 +233,58 @@ def test_a_client_has_so_many_connections_and_others_are_let_in_still(
             assert ended(again, 5).startswith(b"HTTP/1.1 200 ")
 
 
+def test_a_process_has_so_many_connections_and_refuses_others_with_few_lines_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(PatientProtocol, "most", 2)
+    with patient_server() as address, ExitStack() as open_ones:
+        for _ in range(2):
+            open_ones.enter_context(socket.create_connection(address))
+        for _ in range(20):
+            with socket.create_connection(address) as another:
+                assert ended(another, 5).startswith(b"HTTP/1.1 503 ")
+    said = [record.getMessage() for record in caplog.records]
+    assert said[0] == "too many connections"
+    assert len(said) <= 3
+
+
+@pytest.mark.parametrize(("seconds", "most"), [(0.5, 64 << 20), (60.0, 8 << 20)])
+def test_a_client_that_does_not_read_its_answer_is_ended_and_others_are_answered(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, seconds: float, most: int
+) -> None:
+    """By the time that it takes nothing, or by the bytes that wait for it and others."""
+    monkeypatch.setattr(patience, "UNREAD_SECONDS", seconds)
+    monkeypatch.setattr(patience, "MOST_UNREAD", most)
+    request = b"POST /large HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
+    with patient_server(large_answer) as address, ExitStack() as open_ones:
+        for _ in range(3):
+            deaf = open_ones.enter_context(socket.socket())
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.connect(address)
+            deaf.sendall(request)
+        until = time.monotonic() + 5
+        while "answer not read" not in [record.getMessage() for record in caplog.records]:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        with socket.create_connection(address) as reader:
+            reader.sendall(request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+            assert len(ended(reader, 5)) > LARGE
+
+
+def test_a_client_that_reads_slowly_gets_its_whole_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "UNREAD_SECONDS", 0.3)
+    with patient_server(large_answer) as address, socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 18)
+        slow.connect(address)
+        slow.sendall(b"POST /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+        slow.settimeout(5)
+        came = 0
+        while chunk := slow.recv(1 << 18):
+            came += len(chunk)
+            time.sleep(0.02)
+        assert came > LARGE
+
+
 def test_a_body_that_does_not_come_is_answered_with_408(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "BODY_SECONDS", 0.2)
     with patient_server() as address, socket.create_connection(address) as connection:
@@ -235,3 +306,21 @@ def test_a_client_that_thinks_between_requests_is_kept(monkeypatch: pytest.Monke
             time.sleep(0.5)
         connection.sendall(b"POST")
         assert b"200" not in ended(connection, 5)
+
+
+def test_warnings_come_seldom_and_count_those_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    seldom = Seldom(clock)
+    for _ in range(100):
+        seldom.warn("too many", client="a")
+    clock.now += 1.001
+    seldom.warn("too many", client="b")
+    assert [vars(record).get("left_out") for record in caplog.records] == [None, 99]
+
+
+def test_connections_are_fewer_where_descriptors_are() -> None:
+    count = "from orchestr8_sqlite.server.http.patience import most_connections; print(most_connections())"
+    for limit, most in ((4096, 1000), (256, 128), (100, 50)):
+        limited = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {limit})); {count}"
+        done = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True, check=True)
+        assert int(done.stdout) == most

@@ -1,6 +1,7 @@
 """A process that answers over HTTP: alone, or one of several on the same socket."""
 
 import asyncio
+import errno
 import gc
 import logging
 import os
@@ -11,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
@@ -18,7 +20,7 @@ from orchestr8_sqlite.index.connections import Identity, identity_of
 from orchestr8_sqlite.server.app import QUERY_THREADS, SWITCH_SECONDS, LibraryServer
 from orchestr8_sqlite.server.ending import quit_now
 from orchestr8_sqlite.server.http.access import BACKLOG, Access
-from orchestr8_sqlite.server.http.patience import PatientProtocol
+from orchestr8_sqlite.server.http.patience import PatientProtocol, most_connections, seldom
 from orchestr8_sqlite.server.http.web import make_app
 from orchestr8_sqlite.server.http.workers import READY, Order
 from orchestr8_sqlite.server.identity import FRESH_MS, read_instructions
@@ -34,8 +36,8 @@ GRACE_SECONDS = 5
 KEEP_ALIVE_SECONDS = 75
 """How long an idle connection is kept; longer than proxies keep theirs (nginx: 60), lest they use a closed one."""
 
-MOST_CONNECTIONS = 1000
-"""Connections of one process; a request on a further one is answered with 503."""
+ACCEPTED_AT_ONCE = 32
+"""Connections that are accepted before any is looked at, and so may be too many."""
 
 FOLLOW_SECONDS = 1.0
 """How often the index is looked at for clients that listen for changes; requests look themselves."""
@@ -63,6 +65,8 @@ class Web(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, and tell so."""
         await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(BACKLOG)  # asyncio makes as many wait as it accepts at once
         self._at_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -85,6 +89,8 @@ async def serve(
         started: Called once connections are accepted.
     """
     share_one_arena()
+    PatientProtocol.most = most_connections()
+    asyncio.get_running_loop().set_exception_handler(_tell_seldom)
     service = Service(settings.base)
     executor = ThreadPoolExecutor(QUERY_THREADS, thread_name_prefix="query")
     server = LibraryServer(service, executor, fresh_ms=0 if settings.watch else FRESH_MS, stateless=True)
@@ -122,11 +128,19 @@ def configuration(
         lifespan="on",
         proxy_headers=False,
         server_header=False,
-        backlog=BACKLOG,
-        limit_concurrency=MOST_CONNECTIONS,
+        backlog=ACCEPTED_AT_ONCE,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
+
+
+def _tell_seldom(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what the event loop says, without a traceback and seldom where the system has no descriptor left."""
+    problem = context.get("exception")
+    if isinstance(problem, OSError) and problem.errno in (errno.EMFILE, errno.ENFILE):
+        seldom.warn("connections are not accepted", reason=problem.strerror)
+    else:
+        loop.default_exception_handler(context)
 
 
 async def _follow(index: Path, renew: Callable[[], Awaitable[None]]) -> None:
