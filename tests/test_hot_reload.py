@@ -14,7 +14,7 @@ import pytest
 from listening import HANDSHAKE, MODERN, PATIENCE, Listener, needs_proc, processes
 from replacing import PROMPTS, RESOURCES, TOOLS, UPDATED
 from servers import INITIALIZE, INITIALIZED
-from support import MakeLibrary, markdown, write_files
+from support import MakeLibrary, build, markdown, write_files
 
 pytestmark = pytest.mark.slow
 
@@ -208,6 +208,18 @@ def test_while_files_are_saved_again_and_again_no_request_fails_or_gets_half_an_
         assert client.ask("prompts/get", name="fix")["messages"]
     while f"v{number} " not in client.read(RETRY):
         assert set(client.hear(2)) == {RESOURCES, f"{UPDATED} {RETRY}"}
+
+
+@both_eras
+def test_client_that_asks_nothing_is_told_of_an_index_that_somebody_else_has_replaced(
+    serve: Serve, root: Path, tmp_path: Path, revision: str
+) -> None:
+    index = build(root, tmp_path / "served.db")
+    client = serve("--db", str(index), revision=revision)
+    client.listen(RETRY)
+    put(root, "skills/retry.md", FILES["skills/retry.md"].replace("Wait.", "Wait again."))
+    build(root, tmp_path / "other.db").replace(index)
+    assert client.hear(2) == [RESOURCES, f"{UPDATED} {RETRY}"]
 
 
 def test_first_start_answers_before_there_is_an_index_and_announces_what_it_brings(serve: Serve) -> None:

@@ -8,15 +8,13 @@ import os
 import pickle
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import uvicorn
 
-from orchestr8_sqlite.index.connections import Identity, identity_of
 from orchestr8_sqlite.server.app import QUERY_THREADS, SWITCH_SECONDS, LibraryServer
 from orchestr8_sqlite.server.ending import quit_now
 from orchestr8_sqlite.server.http.access import BACKLOG, Access
@@ -26,6 +24,7 @@ from orchestr8_sqlite.server.http.workers import READY, Order
 from orchestr8_sqlite.server.identity import FRESH_MS, read_instructions
 from orchestr8_sqlite.server.log import configure_logging
 from orchestr8_sqlite.server.signals import ignore_signals, stop_on_signals
+from orchestr8_sqlite.server.supply.supply import follow_file
 from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import ServerSettings
 from orchestr8_sqlite.system import share_one_arena
@@ -38,9 +37,6 @@ KEEP_ALIVE_SECONDS = 75
 
 ACCEPTED_AT_ONCE = 32
 """Connections that are accepted before any is looked at, and so may be too many."""
-
-FOLLOW_SECONDS = 1.0
-"""How often the index is looked at for clients that listen for changes; requests look themselves."""
 
 
 class Web(uvicorn.Server):
@@ -100,7 +96,7 @@ async def serve(
         server.instructions = await asyncio.to_thread(read_instructions, service.path)
         await server.changes.check()
 
-    helping = [asyncio.ensure_future(web.stop_on(stop)), asyncio.ensure_future(_follow(service.path, renew))]
+    helping = [asyncio.ensure_future(web.stop_on(stop)), asyncio.ensure_future(follow_file(service.path, renew))]
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.freeze()
     try:
@@ -141,24 +137,6 @@ def _tell_seldom(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
         seldom.warn("connections are not accepted", reason=problem.strerror)
     else:
         loop.default_exception_handler(context)
-
-
-async def _follow(index: Path, renew: Callable[[], Awaitable[None]]) -> None:
-    """Await *renew* whenever another file is at the place of *index*."""
-    known = _identity(index)
-    while True:
-        await asyncio.sleep(FOLLOW_SECONDS)
-        found = _identity(index)
-        if found is not None and found != known:
-            await renew()
-        known = found
-
-
-def _identity(index: Path) -> Identity | None:
-    try:
-        return identity_of(index.stat())
-    except OSError:
-        return None
 
 
 def main() -> None:

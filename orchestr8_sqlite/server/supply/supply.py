@@ -4,15 +4,38 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from orchestr8_sqlite.errors import BuildError, CatalogError
 from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.index.connections import Identity, identity_of
 from orchestr8_sqlite.server.supply.build_process import build_once, watch_library
 from orchestr8_sqlite.settings import ServerSettings
 
 logger = logging.getLogger(__name__)
 
+FOLLOW_SECONDS = 1.0
+"""How often the index is looked at for clients that listen for changes; requests look themselves."""
+
 OnBuilt = Callable[[], Awaitable[None]]
+
+
+async def follow_file(index: Path, on_built: OnBuilt) -> None:
+    """Await *on_built* whenever somebody has put another file at the place of *index*."""
+    known = _identity(index)
+    while True:
+        await asyncio.sleep(FOLLOW_SECONDS)
+        found = _identity(index)
+        if found is not None and found != known:
+            await on_built()
+        known = found
+
+
+def _identity(index: Path) -> Identity | None:
+    try:
+        return identity_of(index.stat())
+    except OSError:
+        return None
 
 
 class Supply:
@@ -29,9 +52,14 @@ class Supply:
 
     @asynccontextmanager
     async def kept_up(self, on_built: OnBuilt) -> AsyncIterator[None]:
-        """Build as long as the context lasts; *on_built* is awaited after each build that changed the index."""
+        """Keep up as long as the context lasts; *on_built* is awaited whenever the index has changed."""
         if not self._settings.roots:
-            yield
+            following = asyncio.ensure_future(follow_file(self._settings.base.database, on_built))
+            try:
+                yield
+            finally:
+                following.cancel()
+                await asyncio.wait([following])
             return
         ended = asyncio.Event()
         building = asyncio.ensure_future(self._build(on_built, ended))
