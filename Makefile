@@ -27,11 +27,11 @@ run: $(VENV)/run.stamp ## Set up, build the index of resources/, answer one sear
 	@echo "Look inside:            sqlite3 index.db \"SELECT uri, tags FROM fragment_detail\""
 
 test: $(VENV)/dev.stamp $(BUNDLED) ## Set up and run the tests, but for the slow ones
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n auto
 
 test-slow: $(VENV)/dev.stamp $(BUNDLED) ## Run the slow tests: wheel, server process, real libraries and clients, the code in resources/, all examples of property tests
-	$(BIN)/python -m pytest -m slow
-	$(BIN)/python -m pytest -m "hypothesis and not slow" --hypothesis-profile thorough
+	$(BIN)/python -m pytest -m slow -n auto --dist loadfile
+	$(BIN)/python -m pytest -m "hypothesis and not slow" --hypothesis-profile thorough -n auto
 
 check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shipped library and its ranking, docs output
 	$(BIN)/ruff format --check .

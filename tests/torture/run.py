@@ -4,6 +4,7 @@ Run: PYTHONPATH=tests python -m torture.run [--bounded] [--only MODULE] [--seed 
 """
 
 import argparse
+import os
 import pkgutil
 import sys
 import tempfile
@@ -11,7 +12,11 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from importlib import import_module
+from multiprocessing import get_context
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,7 +92,7 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     tried = len(verdicts) - counts[SKIPPED]
     seconds = sum(one.seconds for one in verdicts)
     return (
-        f"{tried} faults injected in {seconds:.0f} s: {counts[SURVIVED]} survived, {counts[LOST]} lost, "
+        f"{tried} faults injected, {seconds:.0f} s of work: {counts[SURVIVED]} survived, {counts[LOST]} lost, "
         f"{counts[WRONG]} wrong answers; {counts[SKIPPED]} skipped."
     )
 
@@ -101,11 +106,7 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := sorted(set(options.only) - set(modules(()))):
         parser.error(f"no module with cases: {', '.join(unknown)}; there are {', '.join(modules(()))}")
-    verdicts: list[Verdict] = []
-    for name in modules(options.only):
-        for case in import_module(f"torture.{name}").cases(options.seed, bounded=options.bounded):
-            verdicts.append(judge(case))
-            _tell(verdicts[-1])
+    verdicts = judge_all(tuple(modules(options.only)), options.seed, bounded=options.bounded)
     bad = [one for one in verdicts if one.outcome in (LOST, WRONG)]
     why = Counter((one.case.fault, one.reason) for one in verdicts if one.outcome == SKIPPED)
     lines = [f"{one.case.fault}, {one.case.name}: {one.outcome}: {one.reason}" for one in bad[:SHOWN]]
@@ -113,6 +114,34 @@ def main() -> int:
     lines += [f"{fault}: {count} skipped: {reason}" for (fault, reason), count in why.items()]
     sys.stdout.write("\n".join(["", table(verdicts), "", *lines, summary(verdicts), ""]))
     return 1 if bad or all(one.outcome == SKIPPED for one in verdicts) else 0
+
+
+def judge_all(names: Sequence[str], seed: int, *, bounded: bool) -> list[Verdict]:
+    """Run the cases of the modules *names*, in as many processes as there are processors; return what became of them.
+
+    Each process makes all cases and runs its share: what injects a fault cannot be sent to another one.
+    """
+    count = os.cpu_count() or 1
+    share = partial(_judge_share, names, seed, bounded, count)
+    with ProcessPoolExecutor(count, mp_context=get_context("fork")) as processes:
+        numbered = [one for verdicts in processes.map(share, range(count)) for one in verdicts]
+    return [verdict for _, verdict in sorted(numbered, key=itemgetter(0))]
+
+
+def _judge_share(names: Sequence[str], seed: int, bounded: bool, count: int, first: int) -> list[tuple[int, Verdict]]:
+    """Return every *count*-th verdict from *first* on, with its number."""
+    made = (case for name in names for case in import_module(f"torture.{name}").cases(seed, bounded=bounded))
+    verdicts = []
+    for number, case in enumerate(made):
+        if number % count == first:
+            verdict = judge(case)
+            _tell(verdict)
+            verdicts.append((number, verdict._replace(case=case._replace(run=_judged))))
+    return verdicts
+
+
+def _judged(_: Path) -> None:
+    """Stand in for a case that was run in another process."""
 
 
 def _tell(verdict: Verdict) -> None:
