@@ -1,5 +1,8 @@
-"""Settings from the environment and from a `.env` file in the working folder; nothing else reads either.
+"""Settings from the environment, and from a file that it names; nothing else reads either.
 
+A server starts in whatever folder its client works in, so a `.env` there is somebody else's and sets nothing.
+
+ORCHESTR8_ENV_FILE  a file of further settings, one NAME=value a line; the environment wins
 ORCHESTR8_DB     path of the index; without it the bundled one is used
 CACHE_SIZE       texts and finished answers kept in memory (default 200, 0 for none); half as many prompts
 LOG_LEVEL        debug | info | warn | error (default info)
@@ -26,6 +29,10 @@ LOG_LEVELS = ("debug", "info", "warn", "error")
 LOG_FORMATS = ("text", "json")
 LEVELS = ("high", "medium", "low")
 """Of what is found in files that assistants obey."""
+
+DOTENV_NAME = re.compile(rb"^[ \t]*(?:export[ \t]+)?(ORCHESTR8_[A-Z_]{1,40})[ \t]*=", re.MULTILINE)
+MOST_DOTENV = 1 << 16
+"""Bytes of a `.env` in which names are looked for."""
 
 ENVIRONMENTS = ("development", "production")
 BUNDLED_INDEX = "bundled.db"
@@ -63,13 +70,39 @@ class Limits(NamedTuple):
 
 
 def environment() -> Mapping[str, str]:
-    """Return the environment, completed (never overridden) by `.env` where there is one."""
-    dotenv_file = Path(".env")
-    if not dotenv_file.is_file():
+    """Return the environment, completed (never overridden) by the file of ORCHESTR8_ENV_FILE.
+
+    Raises:
+        SettingsError: That file cannot be read.
+    """
+    named = os.environ.get("ORCHESTR8_ENV_FILE")
+    if not named:
         return os.environ
     from dotenv import dotenv_values
 
-    return {**{key: value for key, value in dotenv_values(dotenv_file).items() if value is not None}, **os.environ}
+    try:
+        with open(named, encoding="utf-8") as file:
+            values = dotenv_values(stream=file)
+    except (OSError, UnicodeDecodeError) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8"
+        raise SettingsError(f"ORCHESTR8_ENV_FILE {named} cannot be read: {why}.") from None
+    return {**{key: value for key, value in values.items() if value is not None}, **os.environ}
+
+
+def unread_settings() -> str | None:
+    """Return a sentence about settings in a `.env` of the working folder, which are not read; None without any."""
+    file = Path(".env")
+    if "ORCHESTR8_ENV_FILE" in os.environ or not file.is_file():
+        return None
+    try:
+        with file.open("rb") as content:
+            names = sorted({name.decode() for name in DOTENV_NAME.findall(content.read(MOST_DOTENV))})
+    except OSError:
+        return None
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return (
+        f".env sets {names[0]}{more}, which is not read; if it is yours, set ORCHESTR8_ENV_FILE=.env" if names else None
+    )
 
 
 def read_settings(database: Path | None = None) -> Settings:

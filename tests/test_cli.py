@@ -281,7 +281,32 @@ def test_path_is_that_of_the_index_in_use(
     monkeypatch.delenv("ORCHESTR8_DB")
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("ORCHESTR8_DB=index.db\n", encoding="utf-8")
+    code, out, err = invoke("path")
+    assert (code, out != "index.db\n") == (0, True)
+    assert err == ".env sets ORCHESTR8_DB, which is not read; if it is yours, set ORCHESTR8_ENV_FILE=.env\n"
+    monkeypatch.setenv("ORCHESTR8_ENV_FILE", ".env")
     assert invoke("path")[1] == f"{index}\n"
+
+
+def test_argument_that_is_no_text_is_one_sentence(invoke: Invoke) -> None:
+    for arguments in (["build", "bad\udcff", "-o", "x.db"], ["sql", "SELECT '\udcff'"], ["search", "\udcff"]):
+        code, out, err = invoke(*arguments)
+        assert (code, out) == (2, "")
+        assert "is not UTF-8" in err
+
+
+def test_folder_whose_name_is_no_text_is_one_sentence(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff"))
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system takes only UTF-8")
+    (folder / "a.md").write_text("# A\n")
+    monkeypatch.chdir(folder)
+    code, _, err = invoke("build", ".", "-o", tmp_path / "x.db")
+    assert (code, "is not UTF-8; rename it" in err) == (1, True)
 
 
 def test_export_writes_three_files_and_names_them(invoke: Invoke, index: Path, tmp_path: Path) -> None:

@@ -10,9 +10,12 @@ from orchestr8_sqlite.settings import (
     Limits,
     bundled_index,
     index_of,
+    latest_file_time,
+    read_http_token,
     read_limits,
     read_server_settings,
     read_settings,
+    unread_settings,
 )
 
 VARIABLES = ("ORCHESTR8_DB", "ORCHESTR8_ROOTS", "ORCHESTR8_ENV", "LOG_LEVEL", "LOG_FORMAT", "CACHE_SIZE")
@@ -107,11 +110,57 @@ def test_limits_of_what_is_read_are_whole_numbers(monkeypatch: pytest.MonkeyPatc
     assert read_limits() == Limits(file_bytes=1_048_576, folder_depth=7)
 
 
-def test_dotenv_file_completes_the_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / ".env").write_text("ORCHESTR8_DB=from-file.db\nLOG_LEVEL=debug\n")
+def all_settings() -> list[object]:
+    """Return everything that the environment sets."""
+    return [read_server_settings(), read_http_token(), read_limits(), latest_file_time()]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"ORCHESTR8_DB=stolen.db\nORCHESTR8_ROOTS=.\nORCHESTR8_HTTP_TOKEN=known-to-the-attacker\nORCHESTR8_DENY=low\n",
+        b"LOG_LEVEL=trace\nLOG_FORMAT=pretty\nCACHE_SIZE=1g\nSOURCE_DATE_EPOCH=soon\nORCHESTR8_ENV=production\n",
+        b"ORCHESTR8_MAX_FILE_BYTES=none\nORCHESTR8_HTTP_TOKEN_FILE=/etc/passwd\nORCHESTR8_ENV_FILE=.env\n",
+        b"NAME=M\xfcller\n\0\xff" * 1000,
+    ],
+)
+def test_dotenv_file_of_the_working_folder_sets_nothing(folder: Path, content: bytes) -> None:
+    before = all_settings()
+    (folder / ".env").write_bytes(content)
+    assert all_settings() == before
+
+
+def test_settings_in_a_dotenv_file_are_said_not_to_be_read_by_name_only(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert unread_settings() is None
+    (folder / ".env").write_text("LOG_LEVEL=trace\nSECRET=1\n# ORCHESTR8_DB=no\n")
+    assert unread_settings() is None
+    (folder / ".env").write_text("export ORCHESTR8_DB=secret.db\nORCHESTR8_ROOTS=x\n")
+    assert unread_settings() == (
+        ".env sets ORCHESTR8_DB and 1 more, which is not read; if it is yours, set ORCHESTR8_ENV_FILE=.env"
+    )
+    monkeypatch.setenv("ORCHESTR8_ENV_FILE", ".env")
+    assert unread_settings() is None
+
+
+def test_file_that_the_environment_names_completes_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "mine.env").write_text("ORCHESTR8_DB=from-file.db\nLOG_LEVEL=debug\n")
+    monkeypatch.setenv("ORCHESTR8_ENV_FILE", "mine.env")
     monkeypatch.setenv("LOG_LEVEL", "warn")
     settings = read_settings()
     assert (settings.database, settings.log_level) == (Path("from-file.db"), "warn")
+
+
+@pytest.mark.parametrize("content", [None, b"NAME=M\xfcller\n"])
+def test_file_that_the_environment_names_and_cannot_be_read_is_one_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
+) -> None:
+    if content is not None:
+        (folder / "mine.env").write_bytes(content)
+    monkeypatch.setenv("ORCHESTR8_ENV_FILE", "mine.env")
+    with pytest.raises(SettingsError, match=r"^ORCHESTR8_ENV_FILE mine\.env cannot be read: "):
+        read_settings()
 
 
 def test_level_that_is_denied_comes_from_the_command_line_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,8 @@ def main() -> None:
     """Run the command line; a known problem is one sentence on standard error, never a traceback."""
     _let_texts_out()
     try:
+        _check_arguments(sys.argv[1:])
+        _tell_unread_settings()
         _run(sys.argv[1:])
     except BrokenPipeError:
         sys.stderr.close()
@@ -25,6 +27,24 @@ def main() -> None:
     except Orchestr8Error as problem:
         sys.stderr.write(f"{_harmless(str(problem))}\n")
         sys.exit(2 if isinstance(problem, RequestError) else 1)
+
+
+def _check_arguments(arguments: Sequence[str]) -> None:
+    """Raise RequestError where an argument holds bytes that are no text: no index or message can hold them either."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise RequestError(f"{argument!a} is not UTF-8; rename the file, or write the text as UTF-8.") from None
+
+
+def _tell_unread_settings() -> None:
+    if not Path(".env").exists():
+        return
+    from orchestr8_sqlite.settings import unread_settings
+
+    if sentence := unread_settings():
+        sys.stderr.write(f"{sentence}\n")
 
 
 def _let_texts_out() -> None:

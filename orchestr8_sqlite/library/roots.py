@@ -149,6 +149,8 @@ def _labels(roots: Sequence[Path]) -> list[str]:
         if not root.is_dir():
             raise LibraryError(f"{root} is no folder; give the folder of a library.")
         name = root.resolve().name or "root"
+        if name != name.encode(errors="replace").decode():
+            raise LibraryError(f"The name of the folder {name!a} is not UTF-8; rename it.")
         taken = sum(label == name or label.startswith(f"{name}~") for label in labels)
         labels.append(f"{name}~{taken + 1}" if taken else name)
     return labels
