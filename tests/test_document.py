@@ -1,6 +1,7 @@
 """Bytes → text → front matter and body, with line numbers that a person can click on."""
 
 import codecs
+import itertools
 
 import pytest
 import yaml
@@ -232,6 +233,30 @@ def test_hostile_yaml_harms_nobody(front: str) -> None:
     notes = Notes("library", "a.md")
     document = parse_document(f"---\n{front}\n---\nBody.\n", notes)
     assert notes.diagnostics if document is None else document.body.text == "Body."
+
+
+TAGS = "bool int float null timestamp binary str seq map set omap pairs merge value foo python/name:os".split()
+WRONG = ["x", '""', "[]", "{}", "[a]", "{a: b}", "1", "~", "0x", "1:99", "2024-13-45", "=", "<<", "._", "&a [*a]", ""]
+FORMS = ["title: {0}", "tags: [one]\ntitle:\n  - {0}", "metadata:\n  key: {0}", "? {0}\n: title"]
+
+
+@pytest.mark.parametrize("tag", ["", "!x", *(f"!!{tag}" for tag in TAGS)])
+def test_value_that_is_not_what_its_tag_says_is_at_most_a_diagnostic(tag: str) -> None:
+    for value, form in itertools.product(WRONG, FORMS):
+        notes = Notes("library", "a.md")
+        front = form.format(f"{tag} {value}".strip())
+        document = parse_document(f"---\n{front}\nversion: '1'\n---\nBody.\n", notes)
+        assert document is not None or [note.code for note in notes.diagnostics] == ["yaml"], front
+
+
+@pytest.mark.parametrize(
+    ("front", "read_as"),
+    [("released: 2024-13-45", "2024-13-45"), ("title: !!bool x", "!!bool x"), ('count: !!int ""', '!!int ""')],
+)
+def test_field_with_a_wrong_value_is_repaired_on_its_line_and_the_file_stays(front: str, read_as: str) -> None:
+    values, lines = repaired(f"version: '1'\n{front}")
+    assert values == {"version": "1", front.partition(":")[0]: read_as}
+    assert lines == [3]
 
 
 PLAIN_VALUE = st.text(alphabet="abc XYZ:@#'\"[]{}-,&*!|>%`?", min_size=1, max_size=25).filter(

@@ -6,7 +6,7 @@ PyYAML's composer keeps the lines. YAML that does not parse is repaired line by 
 import re
 
 import yaml
-from yaml.constructor import SafeConstructor
+from yaml.constructor import ConstructorError, SafeConstructor
 
 from orchestr8_sqlite.library.notes import Notes, shown
 
@@ -56,6 +56,14 @@ class _Loader(SafeLoader):
 
     def ascend_resolver(self) -> None:
         """Keep no path."""
+
+    last: yaml.Node | None = None
+    """The node whose value is being made."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
+        """Return the value of a node."""
+        self.last = node
+        return super().construct_object(node, deep)
 
 
 def node_line(node: yaml.Node) -> int:
@@ -131,9 +139,26 @@ def _compose(front: str) -> tuple[yaml.Node | None, object]:
         if MERGE in front:
             _check_merged(node)
         values = _plain_values(node)
-        return node, loader.construct_document(node) if values is None else values
+        return node, _construct(loader, node) if values is None else values
     finally:
         loader.dispose()
+
+
+def _construct(loader: _Loader, node: yaml.Node) -> object:
+    """Return the value of a document.
+
+    Raises:
+        YAMLError: A value is not what its tag or its form says. PyYAML's constructors raise nearly anything then.
+    """
+    try:
+        return loader.construct_document(node)
+    except (yaml.YAMLError, RecursionError):
+        raise
+    except Exception as problem:
+        last = loader.last or node
+        kind = last.tag.rpartition(":")[2]
+        what = f"{shown(last.value)} is no {kind}" if isinstance(last.value, str) else f"this is no {kind}"
+        raise ConstructorError(None, None, what, last.start_mark) from problem
 
 
 def _check_merged(root: yaml.Node) -> None:
@@ -178,7 +203,7 @@ def _plain_values(node: yaml.Node) -> dict[str, object] | None:
                 values[key.value] = [_plain_scalar(item) for item in value.value]
             else:
                 values[key.value] = _plain_scalar(value)
-    except (KeyError, ValueError):
+    except (LookupError, ValueError):
         return None
     return values
 
@@ -187,7 +212,7 @@ def _plain_scalar(node: yaml.Node) -> object:
     """Return the value of a text or number.
 
     Raises:
-        KeyError, ValueError: It is none.
+        LookupError, ValueError: It is none.
     """
     if type(node) is not yaml.ScalarNode:
         raise KeyError(node.tag)
