@@ -340,3 +340,16 @@ def test_file_that_becomes_a_pipe_after_the_listing_is_not_waited_for(
     report = build_index([root], tmp_path / "index.db")
     assert (report.fragments, report.rejected) == (1, 1)
     assert [one.message for one in report.diagnostics] == ["cannot be read: it is no regular file"]
+
+
+@pytest.mark.parametrize("seconds", [253_402_300_800, 9_300_000_000, -9_300_000_000])
+def test_file_of_any_time_is_built_and_its_changes_are_seen(
+    make_library: MakeLibrary, tmp_path: Path, seconds: int
+) -> None:
+    """The years 10000, 2264 and 1675, as far as the file system has them."""
+    root = make_library({"skills/retry.md": "# Retry\n\nOne.\n"})
+    for text in ("One.", "Two."):
+        write_files(root, {"skills/retry.md": f"# Retry\n\n{text}\n"})
+        os.utime(root / "skills/retry.md", ns=(0, seconds * 1_000_000_000))
+        index = build_index([root], tmp_path / "index.db").target
+        assert rows(index, "SELECT body FROM fragment_body") == [(f"# Retry\n\n{text}",)]

@@ -15,7 +15,7 @@ from orchestr8_sqlite.library.document import decode, parse_document
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.trust.findings import note_findings, worst_of
-from orchestr8_sqlite.library.walk import SKILL_FILE, FoundFile, Kind
+from orchestr8_sqlite.library.walk import SKILL_FILE, FoundFile, Kind, file_time
 from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, Severity, SkillFile, SourceFile
 from orchestr8_sqlite.processes import map_in_processes
 from orchestr8_sqlite.settings import Limits
@@ -163,7 +163,7 @@ def read_source(task: Task, notes: Notes) -> tuple[SourceFile, bytes | None]:
     except OSError as problem:
         notes.error("unreadable", f"cannot be read: {problem.strerror}", "make it readable or remove it")
         return SourceFile(label, path, 0, 0, ""), None
-    modified = status.st_mtime_ns
+    modified = file_time(status)
     mtime_ns = modified if task.latest is None else min(modified, task.latest)
     if content is None:
         what = f"has {status.st_size:,} bytes, and {task.most:,} are read at most; it is left out"

@@ -61,6 +61,15 @@ class FoundFile:
     skill_path: str = ""
 
 
+LATEST = (1 << 63) - 1
+"""The latest time in ns since 1970 that SQLite's integers and arrays hold, 11 April 2262; files may claim later ones."""
+
+
+def file_time(status: os.stat_result) -> int:
+    """Return the modification time of a file in ns since 1970, the nearest that can be stored."""
+    return max(-LATEST, min(status.st_mtime_ns, LATEST))
+
+
 class Files:
     """The files below a root that can belong to its library, in the order of their paths, and the git checkouts."""
 
@@ -74,11 +83,12 @@ class Files:
 
     def add(self, path: str, status: os.stat_result) -> None:
         """Take the file at *path*, relative to the root with `/`: its bytes, its times in ns since 1970."""
-        modified, changed = status.st_mtime_ns, status.st_ctime_ns
+        modified = file_time(status)
+        changed = max(modified, min(status.st_ctime_ns, LATEST))
         self.paths.append(path)
         self.sizes.append(status.st_size)
         self.modified.append(modified)
-        self.changed.append(max(modified, changed))
+        self.changed.append(changed)
 
 
 def list_files(root: Path, notes: Notes, depth: int = Limits().folder_depth) -> Files:
