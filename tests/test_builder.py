@@ -14,6 +14,7 @@ from support import GARDENING, MakeLibrary, build, markdown, rows, write_files
 
 from orchestr8_sqlite.builder import build as building
 from orchestr8_sqlite.builder import checks, precomputed, writer
+from orchestr8_sqlite.builder import target as targets
 from orchestr8_sqlite.builder.build import build_index
 from orchestr8_sqlite.builder.job import How
 from orchestr8_sqlite.builder.writer import write_quick_lookups
@@ -25,6 +26,7 @@ from orchestr8_sqlite.model.requests import LookupResult, Ranker
 from orchestr8_sqlite.ranking.holdout import HeldOut, measure_least_coverage
 from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.settings import Limits
+from orchestr8_sqlite.system import is_posix
 
 ONE = {"skills/retry.md": markdown("useWhen:\n  - Retrying a flaky call")}
 TWO = {**ONE, "agents/api.md": markdown("useWhen:\n  - Designing a REST API")}
@@ -353,3 +355,46 @@ def test_file_of_any_time_is_built_and_its_changes_are_seen(
         os.utime(root / "skills/retry.md", ns=(0, seconds * 1_000_000_000))
         index = build_index([root], tmp_path / "index.db").target
         assert rows(index, "SELECT body FROM fragment_body") == [(f"# Retry\n\n{text}",)]
+
+
+@pytest.mark.skipif(not is_posix(), reason="other systems keep rights elsewhere")
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_replaced_index_keeps_its_mode_and_owner_and_nobody_else_reads_it_meanwhile(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, full: bool
+) -> None:
+    root, target = make_library(ONE), tmp_path / "index.db"
+    build(root, target)
+    target.chmod(mode)
+    if os.geteuid() == 0:
+        os.chown(target, 1234, 5678)
+    before, while_written = target.stat(), set[int]()
+
+    copy_rights = targets._copy_rights
+
+    def copy_and_look(replaced: Path, temporary: Path) -> None:
+        while_written.add(stat.S_IMODE(temporary.stat().st_mode))
+        copy_rights(replaced, temporary)
+
+    monkeypatch.setattr(targets, "_copy_rights", copy_and_look)
+    write_files(root, TWO)
+    build_index([root], target, full=full)
+    after = target.stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    assert after.st_ino != before.st_ino
+    assert while_written == {0o600}
+
+
+@pytest.mark.skipif(not is_posix(), reason="other systems need rights for links")
+def test_index_behind_a_symbolic_link_is_replaced_there(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root, target = make_library(ONE), tmp_path / "kept" / "index.db"
+    target.parent.mkdir()
+    build(root, target)
+    link = tmp_path / "index.db"
+    link.symlink_to(target)
+    for files in (TWO, ONE):
+        write_files(root, {**TWO, **files})
+        build_index([root], link, full=files is ONE)
+        assert link.is_symlink()
+        assert rows(target, "SELECT count(*) FROM fragment") == [(2,)]
+    assert [path.name for path in target.parent.iterdir()] == ["index.db"]

@@ -32,7 +32,7 @@ from orchestr8_sqlite.builder.job import (
 )
 from orchestr8_sqlite.builder.precomputed import settle_rows
 from orchestr8_sqlite.builder.references import settle_library
-from orchestr8_sqlite.builder.target import check_target, open_for_writing, replacing
+from orchestr8_sqlite.builder.target import behind_links, check_target, open_for_writing, replacing
 from orchestr8_sqlite.builder.update import bring_up_to_date
 from orchestr8_sqlite.builder.writer import IndexWriter, create_schema, prepare, write_synonyms
 from orchestr8_sqlite.errors import BuildError, CatalogError
@@ -104,6 +104,7 @@ def build_index(
     """
     started = time.perf_counter()
     check_sqlite()
+    target = behind_links(target)
     check_target(target)
     remove_leftovers(target)
     began = time.time_ns()

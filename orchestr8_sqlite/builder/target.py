@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -52,9 +53,16 @@ def _writing(target: Path) -> Iterator[Path]:
     """Yield the name of a temporary file beside *target*; what the system refuses meanwhile is a BuildError."""
     try:
         with temporary_beside(target) as temporary:
+            if target.exists():  # until it has the rights of that one, nobody else may read it
+                os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             yield temporary
     except (OSError, sqlite3.Error) as problem:
         raise BuildError(explain(problem, target)) from problem
+
+
+def behind_links(target: Path) -> Path:
+    """Return the file that *target* leads to, where it is a symbolic link: that is replaced, and the link stays."""
+    return target.resolve() if target.is_symlink() else target
 
 
 def check_target(target: Path) -> None:
@@ -200,6 +208,7 @@ def put_in_place(temporary: Path, target: Path) -> None:
     """
     _sync_meanwhile(temporary, add_checksum)
     _sync(temporary)
+    _copy_rights(target, temporary)
     with _freeing_aside(target):
         _replace(temporary, target)
     try:
@@ -209,6 +218,18 @@ def put_in_place(temporary: Path, target: Path) -> None:
             f"The index {target} is in place, but its folder could not be synced ({problem.strerror}): a loss of power "
             "may bring the one before back; check the disk, then build again with --full."
         ) from problem
+
+
+def _copy_rights(target: Path, temporary: Path) -> None:
+    """Give *temporary* the mode of *target*, if that is there, and its owner and group where that is allowed."""
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        return
+    if is_posix():
+        with suppress(OSError):
+            os.chown(temporary, status.st_uid, status.st_gid)
+    temporary.chmod(stat.S_IMODE(status.st_mode))
 
 
 def _replace(temporary: Path, target: Path) -> None:

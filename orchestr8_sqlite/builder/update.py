@@ -25,7 +25,7 @@ from orchestr8_sqlite.builder.job import (
 )
 from orchestr8_sqlite.builder.precomputed import UNSETTLED, drop_answers, settle_rows
 from orchestr8_sqlite.builder.references import settle_library
-from orchestr8_sqlite.builder.target import Draft, drafting, is_of_the_disk, open_for_writing, renew_time
+from orchestr8_sqlite.builder.target import Draft, behind_links, drafting, is_of_the_disk, open_for_writing, renew_time
 from orchestr8_sqlite.builder.writer import (
     CONTENTS,
     OUTCOMES,
@@ -254,6 +254,7 @@ def settle_index(target: Path) -> None:
     Raises:
         BuildError: The index cannot be written, or contradicts itself.
     """
+    target = behind_links(target)
     with Catalog.open(target) as catalog:
         if UNSETTLED not in catalog.meta:
             return

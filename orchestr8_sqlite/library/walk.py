@@ -62,7 +62,7 @@ class FoundFile:
 
 
 LATEST = (1 << 63) - 1
-"""The latest time in ns since 1970 that SQLite's integers and arrays hold, 11 April 2262; files may claim later ones."""
+"""ns since 1970, 11 April 2262: later times, which files may have, do not fit into SQLite's integers and arrays."""
 
 
 def file_time(status: os.stat_result) -> int:
