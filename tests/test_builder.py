@@ -341,7 +341,7 @@ def test_file_that_becomes_a_pipe_after_the_listing_is_not_waited_for(
     monkeypatch.setattr("orchestr8_sqlite.builder.build.open_roots", open_and_change)
     report = build_index([root], tmp_path / "index.db")
     assert (report.fragments, report.rejected) == (1, 1)
-    assert [one.message for one in report.diagnostics] == ["cannot be read: it is no regular file"]
+    assert [one.message for one in report.diagnostics] == ["cannot be read: it is not a regular file"]
 
 
 @pytest.mark.parametrize("seconds", [253_402_300_800, 9_300_000_000, -9_300_000_000])

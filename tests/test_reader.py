@@ -13,7 +13,7 @@ from support import SHARED, Library, MakeLibrary, markdown, needs_shared, read_l
 
 from orchestr8_sqlite.builder.build import build_index, lint_library
 from orchestr8_sqlite.errors import LibraryError
-from orchestr8_sqlite.library import parsing
+from orchestr8_sqlite.library import door, parsing
 from orchestr8_sqlite.model.records import Severity
 from orchestr8_sqlite.model.uris import Read, fragment_uri, parse_uri
 
@@ -103,12 +103,12 @@ def test_a_file_of_a_skill_that_cannot_be_read_is_said(
     root = make_library(
         {"skills/pdf/SKILL.md": markdown("name: pdf\ndescription: Fills forms"), "skills/pdf/x.py": "x"}
     )
-    read_regular = parsing.read_regular
+    read_regular = door.read_regular
 
-    def refuse(path: Path, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
-        if path.name == "x.py":
+    def refuse(root: Path, path: str, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
+        if path.endswith("x.py"):
             raise PermissionError(13, "Permission denied")
-        return read_regular(path, most)
+        return read_regular(root, path, most)
 
     monkeypatch.setattr(parsing, "read_regular", refuse)
     library = read_library([root])
@@ -119,7 +119,7 @@ def test_a_file_of_a_skill_that_cannot_be_read_is_said(
 def test_a_file_that_cannot_be_read_is_said(make_library: MakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make_library({"agents/a.md": "# A"})
 
-    def refuse(path: Path, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
+    def refuse(root: Path, path: str, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(parsing, "read_regular", refuse)

@@ -30,12 +30,12 @@ from orchestr8_sqlite.builder.writer import IndexWriter, write_synonyms
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.index.catalog import APPLICATION_ID, Catalog
 from orchestr8_sqlite.index.checksums import add_checksum
-from orchestr8_sqlite.library import parsing
+from orchestr8_sqlite.library import door, parsing
 from orchestr8_sqlite.library.roots import Root, open_roots
 from orchestr8_sqlite.settings import Limits
 from orchestr8_sqlite.text import wordlists
 
-read = parsing.read_regular
+read = door.read_regular
 
 HOUR = 3_600_000_000_000
 """In nanoseconds."""
@@ -219,11 +219,11 @@ def test_only_what_has_changed_is_read(root: Path, tmp_path: Path, monkeypatch: 
     write_files(root, {"skills/s7.md": markdown("title: Changed"), "skills/new.md": "# New\n"})
     (root / "skills/s9.md").unlink()
     read: list[str] = []
-    read_regular = parsing.read_regular
+    read_regular = door.read_regular
 
-    def read_and_note(path: Path, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
-        read.append(path.name)
-        return read_regular(path, most)
+    def read_and_note(root: Path, path: str, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
+        read.append(path.rpartition("/")[2])
+        return read_regular(root, path, most)
 
     for module in (parsing, compare, update):
         monkeypatch.setattr(module, "read_regular", read_and_note)
@@ -561,13 +561,11 @@ def test_index_from_a_time_to_come_trusts_no_file_times(root: Path, tmp_path: Pa
 def test_file_that_could_not_be_read_for_a_moment_is_read_by_the_next_build(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(path: Path) -> tuple[os.stat_result, bytes | None]:
+    def fail() -> tuple[os.stat_result, bytes | None]:
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(
-            parsing, "read_regular", lambda path, most: fail(path) if path.name == "s7.md" else read(path, most)
-        )
+        patch.setattr(parsing, "read_regular", lambda *asked: fail() if asked[1].endswith("/s7.md") else read(*asked))
         assert built(root, tmp_path).rejected == 1
     report = built(root, tmp_path)
     assert (report.rejected, report.how) == (0, How.UPDATED)
@@ -578,10 +576,10 @@ def test_file_that_could_not_be_read_for_a_moment_is_read_by_the_next_build(
 def test_file_that_cannot_be_read_still_changes_nothing(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(path: Path, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
-        if path.name == "s7.md":
+    def fail(root: Path, path: str, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
+        if path.endswith("/s7.md"):
             raise OSError(errno.EIO, "Input/output error")
-        return read(path, most)
+        return read(root, path, most)
 
     for module in (parsing, compare, update):
         monkeypatch.setattr(module, "read_regular", fail)

@@ -1,7 +1,7 @@
 """The word lists: the shipped ones are well formed, libraries add to them, and requests are helped by both."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -13,8 +13,10 @@ from support import MakeLibrary, build, markdown, write_files
 
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.library.roots import open_roots, own_synonyms
 from orchestr8_sqlite.model.requests import MatchRequest
 from orchestr8_sqlite.ranking.lookup import find
+from orchestr8_sqlite.settings import Limits
 from orchestr8_sqlite.text import wordlists
 from orchestr8_sqlite.text.keywords import STOP_WORDS, extract_keywords, stem
 from orchestr8_sqlite.text.wordlists import SHIPPED, Synonym, everyday_words, foreign_requests, read_synonyms
@@ -41,6 +43,12 @@ def shipped_lines(name: str) -> list[tuple[int, str]]:
     return [(number, line) for number, line in lines if line and not line.startswith("# ") and line != "#"]
 
 
+def own(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield the word list of a library as a build reads it."""
+    (root / "any.md").write_text("# Any\n")
+    return own_synonyms(open_roots([root], Limits()))
+
+
 @cache
 def shipped() -> list[Synonym]:
     return read_synonyms([])
@@ -56,7 +64,7 @@ def plain_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def read_own(make_library: MakeLibrary) -> ReadOwn:
     """Return a function that reads a text as a library's own file and returns what it adds to the shipped ones."""
-    return lambda text: read_synonyms([make_library({"synonyms.txt": text})])[len(shipped()) :]
+    return lambda text: read_synonyms(own(make_library({"synonyms.txt": text})))[len(shipped()) :]
 
 
 def slots(*words: str) -> tuple[frozenset[str], ...]:
@@ -191,13 +199,30 @@ def test_comments_empty_lines_and_byte_order_marks_are_skipped(read_own: ReadOwn
 )
 def test_line_of_another_form_stops_the_build_and_says_where(make_library: MakeLibrary, line: str) -> None:
     with pytest.raises(LibraryError, match=r"^library1/synonyms\.txt:2: expected .* found ") as problem:
-        read_synonyms([make_library({"synonyms.txt": f"# ours\n{line}\n"})])
+        read_synonyms(own(make_library({"synonyms.txt": f"# ours\n{line}\n"})))
     assert repr(line.strip()) in str(problem.value)
 
 
 def test_synonym_file_in_another_encoding_is_said(make_library: MakeLibrary) -> None:
     with pytest.raises(LibraryError, match="is not UTF-8"):
-        read_synonyms([make_library({"synonyms.txt": b"caf\xe9 = bar\n"})])
+        read_synonyms(own(make_library({"synonyms.txt": b"caf\xe9 = bar\n"})))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"$a = {'retry/' * 4000}x\n" + "$a ~ cache\n" * 1000, "unfold to too many words"),
+        (f"$a = {'retry/' * 4000}x\n{'$a' * 1000} ~ cache\n", "unfold to too many words"),
+        ("a = b\n" * 200_000, "bytes, and 1,048,576 are read at most"),
+        (f"one = {'x' * 100_000} = \n", "expected"),
+    ],
+)
+def test_word_list_that_would_take_the_memory_is_one_short_sentence(
+    make_library: MakeLibrary, text: str, said: str
+) -> None:
+    with pytest.raises(LibraryError, match=said) as problem:
+        read_synonyms(own(make_library({"synonyms.txt": text})))
+    assert len(str(problem.value)) < 200
 
 
 # From the file to the answer

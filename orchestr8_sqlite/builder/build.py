@@ -40,7 +40,7 @@ from orchestr8_sqlite.index.catalog import Catalog, check_sqlite
 from orchestr8_sqlite.index.checksums import remember_written
 from orchestr8_sqlite.index.leftovers import remove_leftovers
 from orchestr8_sqlite.library.parsing import BATCH, Key, Prepare, Task, nothing, read_files
-from orchestr8_sqlite.library.roots import Progress, Root, open_roots
+from orchestr8_sqlite.library.roots import Progress, Root, open_roots, own_synonyms
 from orchestr8_sqlite.library.verdicts import Verdict, judge
 from orchestr8_sqlite.model.records import Diagnostic
 from orchestr8_sqlite.settings import latest_file_time, read_limits
@@ -104,8 +104,8 @@ def build_index(
     """
     started = time.perf_counter()
     check_sqlite()
-    target = behind_links(target)
     check_target(target)
+    target = behind_links(target)
     remove_leftovers(target)
     began = time.time_ns()
     job = Job(
@@ -150,7 +150,7 @@ def lint_library(folders: Sequence[Path], *, category: str | None = None, progre
         LibraryError: A root cannot be read.
     """
     roots = open_roots(folders, read_limits())
-    read_synonyms(folders)
+    read_synonyms(own_synonyms(roots))
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         create_schema(db)
         writer = IndexWriter(db, is_ranked=False)
@@ -167,7 +167,7 @@ def _build_anew(job: Job, target: Path) -> Built:
     with replacing(target) as path, closing(open_for_writing(path)) as db:
         create_schema(db)
         db.execute("BEGIN")
-        write_synonyms(db, read_synonyms(job.folders))
+        write_synonyms(db, read_synonyms(own_synonyms(job.roots)))
         writer = IndexWriter(db)
         for verdicts in _verdicts(
             job.roots, job.category, job.latest, writer, prepare, denied=job.withheld, progress=job.progress

@@ -7,7 +7,8 @@ from itertools import compress, repeat
 from pathlib import Path
 from typing import NamedTuple
 
-from orchestr8_sqlite.library.parsing import Key, read_regular
+from orchestr8_sqlite.library.door import read_regular
+from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.roots import Root
 from orchestr8_sqlite.library.walk import SKILL_FILE, Layout, skills_around
 
@@ -68,7 +69,7 @@ def compare_files(
             continue
         gone.discard(key)
         known_ns, known_size = was[key]
-        if size != known_size or not _is_same(root.folder / path, digest_of(key)):
+        if size != known_size or not _is_same(root.folder, path, size, digest_of(key)):
             read.add(key)
         elif mtime_ns != known_ns:
             times[key] = mtime_ns
@@ -86,10 +87,10 @@ def _files_of(root: Root, latest: int | None) -> list[KnownFile]:
     return list(zip(repeat(root.label), files.paths, modified, files.sizes, strict=False))
 
 
-def _is_same(path: Path, sha256: str | None) -> bool:
+def _is_same(root: Path, path: str, size: int, sha256: str | None) -> bool:
     """Tell whether a file has the digest; one without was not read, and may be too large to."""
     try:
-        content = read_regular(path)[1] if sha256 else None
+        content = read_regular(root, path, size)[1] if sha256 else None
         return content is not None and hashlib.sha256(content).hexdigest() == sha256
     except OSError:
         return False

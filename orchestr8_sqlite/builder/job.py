@@ -19,7 +19,7 @@ from orchestr8_sqlite.errors import RefusedLibrary
 from orchestr8_sqlite.index.catalog import COMMITS, Catalog
 from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
-from orchestr8_sqlite.library.roots import Progress, Root, digest_file, digest_files
+from orchestr8_sqlite.library.roots import Progress, Root, digest_files
 from orchestr8_sqlite.library.trust.findings import denied
 from orchestr8_sqlite.model.records import Diagnostic, Severity
 from orchestr8_sqlite.text.wording import counted
@@ -73,8 +73,8 @@ class Job:
             "limits": json.dumps([*{root.limits for root in self.roots}]),
             "roots": json.dumps([root.label for root in self.roots], ensure_ascii=False),
             "code": _digest_code(),
-            "synonyms": json.dumps([digest_file(folder / SYNONYMS) for folder in self.folders]),
-            "queries": json.dumps([digest_file(folder / QUERIES) for folder in self.folders]),
+            "synonyms": json.dumps([root.side_digest(SYNONYMS) for root in self.roots]),
+            "queries": json.dumps([root.side_digest(QUERIES) for root in self.roots]),
         }
 
     @cached_property

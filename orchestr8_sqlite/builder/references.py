@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from orchestr8_sqlite.builder.writer import write_diagnostics, write_queries
+from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.library.agent_skills import Offered, settle_skill_paths
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
@@ -135,5 +136,11 @@ def _write_listed_queries(db: sqlite3.Connection, roots: Iterable[Root]) -> None
     documents = RowDocuments(db)
     for root in roots:
         notes = Notes(root.label, QUERIES)
-        write_queries(db, listed_queries(root.folder, documents, notes))
+        try:
+            content = root.side_file(QUERIES)
+        except LibraryError as problem:
+            notes.warn("queries-form", str(problem).removeprefix(f"{root.label}/{QUERIES} "), "mend it, or remove it")
+            content = None
+        if content is not None:
+            write_queries(db, listed_queries(content, documents, notes))
         write_diagnostics(db, notes.diagnostics)

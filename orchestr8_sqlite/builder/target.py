@@ -226,7 +226,7 @@ def _copy_rights(target: Path, temporary: Path) -> None:
         status = target.stat()
     except FileNotFoundError:
         return
-    if is_posix():
+    if hasattr(os, "chown"):
         with suppress(OSError):
             os.chown(temporary, status.st_uid, status.st_gid)
     temporary.chmod(stat.S_IMODE(status.st_mode))

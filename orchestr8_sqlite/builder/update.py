@@ -38,7 +38,9 @@ from orchestr8_sqlite.builder.writer import (
 )
 from orchestr8_sqlite.errors import BuildError, CatalogError, CheckError
 from orchestr8_sqlite.index.catalog import Catalog
-from orchestr8_sqlite.library.parsing import Key, read_regular
+from orchestr8_sqlite.library.door import read_regular
+from orchestr8_sqlite.library.parsing import Key
+from orchestr8_sqlite.library.roots import own_synonyms
 from orchestr8_sqlite.model.records import Diagnostic
 from orchestr8_sqlite.ranking.evidence import read_typical_lengths
 from orchestr8_sqlite.text.wordlists import read_synonyms
@@ -166,10 +168,11 @@ def _says_settings(job: Job, catalog: Catalog) -> bool:
 
 def _is_readable_again(job: Job, db: sqlite3.Connection) -> bool:
     """Tell whether a file can be read that could not be: where a disk or a network failed, no time says so."""
-    folders = {root.label: root.folder for root in job.roots}
+    roots = {root.label: root for root in job.roots}
     for label, path in db.execute(UNREADABLE):
+        root = roots[label]
         with suppress(OSError):
-            read_regular(folders[label] / path)
+            read_regular(root.folder, path, root.limits.file_bytes)
             return True
     return False
 
@@ -211,7 +214,7 @@ def _write_changes(job: Job, catalog: Catalog, change: Change, following: Follow
         settle_library(db, job.roots)
         refuse(job, db)
         if job.settings["synonyms"] != catalog.meta["synonyms"]:
-            write_synonyms(db, read_synonyms(job.folders))
+            write_synonyms(db, read_synonyms(own_synonyms(job.roots)))
         write_settings(job, db)
         drop_answers(db, changed=len(following.stale | judged))
         if job.settle:

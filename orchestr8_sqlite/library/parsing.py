@@ -1,9 +1,6 @@
 """One file of a library → what it holds, without a look at any other: work for whichever process has time."""
 
-import errno
 import hashlib
-import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestr8_sqlite.library.document import decode, parse_document
+from orchestr8_sqlite.library.door import read_regular
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.trust.findings import note_findings, worst_of
@@ -159,7 +157,7 @@ def read_source(task: Task, notes: Notes) -> tuple[SourceFile, bytes | None]:
     """Return the file of *task* and its bytes, None (and an error noted) where it cannot be read or is too large."""
     label, path = task.key
     try:
-        status, content = read_regular(task.root / path, task.most)
+        status, content = read_regular(task.root, path, task.most)
     except OSError as problem:
         notes.error("unreadable", f"cannot be read: {problem.strerror}", "make it readable or remove it")
         return SourceFile(label, path, 0, 0, ""), None
@@ -170,25 +168,6 @@ def read_source(task: Task, notes: Notes) -> tuple[SourceFile, bytes | None]:
         notes.error("file-size", what, "split it, or raise ORCHESTR8_MAX_FILE_BYTES")
         return SourceFile(label, path, mtime_ns, status.st_size, ""), None
     return SourceFile(label, path, mtime_ns, len(content), hashlib.sha256(content).hexdigest()), content
-
-
-def read_regular(path: Path, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
-    """Return what the system says of a file, and its bytes, which are of one file even where it is replaced.
-
-    What has become a pipe since the listing is not waited for.
-
-    Args:
-        most: The bytes of the largest file that is read; of a larger one None comes for the bytes.
-
-    Raises:
-        OSError: It cannot be read, or is no regular file.
-    """
-    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(number, "rb", buffering=0) as file:
-        status = os.fstat(number)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
-        return status, None if most is not None and status.st_size > most else file.readall()
 
 
 def parse_content(task: Task, source: SourceFile, content: bytes) -> Parsed:

@@ -6,7 +6,6 @@ their URI, or by their path below the root without `.md`. No documents means tha
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.library.references import Documents
@@ -33,21 +32,15 @@ def own_queries(fragment: Fragment, notes: Notes) -> Iterator[LibraryQuery]:
             notes.warn("queries-form", f"{shown(repr(text))} is no request; left out", "write it as text", field=FIELD)
 
 
-def listed_queries(folder: Path, library: Documents, notes: Notes) -> Iterator[LibraryQuery]:
-    """Yield the requests in the queries.jsonl of a root, where it has one; what is wrong with others is noted.
+def listed_queries(content: bytes, library: Documents, notes: Notes) -> Iterator[LibraryQuery]:
+    """Yield the requests in the *content* of a root's queries.jsonl; what is wrong with others is noted.
 
     Args:
         notes: Those of the file.
     """
-    path = folder / FILE_NAME
-    if path.is_file():
-        yield from _of_file(path, library, notes)
-
-
-def _of_file(path: Path, library: Documents, notes: Notes) -> Iterator[LibraryQuery]:
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError):
+        lines = content.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
         notes.warn("queries-form", "cannot be read as UTF-8; left out", "save it as UTF-8")
         return
     for number, line in enumerate(lines, start=1):

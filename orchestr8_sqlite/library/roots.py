@@ -11,11 +11,13 @@ from pathlib import Path
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.library.agent_skills import MAX_BYTES, MAX_FILES
 from orchestr8_sqlite.library.checkouts import read_commits
+from orchestr8_sqlite.library.door import NotOfLibrary, read_regular
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import Bundle, Task, read_source
 from orchestr8_sqlite.library.walk import SKILL_FILE, Files, FoundFile, Kind, Layout, list_files, skills_around
 from orchestr8_sqlite.model.records import Diagnostic, SkillFile, SourceFile
 from orchestr8_sqlite.settings import Limits
+from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 
 Progress = Callable[[int, int], None]
 """Called with (files done, files in all) while a library is read."""
@@ -47,6 +49,33 @@ class Root:
         notes = Notes(self.label, "", [*self.notes.diagnostics])
         self.layout.note_suffixes(self.files.paths, notes)
         return notes.diagnostics
+
+    def side_file(self, name: str) -> bytes | None:
+        """Return the bytes of a file beside the fragments; None where there is none, or a link leads out of the root.
+
+        Raises:
+            LibraryError: It cannot be read, or is larger than the limits allow.
+        """
+        try:
+            status, content = read_regular(self.folder, name, self.limits.file_bytes)
+        except (FileNotFoundError, NotOfLibrary):
+            return None
+        except OSError as problem:
+            raise LibraryError(f"{self.label}/{name} cannot be read: {problem.strerror}.") from problem
+        if content is None:
+            raise LibraryError(
+                f"{self.label}/{name} has {status.st_size:,} bytes, and {self.limits.file_bytes:,} are read at most; "
+                "shorten it, or raise ORCHESTR8_MAX_FILE_BYTES."
+            )
+        return content
+
+    def side_digest(self, name: str) -> str:
+        """Return a digest of a file beside the fragments, empty where there is none that can be read."""
+        try:
+            content = self.side_file(name)
+        except LibraryError:
+            return ""
+        return "" if content is None else hashlib.sha256(content).hexdigest()[:16]
 
     def tasks(self, category: str | None, latest: int | None, wanted: Collection[str] | None = None) -> Iterator[Task]:
         """Yield what is to be read of the root, or of the *wanted* ones of its files: skills together with theirs.
@@ -137,9 +166,20 @@ def digest_files(roots: Iterable[Root], latest: int | None) -> str:
     return digest.hexdigest()[:16]
 
 
-def digest_file(path: Path) -> str:
-    """Return a digest of a file, empty where there is none."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
+def own_synonyms(roots: Iterable[Root]) -> Iterator[tuple[str, str]]:
+    """Yield (name, text) of the word list of each root that has one.
+
+    Raises:
+        LibraryError: One cannot be read, is too large, or is not UTF-8.
+    """
+    for root in roots:
+        content = root.side_file(SYNONYMS)
+        if content is None:
+            continue
+        try:
+            yield f"{root.label}/{SYNONYMS}", content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise LibraryError(f"{root.label}/{SYNONYMS} is not UTF-8; save it as UTF-8.") from None
 
 
 def _labels(roots: Sequence[Path]) -> list[str]:

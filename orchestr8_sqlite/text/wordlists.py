@@ -5,8 +5,9 @@ everyday.txt           words of requests that carry no topic
 foreign.txt            requests from many fields, to calibrate what counts as an answer
 """
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +19,12 @@ WORDS = Path(__file__).with_name("words")
 SHIPPED = ("names.txt", "needs.txt")
 OWN = "synonyms.txt"
 MAX_SLOTS = 4
+MOST_UNFOLDED = 1 << 20
+"""Characters that the classes of a library's own text may unfold to, all lines together."""
+
+SHOWN = 80
+"""Characters of a wrong line that are shown."""
+
 CLASS = re.compile(r"\$(\w+)")
 CLASS_LINE = re.compile(r"\$(\w+) = (\S+)")
 
@@ -34,22 +41,14 @@ class Synonym(NamedTuple):
     how: str
 
 
-def read_synonyms(roots: Sequence[Path]) -> list[Synonym]:
-    """Return the synonyms of the shipped files and of each root's own, in the order of the files.
+def read_synonyms(own: Iterable[tuple[str, str]] = ()) -> list[Synonym]:
+    """Return the synonyms of the shipped files and of a library's own, given as (name, text), in their order.
 
     Raises:
-        LibraryError: A line is not of the form that names.txt describes.
+        LibraryError: A line is not of the form that names.txt describes, or the classes of a text unfold to too much.
     """
-    texts: list[tuple[str, str]] = []
-    for root in roots:
-        path = root / OWN
-        if path.is_file():
-            try:
-                texts.append((f"{root.name}/{OWN}", path.read_text(encoding="utf-8-sig")))
-            except UnicodeDecodeError:
-                raise LibraryError(f"{path} is not UTF-8; save it as UTF-8.") from None
-    own = (synonym for name, text in texts for synonym in _parse(name, text))
-    return list(dict.fromkeys([*_shipped_synonyms(), *own]))
+    found = (synonym for name, text in own for synonym in _parse(name, text, MOST_UNFOLDED))
+    return list(dict.fromkeys([*_shipped_synonyms(), *found]))
 
 
 @cache
@@ -79,15 +78,19 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, line.strip()
 
 
-def _parse(name: str, text: str) -> Iterator[Synonym]:
+def _parse(name: str, text: str, most: float = math.inf) -> Iterator[Synonym]:
+    """Yield the synonyms of a text, whose classes may unfold to *most* characters."""
     classes: dict[str, str] = {}
     for number, line in _lines(text):
+        most -= sum(len(classes.get(used, "")) for used in CLASS.findall(line))
+        if most < 0:
+            raise LibraryError(f"{name}:{number}: the classes unfold to too many words; shorten them.")
         if line.startswith("$") and (defined := CLASS_LINE.fullmatch(line)):
             classes[defined[1]] = defined[2]
             continue
         found = list(_needs(line, classes) if "~" in line else _other_names(line))
         if not found:
-            raise LibraryError(f"{name}:{number}: expected 'a = b' or 'a ~ b, c', found {line!r}.")
+            raise LibraryError(f"{name}:{number}: expected 'a = b' or 'a ~ b, c', found {line[:SHOWN]!r}.")
         yield from found
 
 

@@ -1,0 +1,148 @@
+"""No file outside of a root is read, whatever leads there; none that waits, and none beyond the bound."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from support import MakeLibrary, markdown, rows, write_files
+
+from orchestr8_sqlite.builder.build import build_index
+from orchestr8_sqlite.errors import LibraryError
+from orchestr8_sqlite.library import door
+from orchestr8_sqlite.library.door import NotOfLibrary, read_regular
+from orchestr8_sqlite.system import is_posix
+
+pytestmark = pytest.mark.skipif(not is_posix(), reason="links and pipes need rights, or are not there")
+
+SECRET = "ghp_a_secret_that_lies_outside"
+NAMES = ["skills/race.md", "skills/pack/SKILL.md", "skills/pack/notes.txt", "queries.jsonl", "synonyms.txt"]
+INSIDE = {
+    "skills/retry.md": "# Retry\n",
+    "skills/pack/SKILL.md": markdown("name: pack\ndescription: Packs"),
+}
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    file = tmp_path / "secret.txt"
+    file.write_text(f"{SECRET} = b\n")
+    return file
+
+
+@pytest.fixture
+def below(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Let files be opened relative to folders, or not."""
+    monkeypatch.setattr(door, "CAN_OPEN_BELOW", request.param)
+    return bool(request.param)
+
+
+@pytest.mark.parametrize("below", [True, False], indirect=True)
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_outside_of_a_root_comes_into_an_index(
+    make_library: MakeLibrary, secret: Path, tmp_path: Path, below: bool, name: str
+) -> None:
+    root = make_library(INSIDE)
+    (root / name).unlink(missing_ok=True)
+    (root / name).symlink_to(secret)
+    report = build_index([root], tmp_path / "index.db")
+    assert SECRET.encode() not in report.target.read_bytes()
+    assert not any(SECRET in note.message for note in report.diagnostics)
+    assert [note.code for note in report.diagnostics if name in note.message] == ["link-leaves-root"]
+
+
+@pytest.mark.parametrize("below", [True, False], indirect=True)
+def test_file_that_becomes_a_link_after_the_listing_is_not_followed(
+    make_library: MakeLibrary, secret: Path, below: bool
+) -> None:
+    root = make_library(INSIDE)
+    (root / "skills/retry.md").unlink()
+    (root / "skills/retry.md").symlink_to(secret)
+    with pytest.raises(NotOfLibrary, match="leads out of the library"):
+        read_regular(root, "skills/retry.md")
+
+
+@pytest.mark.parametrize("below", [True, False], indirect=True)
+def test_folder_that_becomes_a_link_after_the_listing_is_not_followed(
+    make_library: MakeLibrary, secret: Path, below: bool
+) -> None:
+    root = make_library(INSIDE)
+    (root / "skills/pack/SKILL.md").unlink()
+    (root / "skills/pack").rmdir()
+    (root / "skills/pack").symlink_to(secret.parent)
+    with pytest.raises(NotOfLibrary):
+        read_regular(root, "skills/pack/secret.txt")
+
+
+def test_swapping_a_file_and_a_link_never_lets_the_outside_in(
+    make_library: MakeLibrary, secret: Path, tmp_path: Path
+) -> None:
+    root = make_library(INSIDE)
+    place, ended = root / "skills/race.md", threading.Event()
+
+    def swap() -> None:
+        while not ended.is_set():
+            for link in (True, False):
+                beside = tmp_path / "beside"
+                beside.symlink_to(secret) if link else beside.write_text("# Race\n")
+                beside.replace(place)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        for _ in range(2000):
+            try:
+                _, content = read_regular(root, "skills/race.md")
+            except OSError:
+                continue
+            assert content in (b"# Race\n", b"")
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("below", [True, False], indirect=True)
+def test_link_within_a_root_and_a_root_behind_a_link_are_followed(
+    make_library: MakeLibrary, tmp_path: Path, below: bool
+) -> None:
+    root = make_library({**INSIDE, "queries.jsonl": '{"text": "Try again", "documents": ["skills/retry"]}\n'})
+    (root / "skills/again.md").symlink_to(root / "skills/retry.md")
+    (tmp_path / "behind").symlink_to(root)
+    index = build_index([tmp_path / "behind"], tmp_path / "index.db").target
+    assert rows(index, "SELECT path FROM fragment ORDER BY 1") == [
+        ("skills/again",),
+        ("skills/pack",),
+        ("skills/retry",),
+    ]
+    assert rows(index, "SELECT text FROM library_query") == [("Try again",)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pipe_and_folder_in_the_place_of_a_file_are_not_waited_for(
+    make_library: MakeLibrary, tmp_path: Path, name: str
+) -> None:
+    root = make_library(INSIDE)
+    for make in (os.mkfifo, os.mkdir):
+        (root / name).unlink(missing_ok=True)
+        make(root / name)
+        build_index([root], tmp_path / "index.db", full=True)
+
+
+def test_file_that_grows_while_it_is_read_is_read_up_to_the_bound(tmp_path: Path) -> None:
+    write_files(tmp_path, {"a.md": "12345"})
+    assert read_regular(tmp_path, "a.md", 5)[1] == b"12345"
+    assert read_regular(tmp_path, "a.md", 4)[1] is None
+    assert read_regular(Path("/proc"), f"{os.getpid()}/environ", 1)[1] is None  # it has no size
+
+
+@pytest.mark.parametrize("name", ["synonyms.txt", "queries.jsonl"])
+def test_side_file_beyond_the_bound_is_one_sentence(make_library: MakeLibrary, tmp_path: Path, name: str) -> None:
+    root = make_library(INSIDE)
+    with (root / name).open("wb") as file:
+        file.truncate(1 << 30)
+    if name == "synonyms.txt":
+        with pytest.raises(LibraryError, match="has 1,073,741,824 bytes, and 1,048,576 are read at most"):
+            build_index([root], tmp_path / "index.db")
+    else:
+        (note,) = build_index([root], tmp_path / "index.db").diagnostics
+        assert note.message.startswith("has 1,073,741,824 bytes, and 1,048,576 are read at most")
