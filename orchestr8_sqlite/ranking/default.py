@@ -132,14 +132,15 @@ SELECT p.fragment_id, form.key, p.fields
  CROSS JOIN keyword k ON k.stem = json_extract(form.value, '$[0]')
  CROSS JOIN json_each(:ids) wanted
  CROSS JOIN field_posting p ON p.keyword_id = k.id AND p.fragment_id = wanted.value
- UNION ALL
-SELECT t.rowid, form.key, 0
-  FROM json_each(:forms) form CROSS JOIN fragment_text t
- WHERE json_extract(form.value, '$[1]') IS NOT NULL
-   AND t.fragment_text MATCH json_extract(form.value, '$[1]')
-   AND t.rowid IN (SELECT value FROM json_each(:ids))
 """
-"""Which of the fragments `:ids` hold which form in which fields, 0 for the body; a row for each keyword of the form."""
+"""Which of the fragments `:ids` hold which form in which short texts; a row for each keyword of the form."""
+
+HELD_IN_BODIES = """
+SELECT t.rowid, json_extract(pair.value, '$[1]')
+  FROM json_each(:pairs) pair CROSS JOIN fragment_text t
+ WHERE t.fragment_text MATCH json_extract(pair.value, '$[2]') AND t.rowid = json_extract(pair.value, '$[0]')
+"""
+"""Which pairs of a fragment and a form are met in the body: FTS5 looks up a single fragment at once."""
 
 ROUNDING = 0.005
 """Scores are printed with two decimals, and bounds are on the score as printed."""

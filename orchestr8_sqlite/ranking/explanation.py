@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from orchestr8_sqlite.model.requests import Candidate, Part, Statement
-from orchestr8_sqlite.ranking.default import HELD, PARTS, body_match
+from orchestr8_sqlite.ranking.default import HELD, HELD_IN_BODIES, PARTS, body_match
 from orchestr8_sqlite.ranking.reading import SEARCHED_WHOLE, Form, Reading
 from orchestr8_sqlite.ranking.weights import (
     BODY_COVERS,
@@ -43,10 +43,15 @@ class HeldForm(NamedTuple):
 def held_forms(db: sqlite3.Connection, reading: Reading, fragment_ids: Sequence[int]) -> dict[int, list[HeldForm]]:
     """Return which forms of the request each fragment holds."""
     fields: dict[tuple[int, int], int] = {}
-    forms = [(form.stem, body_match(form) if form.how in SEARCHED_WHOLE else None) for form in reading.forms]
-    asked = {"forms": json.dumps(forms, ensure_ascii=False), "ids": json.dumps(list(fragment_ids))}
+    stems = [(form.stem,) for form in reading.forms]
+    asked = {"forms": json.dumps(stems, ensure_ascii=False), "ids": json.dumps(list(fragment_ids))}
     for id_, place, bits in db.execute(HELD, asked):
         fields[id_, place] = fields.get((id_, place), 0) | bits
+    whole = [(place, body_match(form)) for place, form in enumerate(reading.forms) if form.how in SEARCHED_WHOLE]
+    pairs = [(id_, place, match) for place, match in whole for id_ in fragment_ids if (id_, place) not in fields]
+    if pairs:
+        for id_, place in db.execute(HELD_IN_BODIES, {"pairs": json.dumps(pairs, ensure_ascii=False)}):
+            fields[id_, place] = 0
     found: dict[int, list[HeldForm]] = {id_: [] for id_ in fragment_ids}
     for (id_, place), bits in fields.items():
         found[id_].append(HeldForm(reading.forms[place], bits))

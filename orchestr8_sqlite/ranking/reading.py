@@ -55,9 +55,14 @@ SELECT k.text, k.stem, s.fragment_count
  ORDER BY k.fragment_count DESC, k.text LIMIT :limit
 """
 SYNONYM_WORDS = """
-SELECT w.stem, w.synonym_id, w.slot, w.slots
-  FROM json_each(:stems) CROSS JOIN rank_synonym_word w ON w.stem = value
+WITH met (stem, synonym_id, slot, slots) AS MATERIALIZED (
+    SELECT w.stem, w.synonym_id, w.slot, w.slots
+      FROM json_each(:stems) CROSS JOIN rank_synonym_word w ON w.stem = value)
+SELECT stem, synonym_id, slot FROM met
+ WHERE synonym_id IN (SELECT synonym_id FROM met GROUP BY synonym_id HAVING count(DISTINCT slot) = slots)
 """
+"""Which slots of synonyms the stems of a request meet, where they meet every slot of that synonym."""
+
 SYNONYM_FORMS = """
 SELECT f.synonym_id, f.ordinal, f.how, s.stem, s.fragment_count
   FROM json_each(:ids) met CROSS JOIN rank_synonym_form f ON f.synonym_id = met.value
@@ -236,21 +241,19 @@ def _synonyms(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Itera
         yield Form(rarest, one, how, one, count, rarity_of(size, count), factor), texts
 
 
-def _met_synonyms(rows: Iterable[tuple[str, int, int, int]]) -> dict[int, list[str]]:
+def _met_synonyms(rows: Iterable[tuple[str, int, int]]) -> dict[int, list[str]]:
     """Return the synonyms every slot of which can be met by a word of its own, each with the stems that meet it.
 
     Args:
-        rows: Which slot of which synonym a stem meets, and how many slots that has.
+        rows: Which slot of which synonym a stem meets; all slots of each synonym are met.
     """
     meeting: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-    needed: dict[int, int] = {}
-    for one, id_, slot, slots in rows:
+    for one, id_, slot in rows:
         meeting[id_][slot].add(one)
-        needed[id_] = slots
     return {
         id_: list(dict.fromkeys(itertools.chain.from_iterable(map(sorted, slots.values()))))
         for id_, slots in meeting.items()
-        if len(slots) == needed[id_] and _can_be_filled(list(slots.values()))
+        if _can_be_filled(list(slots.values()))
     }
 
 
