@@ -110,6 +110,12 @@ def test_nothing_waits_for_a_checkout_that_is_no_plain_files(tmp_path: Path) -> 
     assert read_commit(tmp_path) is None
 
 
+def test_link_out_of_a_checkout_is_not_read(tmp_path: Path) -> None:
+    write_files(tmp_path, {"secret": f"{ONE}\n", "work/.git/config": ""})
+    (tmp_path / "work/.git/HEAD").symlink_to(tmp_path / "secret")
+    assert read_commit(tmp_path / "work") is None
+
+
 def test_nothing_of_a_checkout_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a program was started"))
     write_files(tmp_path, {".git/HEAD": f"{ONE}\n", ".git/config": "[core]\n\tfsmonitor = touch run\n"})

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from orchestr8_sqlite.library.door import read_regular
+
 MARK = ".git"
 MAX_BYTES = 64 << 20
 """Of a file of git's own; `packed-refs` takes about 70 bytes a branch or tag."""
@@ -33,7 +35,7 @@ def read_commit(checkout: Path) -> str | None:
     """Return the commit that *checkout*, a folder with a `.git`, is at; None where it cannot be told."""
     try:
         own = _git_folder(checkout / MARK)
-        common = own / (_read(own / "commondir") or ".")
+        common = own / (_read(own, "commondir") or ".")
         return _resolve("HEAD", (own, common))
     except (OSError, ValueError, RuntimeError):
         return None
@@ -43,13 +45,13 @@ def _git_folder(mark: Path) -> Path:
     """Return the folder that *mark* is, or that it names, as in a worktree and a submodule."""
     if mark.is_dir():
         return mark
-    return mark.parent / (_read(mark) or "").removeprefix("gitdir:").strip()
+    return mark.parent / (_read(mark.parent, mark.name) or "").removeprefix("gitdir:").strip()
 
 
 def _resolve(name: str, folders: tuple[Path, Path]) -> str | None:
     """Return the commit that a name of git's stands for, looked for in the worktree's own folder and the common one."""
     for _ in range(MAX_LINKS):
-        found = next((text for folder in folders if (text := _read(folder / name))), None) or _packed(name, folders[1])
+        found = next((text for folder in folders if (text := _read(folder, name))), None) or _packed(name, folders[1])
         if found is None or COMMIT.fullmatch(found):
             return found
         name = found.removeprefix("ref:").strip()
@@ -60,15 +62,17 @@ def _resolve(name: str, folders: tuple[Path, Path]) -> str | None:
 
 def _packed(name: str, folder: Path) -> str | None:
     """Return what `packed-refs` says of *name*."""
-    for line in (_read(folder / "packed-refs") or "").splitlines():
+    for line in (_read(folder, "packed-refs") or "").splitlines():
         commit, _, packed = line.partition(" ")
         if packed == name and COMMIT.fullmatch(commit):
             return commit
     return None
 
 
-def _read(path: Path) -> str | None:
-    """Return the text of a file without the white space around it, None where there is no plain file of some size."""
-    if not path.is_file() or path.stat().st_size > MAX_BYTES:
+def _read(folder: Path, name: str) -> str | None:
+    """Return the text of a file in *folder* without the white space around it, None where it cannot be read."""
+    try:
+        _, content = read_regular(folder, name, MAX_BYTES)
+    except OSError:
         return None
-    return path.read_text(encoding="utf-8", errors="replace").strip()
+    return None if content is None else content.decode(errors="replace").strip()
