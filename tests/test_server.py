@@ -100,6 +100,9 @@ def test_unknown_resource_has_the_code_of_the_revision_and_names_the_nearest(
             with pytest.raises(MCPError, match=r"Not an orchestr8 URI: send orchestr8://") as caught:
                 await client.read_resource("file:///etc/passwd")
             assert (caught.value.code, caught.value.data) == (code, {"uri": "file:///etc/passwd"})
+            with pytest.raises(MCPError, match="Unknown category 'nope'") as caught:
+                await client.read_resource("orchestr8://nope/nope")
+            assert (caught.value.code, caught.value.data) == (code, {"uri": "orchestr8://nope/nope"})
 
     anyio.run(scenario)
 

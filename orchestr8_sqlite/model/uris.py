@@ -55,7 +55,7 @@ def parse_uri(text: str) -> Read | Match | Listing:
     """Return what the URI *text* asks for.
 
     Raises:
-        UnknownResource: It is not an orchestr8 URI.
+        UnknownResource: It is not an orchestr8 URI, or its category does not exist.
         RequestError: A part of it is not acceptable.
     """
     text = storable(text)
@@ -73,10 +73,17 @@ def parse_uri(text: str) -> Read | Match | Listing:
         raise RequestError(f"Only match URIs take parameters: {SCHEME}://match?query=….")
     if not segments or [segment.casefold() for segment in segments] == ["registry"]:
         return Listing(None)
-    folder = CATEGORY_FOLDERS[parse_category(segments[0])]
+    folder = CATEGORY_FOLDERS[_category(segments[0])]
     if len(segments) == 1:
         return Listing(CATEGORIES[folder])
     return Read(compose("/".join([folder, *segments[1:]])))
+
+
+def _category(name: str) -> str:
+    try:
+        return parse_category(name)
+    except RequestError as problem:
+        raise UnknownResource(str(problem)) from None
 
 
 def fragment_uri(fragment_id: str) -> str:
