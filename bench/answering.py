@@ -44,10 +44,12 @@ ASKED = {
 """Figure → what it stands beside."""
 
 
-def measure_answering(corpus: Corpus, index: Path, queries: Sequence[str]) -> tuple[list[Figure], Mapping[str, str]]:
+def measure_answering(
+    corpus: Corpus, index: Path, queries: Sequence[str], *, with_peers: bool = True
+) -> tuple[list[Figure], Mapping[str, str]]:
     """Return the figures of answering *queries*, and why some peers are missing."""
     with Catalog.open(index) as catalog, closing(forgetful(index)) as service:
-        peers, missing = open_peers(corpus.documents)
+        peers, missing = open_peers(corpus.documents) if with_peers else ({}, dict.fromkeys(PEERS, "it was left out"))
         columns = race({**own_contenders(catalog, service, queries), **peers}, queries)
         figures = [
             figure

@@ -1,6 +1,6 @@
 """Measures building and answering at several sizes and writes docs/performance.md.
 
-Usage: python bench/run.py [--sizes 413 5000 50000] [--library DIR] [--workdir DIR] [--print-only]
+Usage: python bench/run.py [--sizes 413 5000 50000] [--library DIR] [--workdir DIR] [--alone] [--print-only]
 """
 
 import argparse
@@ -41,9 +41,13 @@ def main() -> None:
     result = options.workdir / "performance.json"
     report = read_report(result, machine(), options.library.resolve().name, options.seed)
     for size in sorted(set(options.sizes)):
-        report = report.with_run(measure(options.library, size, options.workdir, options.seed))
+        report = report.with_run(
+            measure(options.library, size, options.workdir, options.seed, with_peers=not options.alone)
+        )
         report.write(result)
-    if LIBRARY.is_dir():
+    if options.alone:
+        say("no saves and no other programs")
+    elif LIBRARY.is_dir():
         report = report.with_run(measure_saves())
         report.write(result)
     else:
@@ -63,11 +67,12 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--library", type=Path, default=ROOT / "resources", help="folder that the corpora grow from")
     parser.add_argument("--workdir", type=Path, default=Path(tempfile.gettempdir()) / "orchestr8-bench")
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--alone", action="store_true", help="leave out other programs; half a million takes minutes")
     parser.add_argument("--print-only", action="store_true", help="leave the document as it is")
     return parser.parse_args()
 
 
-def measure(library: Path, size: int, workdir: Path, seed: int) -> Run:
+def measure(library: Path, size: int, workdir: Path, seed: int, *, with_peers: bool = True) -> Run:
     """Return what is found at one *size*."""
     started, at = time.perf_counter(), now()
     say(f"{size:,} fragments: corpus")
@@ -82,7 +87,7 @@ def measure(library: Path, size: int, workdir: Path, seed: int) -> Run:
     figures += measure_starting(size, index)
     say(f"{size:,} fragments: answering {len(queries)} queries")
     figures += measure_tier_1(size, index, queries)
-    answers, missing = measure_answering(corpus, index, queries)
+    answers, missing = measure_answering(corpus, index, queries, with_peers=with_peers)
     figures += answers
     say(f"{size:,} fragments: hardest requests and memory")
     figures += measure_hardest(size, index)
