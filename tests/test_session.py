@@ -11,10 +11,13 @@ from dumps import assert_same_rows
 from editing import edit_any, some_library
 from support import GARDENING, MakeLibrary, build, markdown, rows, write_files
 
+from orchestr8_sqlite.builder import build as build_module
 from orchestr8_sqlite.builder import job, precomputed, update, watch, writer
+from orchestr8_sqlite.builder.job import Built, Job
 from orchestr8_sqlite.builder.watch import BuildSession, SessionBuild
 from orchestr8_sqlite.errors import BuildError, LibraryError, RefusedLibrary
 from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.library import door, parsing
 from orchestr8_sqlite.model.requests import MatchRequest
 from orchestr8_sqlite.ranking.lookup import find
 
@@ -164,6 +167,66 @@ def test_last_good_version_stays_whatever_else_asks_for_a_build_from_nothing(
     session.build()
     session.settle()
     assert_same_rows(target, build(folder, tmp_path / "scratch.db"))
+
+
+@pytest.mark.parametrize("bad", ["", "---\ntitle: Half a fi", b"\xff"])
+def test_last_good_version_stays_where_a_file_is_emptied_between_an_update_and_a_build_from_nothing(
+    session: BuildSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: str | bytes
+) -> None:
+    build_anew = build_module._build_anew
+    version = "SELECT title, description FROM fragment WHERE path = 'skills/retry'"
+    before = rows(tmp_path / "index.db", version)
+
+    def save_once_more(task: Job, target: Path, *, keep: bool) -> Built:
+        write_files(folder, {"skills/retry.md": bad})
+        return build_anew(task, target, keep=keep)
+
+    monkeypatch.setattr(build_module, "_build_anew", save_once_more)
+    longer = markdown("title: Retrying\ndescription: " + "Many more words than before. " * 40)
+    write_files(folder, {"skills/retry.md": longer})
+    built = session.build()
+    assert built is not None
+    assert "kept" in {one.code for one in built.diagnostics}
+    assert rows(tmp_path / "index.db", version) == before
+    monkeypatch.undo()
+    write_files(folder, {"skills/retry.md": longer})
+    session.build()
+    session.settle()
+    assert_same_rows(tmp_path / "index.db", build(folder, tmp_path / "scratch.db"))
+
+
+def test_file_that_is_written_to_while_it_is_read_is_taken_once_it_is_whole(
+    session: BuildSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, whole = folder / "skills/retry.md", RETRY.replace("Retrying", "Reviving") + "\n\nAnd the rest.\n"
+    read_regular = door.read_regular
+
+    def read_half(root: Path, path: str, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
+        found = read_regular(root, path, most)
+        if path == "skills/retry.md":
+            file.write_text(whole, encoding="utf-8")
+        return found
+
+    file.write_text(whole[: whole.index("And")], encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(parsing, "read_regular", read_half)
+        built = session.build()
+    assert built is not None
+    assert {one.code for one in built.diagnostics} == {"written-while-read", "kept"}
+    assert titles(tmp_path / "index.db")["skills/retry"] == "Retrying"
+    session.build()
+    assert titles(tmp_path / "index.db")["skills/retry"] == "Reviving"
+    assert rows(tmp_path / "index.db", "SELECT code FROM diagnostic WHERE path = 'skills/retry.md'") == []
+
+
+def test_bad_file_whose_name_another_one_has_taken_is_left_out_by_a_build_from_nothing(
+    session: BuildSession, folder: Path, tmp_path: Path
+) -> None:
+    new = {f"agents/new{number}.md": markdown(f"title: N{number}") for number in range(20)}
+    taking = {"skills/_fragments/retry.md": RETRY.replace("Retrying", "Reviving")}
+    write_files(folder, {**new, **taking, "skills/retry.md": b"\xff"})
+    session.build()
+    assert titles(tmp_path / "index.db")["skills/retry"] == "Reviving"
 
 
 def test_bad_file_that_is_deleted_takes_its_last_good_version_along(

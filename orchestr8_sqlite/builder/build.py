@@ -8,13 +8,14 @@ the old index as it was.
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from orchestr8_sqlite.builder.changes import good_name
 from orchestr8_sqlite.builder.checks import check_index
 from orchestr8_sqlite.builder.job import (
     Built,
@@ -33,7 +34,7 @@ from orchestr8_sqlite.builder.job import (
 from orchestr8_sqlite.builder.precomputed import settle_rows
 from orchestr8_sqlite.builder.references import settle_library
 from orchestr8_sqlite.builder.target import behind_links, check_target, open_for_writing, replacing
-from orchestr8_sqlite.builder.update import bring_up_to_date
+from orchestr8_sqlite.builder.update import Anew, bring_up_to_date
 from orchestr8_sqlite.builder.writer import IndexWriter, create_schema, prepare, write_synonyms
 from orchestr8_sqlite.errors import BuildError, CatalogError
 from orchestr8_sqlite.index.catalog import Catalog, check_sqlite
@@ -121,7 +122,7 @@ def build_index(
         settle=settle,
         progress=progress,
     )
-    built = (None if full else bring_up_to_date(job, target)) or _build_anew(job, target)
+    built = _build(job, target, full=full)
     if built.how is not How.UNCHANGED:
         remember_written(target, began)
     try:
@@ -161,9 +162,27 @@ def lint_library(folders: Sequence[Path], *, category: str | None = None, progre
         return Lint(tuple(diagnostics_of(db)), fragments, prompts)
 
 
-def _build_anew(job: Job, target: Path) -> Built:
-    """Write a new index, check it, and put it in place of *target*."""
-    laps = Laps()
+class _SpoiltError(Exception):
+    """A file was whole when an update read it, and no longer is where everything is read again."""
+
+
+def _build(job: Job, target: Path, *, full: bool) -> Built:
+    """Make the index; a file that is being saved meanwhile is looked at again by an update, which keeps its version."""
+    while True:
+        built = Anew.OVER_NOTHING if full else bring_up_to_date(job, target)
+        if isinstance(built, Built):
+            return built
+        with suppress(_SpoiltError):
+            return _build_anew(job, target, keep=job.keep and built is Anew.OVER_SOUND)
+
+
+def _build_anew(job: Job, target: Path, *, keep: bool) -> Built:
+    """Write a new index, check it, and put it in place of *target*.
+
+    Raises:
+        _SpoiltError: A last good version would go that an update keeps, and *keep* forbids that.
+    """
+    laps, bad = Laps(), list[Verdict]()
     with replacing(target) as path, closing(open_for_writing(path)) as db:
         create_schema(db)
         db.execute("BEGIN")
@@ -172,7 +191,9 @@ def _build_anew(job: Job, target: Path) -> Built:
         for verdicts in _verdicts(
             job.roots, job.category, job.latest, writer, prepare, denied=job.withheld, progress=job.progress
         ):
-            writer.write(verdicts)
+            writer.write(_noting(bad, verdicts))
+        if keep:
+            _check_kept(bad, writer, target)
         laps.end("files")
         writer.close()
         laps.end("postings")
@@ -188,6 +209,24 @@ def _build_anew(job: Job, target: Path) -> Built:
         os.utime(path, ns=(job.began, job.began))
     laps.end("sync and rename")
     return Built(How.WHOLE, changed, laps.seconds)
+
+
+def _noting(bad: list[Verdict], verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
+    """Yield *verdicts*, and note the *bad* ones: of files that have no record, or are not finished."""
+    for verdict in verdicts:
+        if verdict.record is None or not verdict.finished:
+            bad.append(verdict)
+        yield verdict
+
+
+def _check_kept(bad: Iterable[Verdict], writer: IndexWriter, target: Path) -> None:
+    """Raise _SpoiltError if the index at *target* has a version of a *bad* file whose name no other file has now."""
+    with suppress(CatalogError, sqlite3.Error), Catalog.open(target) as catalog:
+        for verdict in bad:
+            name = good_name(catalog.db, verdict)
+            place = f"{verdict.source.root}/{verdict.source.path}"
+            if name is not None and writer.place_of(name) in (None, place):
+                raise _SpoiltError
 
 
 def _verdicts(

@@ -90,7 +90,7 @@ class Follower:
         for key in sorted(outcomes, key=lambda key: (order[key[0]], key[1].split("/"))):
             verdict = judge(*outcomes[key], holder, self._denied)
             name = name_of(verdict.record) if verdict.record is not None else None
-            good = self._good_name(key, verdict) if self._keep else None
+            good = good_name(self._db, verdict) if self._keep else None
             if good is not None and good not in names:
                 name = good
                 kept.append(_with_warning(verdict))
@@ -133,13 +133,15 @@ class Follower:
         names = _json(record.name for record in records if isinstance(record, Prompt))
         return {*self._db.execute(HELD_IDS, (ids,)), *self._db.execute(HELD_NAMES, (names,))}
 
-    def _good_name(self, key: Key, verdict: Verdict) -> tuple[str, str] | None:
-        """Return the name of the version of a file that is in the index where it must stay, else None."""
-        row: tuple[str, str] | None = self._db.execute(NAMES_OF, (*key, *key)).fetchone()
-        if row is None or (verdict.record is not None and verdict.finished):
-            return None
-        was_unfinished = self._db.execute(IS_UNFINISHED, (*key, UNCLOSED)).fetchone() is not None
-        return None if verdict.record is not None and was_unfinished else row
+
+def good_name(db: sqlite3.Connection, verdict: Verdict) -> tuple[str, str] | None:
+    """Return the name of the version of a file that is in the index *db* where it must stay, else None."""
+    key = (verdict.source.root, verdict.source.path)
+    row: tuple[str, str] | None = db.execute(NAMES_OF, (*key, *key)).fetchone()
+    if row is None or (verdict.record is not None and verdict.finished):
+        return None
+    was_unfinished = db.execute(IS_UNFINISHED, (*key, UNCLOSED)).fetchone() is not None
+    return None if verdict.record is not None and was_unfinished else row
 
 
 def _with_warning(verdict: Verdict) -> Verdict:

@@ -5,6 +5,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from enum import Enum, auto
 from functools import partial
 from pathlib import Path
 
@@ -61,19 +62,26 @@ UNREADABLE = "SELECT DISTINCT root, path FROM diagnostic WHERE code = 'unreadabl
 DIGEST = "SELECT sha256 FROM source WHERE root = ? AND path = ?"
 
 
+class Anew(Enum):
+    """Everything is to be written anew: over no index that could be followed, or over one whose versions may stay."""
+
+    OVER_NOTHING = auto()
+    OVER_SOUND = auto()
+
+
 class _OvertakenError(Exception):
     """Another program has put another index in place meanwhile."""
 
 
-def bring_up_to_date(job: Job, target: Path) -> Built | None:
-    """Bring the index at *target* up to date; None where there is none, or everything is to be written anew."""
+def bring_up_to_date(job: Job, target: Path) -> Built | Anew:
+    """Bring the index at *target* up to date, unless there is none, or everything is to be written anew."""
     try:
         with Catalog.open(target) as catalog:
             shaping = ("category", "limits", "roots", "code", "denied")
             wanted = {**made_by(), **{name: job.settings[name] for name in shaping}}
             is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENTS, OUTCOMES} <= catalog.meta.keys()
             if is_like_ours:
-                return _follow(job, catalog, _read_ns(job, catalog))
+                return _follow(job, catalog, _read_ns(job, catalog)) or Anew.OVER_SOUND
     except CheckError as problem:  # of rows that were there, or of ours
         _say_anew(target, problem)
     except BuildError as problem:
@@ -86,8 +94,8 @@ def bring_up_to_date(job: Job, target: Path) -> Built | None:
     except _OvertakenError:  # look again
         return bring_up_to_date(job, target)
     except OtherLengths:  # every word weighs something else now
-        return None
-    return None
+        return Anew.OVER_SOUND
+    return Anew.OVER_NOTHING
 
 
 def _say_anew(target: Path, problem: Exception) -> None:

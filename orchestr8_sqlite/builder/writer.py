@@ -171,7 +171,11 @@ class IndexWriter:
 
     def holder(self, record: Fragment | Prompt) -> str | None:
         """Return the place of the file whose record has the name of *record* already, if any has."""
-        return self._known_names.get(name_of(record))
+        return self.place_of(name_of(record))
+
+    def place_of(self, name: tuple[str, str]) -> str | None:
+        """Return the place of the file whose record has *name*, if any has."""
+        return self._known_names.get(name)
 
     @property
     def _known_names(self) -> dict[tuple[str, str], str]:

@@ -1,6 +1,7 @@
 """One file of a library → what it holds, without a look at any other: work for whichever process has time."""
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from orchestr8_sqlite.library import transfer
 
 UNCLOSED = "unclosed-front-matter"
+UNSETTLED = "written-while-read"
+HALF_WRITTEN = frozenset({UNCLOSED, UNSETTLED})
 
 FEWEST = 200
 """Files from which on worker processes pay for their start."""
@@ -149,7 +152,7 @@ def read_file(task: Task, prepare: Prepare = nothing) -> Outcome:
     source, content = read_source(task, notes)
     if content is None or task.found.kind is Kind.OUTSIDE:
         return Outcome(source, Parsed(None, tuple(notes.diagnostics)), None)
-    parsed = parse_content(task, source, content)
+    parsed = parse_content(task, source, content, notes)
     return Outcome(source, parsed, prepare(parsed.record) if isinstance(parsed.record, Fragment) else None)
 
 
@@ -158,6 +161,7 @@ def read_source(task: Task, notes: Notes) -> tuple[SourceFile, bytes | None]:
     label, path = task.key
     try:
         status, content = read_regular(task.root, path, task.most)
+        is_settled = _is_still(status, task.root / path)
     except OSError as problem:
         notes.error("unreadable", f"cannot be read: {problem.strerror}", "make it readable or remove it")
         return SourceFile(label, path, 0, 0, ""), None
@@ -167,12 +171,25 @@ def read_source(task: Task, notes: Notes) -> tuple[SourceFile, bytes | None]:
         what = f"has {status.st_size:,} bytes, and {task.most:,} are read at most; it is left out"
         notes.error("file-size", what, "split it, or raise ORCHESTR8_MAX_FILE_BYTES")
         return SourceFile(label, path, mtime_ns, status.st_size, ""), None
+    if not is_settled:
+        notes.inform(UNSETTLED, "was written to while it was read", "build again once it is saved")
     return SourceFile(label, path, mtime_ns, len(content), hashlib.sha256(content).hexdigest()), content
 
 
-def parse_content(task: Task, source: SourceFile, content: bytes) -> Parsed:
-    """Return what *content* holds; an empty file, or one whose front matter has no end, may be half written."""
-    notes = Notes(source.root, source.path)
+def _is_still(status: os.stat_result, path: Path) -> bool:
+    """Tell whether nobody has written to a file since; one that another file has replaced was read as it was."""
+    try:
+        now = os.stat(path)  # noqa: PTH116 - half the time of Path.stat, for every file of a library
+    except OSError:
+        return True
+    return now.st_ino != status.st_ino or (now.st_size, now.st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+
+
+def parse_content(task: Task, source: SourceFile, content: bytes, notes: Notes) -> Parsed:
+    """Return what *content* holds, and what *notes* say of its reading.
+
+    It may be half written if it is empty, its front matter has no end, or it was written to while it was read.
+    """
     text = decode(content, notes)
     document = None if text is None else parse_document(text, notes)
     if text is None or document is None:
@@ -189,7 +206,7 @@ def parse_content(task: Task, source: SourceFile, content: bytes) -> Parsed:
         record = read_fragment(
             found, document, source, skill_files, bundle.nested, notes, fallback_category=task.category
         )
-    finished = bool(content.strip()) and all(note.code != UNCLOSED for note in notes.diagnostics)
+    finished = bool(content.strip()) and all(note.code not in HALF_WRITTEN for note in notes.diagnostics)
     return Parsed(record, tuple(notes.diagnostics), document.line_of("id"), finished, worst)
 
 

@@ -76,7 +76,11 @@ def read_documents(_: Path) -> Judge:
 def read_content(found: FoundFile, content: bytes) -> Outcome:
     """Return what a file of that content holds."""
     source = SourceFile("library", found.path, 0, len(content), hashlib.sha256(content).hexdigest())
-    return Outcome(source, parse_content(Task(Path("library"), "library", found), source, content), None)
+    return Outcome(
+        source,
+        parse_content(Task(Path("library"), "library", found), source, content, Notes("library", source.path)),
+        None,
+    )
 
 
 def check_diagnostics(diagnostics: Iterable[Diagnostic], content: bytes) -> None:
