@@ -1,6 +1,8 @@
 """No file outside of a root is read, whatever leads there; none that waits, and none beyond the bound."""
 
+import errno
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -8,8 +10,8 @@ import pytest
 from support import MakeLibrary, markdown, rows, write_files
 
 from orchestr8_sqlite.builder.build import build_index
-from orchestr8_sqlite.errors import LibraryError
-from orchestr8_sqlite.library import door
+from orchestr8_sqlite.errors import BuildError, LibraryError
+from orchestr8_sqlite.library import door, roots
 from orchestr8_sqlite.library.door import NotOfLibrary, read_regular
 from orchestr8_sqlite.system import is_posix
 
@@ -146,3 +148,22 @@ def test_side_file_beyond_the_bound_is_one_sentence(make_library: MakeLibrary, t
     else:
         (note,) = build_index([root], tmp_path / "index.db").diagnostics
         assert note.message.startswith("has 1,073,741,824 bytes, and 1,048,576 are read at most")
+
+
+@pytest.mark.parametrize("name", ["synonyms.txt", "queries.jsonl"])
+def test_side_file_that_cannot_be_read_for_a_moment_leaves_the_index_as_it_is(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    root = make_library({**INSIDE, "synonyms.txt": "zeppelin = blimp\n", "queries.jsonl": '{"text": "a", "documents": []}\n'})
+    before = build_index([root], tmp_path / "index.db").target.read_bytes()
+
+    def fail(folder: Path, path: str, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
+        if path == name:
+            raise OSError(errno.EIO, "Input/output error")
+        return read_regular(folder, path, most)
+
+    monkeypatch.setattr(roots, "read_regular", fail)
+    write_files(root, {"skills/retry.md": "# Retry again\n"})
+    with pytest.raises(BuildError, match=rf"/{re.escape(name)} cannot be read: Input/output error; "):
+        build_index([root], tmp_path / "index.db")
+    assert (tmp_path / "index.db").read_bytes() == before

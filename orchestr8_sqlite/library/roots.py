@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from orchestr8_sqlite.errors import LibraryError
+from orchestr8_sqlite.errors import BuildError, LibraryError
 from orchestr8_sqlite.library.agent_skills import MAX_BYTES, MAX_FILES
 from orchestr8_sqlite.library.checkouts import read_commits
 from orchestr8_sqlite.library.door import NotOfLibrary, read_regular
@@ -54,14 +54,16 @@ class Root:
         """Return the bytes of a file beside the fragments; None where there is none, or a link leads out of the root.
 
         Raises:
-            LibraryError: It cannot be read, or is larger than the limits allow.
+            LibraryError: It is larger than the limits allow.
+            BuildError: It cannot be read, perhaps only for the moment.
         """
         try:
             status, content = read_regular(self.folder, name, self.limits.file_bytes)
         except (FileNotFoundError, NotOfLibrary):
             return None
         except OSError as problem:
-            raise LibraryError(f"{self.label}/{name} cannot be read: {problem.strerror}.") from problem
+            what = f"{self.label}/{name} cannot be read: {problem.strerror}; mend that and build again."
+            raise BuildError(what) from problem
         if content is None:
             raise LibraryError(
                 f"{self.label}/{name} has {status.st_size:,} bytes, and {self.limits.file_bytes:,} are read at most; "
@@ -70,7 +72,7 @@ class Root:
         return content
 
     def side_digest(self, name: str) -> str:
-        """Return a digest of a file beside the fragments, empty where there is none that can be read."""
+        """Return a digest of a file beside the fragments, empty where there is none, or too large a one."""
         try:
             content = self.side_file(name)
         except LibraryError:
@@ -170,7 +172,8 @@ def own_synonyms(roots: Iterable[Root]) -> Iterator[tuple[str, str]]:
     """Yield (name, text) of the word list of each root that has one.
 
     Raises:
-        LibraryError: One cannot be read, is too large, or is not UTF-8.
+        LibraryError: One is too large, or is not UTF-8.
+        BuildError: One cannot be read.
     """
     for root in roots:
         content = root.side_file(SYNONYMS)
