@@ -154,7 +154,9 @@ def test_side_file_beyond_the_bound_is_one_sentence(make_library: MakeLibrary, t
 def test_side_file_that_cannot_be_read_for_a_moment_leaves_the_index_as_it_is(
     make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    root = make_library({**INSIDE, "synonyms.txt": "zeppelin = blimp\n", "queries.jsonl": '{"text": "a", "documents": []}\n'})
+    root = make_library(
+        {**INSIDE, "synonyms.txt": "zeppelin = blimp\n", "queries.jsonl": '{"text": "a", "documents": []}\n'}
+    )
     before = build_index([root], tmp_path / "index.db").target.read_bytes()
 
     def fail(folder: Path, path: str, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
