@@ -20,7 +20,7 @@ CALM_SECONDS = 0.5
 
 SHARED = Path(os.environ.get("ORCHESTR8_SHARED", Path(__file__).parents[2] / "shared"))
 LIBRARY = SHARED / "corpora/skills"
-"""A library of so many Agent Skills, which nobody wrote for this program; it is no part of the project."""
+"""The Agent Skills of other people, 2,294 of them. They are not part of this repository."""
 
 
 class Client:

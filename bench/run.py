@@ -51,7 +51,7 @@ def main() -> None:
         report = report.with_run(measure_saves())
         report.write(result)
     else:
-        say(f"no saves: {LIBRARY} is missing, which is no part of the project; ORCHESTR8_SHARED names its place")
+        say(f"no saves: {LIBRARY} is missing (not part of this repository); ORCHESTR8_SHARED names its place")
     text = render(report)
     sys.stdout.write(text + "\n")
     say(f"figures: {result}")

@@ -86,7 +86,7 @@ def measure_queries(sets: Sequence[JudgedSet], setting: Mapping[str, float]) -> 
 
 @contextmanager
 def _weights(setting: Mapping[str, float]) -> Iterator[None]:
-    """Let the ranker use *setting*: what reads requests is loaded anew with it, and restored afterwards."""
+    """Let the ranker use *setting*; modules that read requests are imported again with it, and restored later."""
     before = {name: weights.FACTORS.get(name, getattr(weights, name, 0.0)) for name in setting}
     _set(setting)
     try:

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -42,6 +43,27 @@ def growing_pauses() -> Iterator[float]:
     while True:
         yield pause
         pause = min(2 * pause, LONGEST_PAUSE)
+
+
+class Restarts:
+    """The pauses before a process that should run on is started again; made when the first one is started.
+
+    They grow, and begin again after a process that ran for longer than the longest of them.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Start now; the clock tells seconds."""
+        self._clock = clock
+        self._pauses, self._started = growing_pauses(), clock()
+
+    def pause(self) -> float:
+        """Return the seconds to wait, now that the process has ended."""
+        now = self._clock()
+        if now - self._started > LONGEST_PAUSE:
+            self._pauses = growing_pauses()
+        pause = next(self._pauses)
+        self._started = now + pause
+        return pause
 
 
 def are_many_processors() -> bool:

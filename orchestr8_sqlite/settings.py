@@ -1,6 +1,6 @@
 """Settings from the environment, and from a file that it names; nothing else reads either.
 
-A server starts in whatever folder its client works in, so a `.env` there is somebody else's and sets nothing.
+A server starts in whatever folder its client works in, so a `.env` there may be another person's and sets nothing.
 
 ORCHESTR8_ENV_FILE  a file of further settings, one NAME=value a line; the environment wins
 ORCHESTR8_DB     path of the index; without it the bundled one is used
@@ -90,7 +90,7 @@ def environment() -> Mapping[str, str]:
 
 
 def unread_settings() -> str | None:
-    """Return a sentence about settings in a `.env` of the working folder, which are not read; None without any."""
+    """Return a sentence about settings in a `.env` of the working folder, which have no effect; None without any."""
     file = Path(".env")
     if "ORCHESTR8_ENV_FILE" in os.environ or not file.is_file():
         return None
@@ -100,9 +100,7 @@ def unread_settings() -> str | None:
     except OSError:
         return None
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return (
-        f".env sets {names[0]}{more}, which is not read; if it is yours, set ORCHESTR8_ENV_FILE=.env" if names else None
-    )
+    return f".env names {names[0]}{more} to no effect; if it is yours, set ORCHESTR8_ENV_FILE=.env" if names else None
 
 
 def read_settings(database: Path | None = None) -> Settings:

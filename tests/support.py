@@ -12,8 +12,9 @@ import pytest
 from environments import MissingProgram
 
 from orchestr8_sqlite.builder.build import build_index, lint_library
+from orchestr8_sqlite.builder.job import write_meta
 from orchestr8_sqlite.builder.references import settle_library
-from orchestr8_sqlite.builder.writer import IndexWriter, prepare, write_meta
+from orchestr8_sqlite.builder.writer import IndexWriter, prepare
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import nothing, read_files

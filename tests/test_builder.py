@@ -17,7 +17,7 @@ from orchestr8_sqlite.builder import checks, precomputed, writer
 from orchestr8_sqlite.builder import target as targets
 from orchestr8_sqlite.builder.build import build_index
 from orchestr8_sqlite.builder.job import How
-from orchestr8_sqlite.builder.writer import write_quick_lookups
+from orchestr8_sqlite.builder.precomputed import write_quick_lookups
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
 from orchestr8_sqlite.index.catalog import APPLICATION_ID, Catalog
 from orchestr8_sqlite.library.roots import Root, open_roots

@@ -283,7 +283,7 @@ def test_path_is_that_of_the_index_in_use(
     (tmp_path / ".env").write_text("ORCHESTR8_DB=index.db\n", encoding="utf-8")
     code, out, err = invoke("path")
     assert (code, out != "index.db\n") == (0, True)
-    assert err == ".env sets ORCHESTR8_DB, which is not read; if it is yours, set ORCHESTR8_ENV_FILE=.env\n"
+    assert err == ".env names ORCHESTR8_DB to no effect; if it is yours, set ORCHESTR8_ENV_FILE=.env\n"
     monkeypatch.setenv("ORCHESTR8_ENV_FILE", ".env")
     assert invoke("path")[1] == f"{index}\n"
 

@@ -12,7 +12,7 @@ from support import MakeLibrary, markdown, rows, write_files
 from orchestr8_sqlite.builder.build import build_index
 from orchestr8_sqlite.errors import BuildError, LibraryError
 from orchestr8_sqlite.library import door, roots
-from orchestr8_sqlite.library.door import NotOfLibrary, read_regular
+from orchestr8_sqlite.library.door import NotOfLibrary, Opened, read_regular
 from orchestr8_sqlite.system import is_posix
 
 pytestmark = pytest.mark.skipif(not is_posix(), reason="links and pipes need rights, or are not there")
@@ -61,7 +61,7 @@ def test_file_that_becomes_a_link_after_the_listing_is_not_followed(
     (root / "skills/retry.md").unlink()
     (root / "skills/retry.md").symlink_to(secret)
     with pytest.raises(NotOfLibrary, match="leads out of the library"):
-        read_regular(root, "skills/retry.md")
+        read_regular(root, "skills/retry.md", 100)
 
 
 @pytest.mark.parametrize("below", [True, False], indirect=True)
@@ -73,7 +73,7 @@ def test_folder_that_becomes_a_link_after_the_listing_is_not_followed(
     (root / "skills/pack").rmdir()
     (root / "skills/pack").symlink_to(secret.parent)
     with pytest.raises(NotOfLibrary):
-        read_regular(root, "skills/pack/secret.txt")
+        read_regular(root, "skills/pack/secret.txt", 100)
 
 
 def test_swapping_a_file_and_a_link_never_lets_the_outside_in(
@@ -94,7 +94,7 @@ def test_swapping_a_file_and_a_link_never_lets_the_outside_in(
     try:
         for _ in range(2000):
             try:
-                _, content = read_regular(root, "skills/race.md")
+                content = read_regular(root, "skills/race.md", 100).content
             except OSError:
                 continue
             assert content in (b"# Race\n", b"")
@@ -132,9 +132,9 @@ def test_pipe_and_folder_in_the_place_of_a_file_are_not_waited_for(
 
 def test_file_that_grows_while_it_is_read_is_read_up_to_the_bound(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.md": "12345"})
-    assert read_regular(tmp_path, "a.md", 5)[1] == b"12345"
-    assert read_regular(tmp_path, "a.md", 4)[1] is None
-    assert read_regular(Path("/proc"), f"{os.getpid()}/environ", 1)[1] is None  # it has no size
+    assert read_regular(tmp_path, "a.md", 5).content == b"12345"
+    assert read_regular(tmp_path, "a.md", 4).content is None
+    assert read_regular(Path("/proc"), f"{os.getpid()}/environ", 1).content is None  # it has no size
 
 
 @pytest.mark.parametrize("name", ["synonyms.txt", "queries.jsonl"])
@@ -159,7 +159,7 @@ def test_side_file_that_cannot_be_read_for_a_moment_leaves_the_index_as_it_is(
     )
     before = build_index([root], tmp_path / "index.db").target.read_bytes()
 
-    def fail(folder: Path, path: str, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
+    def fail(folder: Path, path: str, most: int) -> Opened:
         if path == name:
             raise OSError(errno.EIO, "Input/output error")
         return read_regular(folder, path, most)

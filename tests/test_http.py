@@ -344,7 +344,8 @@ def test_a_worker_whose_replacement_cannot_start_is_replaced_once_one_can(
         killed = server.wait_for("request")["worker"]
         broken = write_files(tmp_path / "broken", {"uvicorn.py": "raise ImportError('broken on purpose')\n"})
         os.kill(killed, signal.SIGKILL)
-        assert server.wait_for("worker failed to start")["again_in_seconds"] == 1
+        assert server.wait_for("worker ended")["again_in_seconds"] == 1
+        assert server.wait_for("worker failed to start")["again_in_seconds"] == 2
         assert server.ask().status == 200
         left = server.wait_for("request")["worker"]
         (broken / "uvicorn.py").unlink()

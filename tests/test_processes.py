@@ -12,7 +12,7 @@ import pytest
 
 from orchestr8_sqlite import processes
 from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.processes import AHEAD, NEW_OBJECTS, map_in_processes
+from orchestr8_sqlite.processes import AHEAD, NEW_OBJECTS, Restarts, map_in_processes
 
 TASKS = 40
 
@@ -168,3 +168,23 @@ def test_processes_start_anew_where_a_thread_runs(monkeypatch: pytest.MonkeyPatc
     assert processes._context().get_start_method() in ("fork", "spawn")
     monkeypatch.setattr("threading.active_count", lambda: 2)
     assert processes._context().get_start_method() == "spawn"
+
+
+def test_process_that_ends_at_once_each_time_is_started_again_in_growing_pauses() -> None:
+    now = [0.0]
+    restarts, begun = Restarts(lambda: now[0]), list[float]()
+    while now[0] < 200:
+        now[0] += restarts.pause()
+        begun.append(now[0])
+        now[0] += 0.5
+    assert begun == [1, 3.5, 8, 16.5, 33, 65.5, 126, 186.5, 247]  # pauses of 1, 2, 4 … 32, then a minute each
+
+
+@pytest.mark.parametrize(("seconds", "pause"), [(59, 4), (61, 1)])
+def test_process_that_ran_for_a_minute_has_not_failed_in_a_row(seconds: float, pause: float) -> None:
+    now = [0.0]
+    restarts = Restarts(lambda: now[0])
+    for _ in range(2):
+        now[0] += restarts.pause()
+    now[0] += seconds
+    assert restarts.pause() == pause

@@ -105,7 +105,7 @@ def test_a_file_of_a_skill_that_cannot_be_read_is_said(
     )
     read_regular = door.read_regular
 
-    def refuse(root: Path, path: str, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
+    def refuse(root: Path, path: str, most: int) -> door.Opened:
         if path.endswith("x.py"):
             raise PermissionError(13, "Permission denied")
         return read_regular(root, path, most)
@@ -119,7 +119,7 @@ def test_a_file_of_a_skill_that_cannot_be_read_is_said(
 def test_a_file_that_cannot_be_read_is_said(make_library: MakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make_library({"agents/a.md": "# A"})
 
-    def refuse(root: Path, path: str, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
+    def refuse(root: Path, path: str, most: int) -> door.Opened:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(parsing, "read_regular", refuse)

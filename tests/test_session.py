@@ -17,7 +17,6 @@ from orchestr8_sqlite.builder.job import Built, Job
 from orchestr8_sqlite.builder.watch import BuildSession, SessionBuild
 from orchestr8_sqlite.errors import BuildError, LibraryError, RefusedLibrary
 from orchestr8_sqlite.index.catalog import Catalog
-from orchestr8_sqlite.library import door, parsing
 from orchestr8_sqlite.model.requests import MatchRequest
 from orchestr8_sqlite.ranking.lookup import find
 
@@ -199,17 +198,17 @@ def test_file_that_is_written_to_while_it_is_read_is_taken_once_it_is_whole(
     session: BuildSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, whole = folder / "skills/retry.md", RETRY.replace("Retrying", "Reviving") + "\n\nAnd the rest.\n"
-    read_regular = door.read_regular
+    half, read = whole[: whole.index("And")], os.read
 
-    def read_half(root: Path, path: str, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
-        found = read_regular(root, path, most)
-        if path == "skills/retry.md":
+    def read_and_write(number: int, most: int) -> bytes:
+        found = read(number, most)
+        if found == half.encode():
             file.write_text(whole, encoding="utf-8")
         return found
 
-    file.write_text(whole[: whole.index("And")], encoding="utf-8")
+    file.write_text(half, encoding="utf-8")
     with monkeypatch.context() as patch:
-        patch.setattr(parsing, "read_regular", read_half)
+        patch.setattr(os, "read", read_and_write)
         built = session.build()
     assert built is not None
     assert {one.code for one in built.diagnostics} == {"written-while-read", "kept"}

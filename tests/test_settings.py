@@ -138,7 +138,7 @@ def test_settings_in_a_dotenv_file_are_said_not_to_be_read_by_name_only(
     assert unread_settings() is None
     (folder / ".env").write_text("export ORCHESTR8_DB=secret.db\nORCHESTR8_ROOTS=x\n")
     assert unread_settings() == (
-        ".env sets ORCHESTR8_DB and 1 more, which is not read; if it is yours, set ORCHESTR8_ENV_FILE=.env"
+        ".env names ORCHESTR8_DB and 1 more to no effect; if it is yours, set ORCHESTR8_ENV_FILE=.env"
     )
     monkeypatch.setenv("ORCHESTR8_ENV_FILE", ".env")
     assert unread_settings() is None

@@ -221,7 +221,7 @@ def test_only_what_has_changed_is_read(root: Path, tmp_path: Path, monkeypatch: 
     read: list[str] = []
     read_regular = door.read_regular
 
-    def read_and_note(root: Path, path: str, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
+    def read_and_note(root: Path, path: str, most: int) -> door.Opened:
         read.append(path.rpartition("/")[2])
         return read_regular(root, path, most)
 
@@ -298,7 +298,7 @@ def test_index_of_anything_else_is_written_anew(
     elif option == "root":
         folders.append(write_files(tmp_path / "more", {"skills/more.md": "# More\n"}))
     elif option == "version":
-        monkeypatch.setattr("orchestr8_sqlite.builder.writer.__version__", "99.0.0")
+        monkeypatch.setattr("orchestr8_sqlite.builder.job.__version__", "99.0.0")
     else:
         damage = {"setting": "DELETE FROM meta WHERE key = 'roots'", "table": "DROP TABLE source"}
         write_files(root, {"skills/s1.md": "# Other\n"})
@@ -561,7 +561,7 @@ def test_index_from_a_time_to_come_trusts_no_file_times(root: Path, tmp_path: Pa
 def test_file_that_could_not_be_read_for_a_moment_is_read_by_the_next_build(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> tuple[os.stat_result, bytes | None]:
+    def fail() -> door.Opened:
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
@@ -576,7 +576,7 @@ def test_file_that_could_not_be_read_for_a_moment_is_read_by_the_next_build(
 def test_file_that_cannot_be_read_still_changes_nothing(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(root: Path, path: str, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
+    def fail(root: Path, path: str, most: int) -> door.Opened:
         if path.endswith("/s7.md"):
             raise OSError(errno.EIO, "Input/output error")
         return read(root, path, most)

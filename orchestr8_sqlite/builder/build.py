@@ -1,8 +1,8 @@
 """Folders → a checked index database, put in place in one step.
 
 A build writes to a temporary file beside the target, checks it, and renames it over the target: a new database, or a
-copy of the one that is there with the rows of changed files written anew. Whatever goes wrong before the rename leaves
-the old index as it was.
+copy of the one that is there in which the rows of changed files are replaced. Whatever goes wrong before the rename
+leaves the old index as it was.
 """
 
 import os

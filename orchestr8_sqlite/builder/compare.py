@@ -90,7 +90,7 @@ def _files_of(root: Root, latest: int | None) -> list[KnownFile]:
 def _is_same(root: Path, path: str, size: int, sha256: str | None) -> bool:
     """Tell whether a file has the digest; one without was not read, and may be too large to."""
     try:
-        content = read_regular(root, path, size)[1] if sha256 else None
+        content = read_regular(root, path, size).content if sha256 else None
         return content is not None and hashlib.sha256(content).hexdigest() == sha256
     except OSError:
         return False

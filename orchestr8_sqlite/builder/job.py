@@ -14,7 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from orchestr8_sqlite.builder.writer import OUTCOMES, SET_META, write_meta
+from orchestr8_sqlite import __version__
+from orchestr8_sqlite.builder.writer import json_text
 from orchestr8_sqlite.errors import RefusedLibrary
 from orchestr8_sqlite.index.catalog import COMMITS, Catalog
 from orchestr8_sqlite.library.parsing import Key
@@ -25,6 +26,17 @@ from orchestr8_sqlite.model.records import Diagnostic, Severity
 from orchestr8_sqlite.text.wording import counted
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 
+SCHEMA_VERSION = "5.0.0"
+
+SET_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
+
+CONTENT_DIGEST = "contents"
+"""Row of `meta`: the digest of what all files hold."""
+
+OUTCOMES = "outcomes"
+"""Row of `meta`: how many files became what, as JSON."""
+
+TOTALS = ("fragment", "prompt", "scenario", "keyword", "diagnostic")
 CONTENTS = "SELECT root, path, sha256 FROM source ORDER BY root, path"
 DIAGNOSTICS = """
 SELECT severity, code, root, path, line, field, message, fix FROM diagnostic
@@ -149,6 +161,28 @@ def write_settings(job: Job, db: sqlite3.Connection) -> None:
     """Write what an index says of itself."""
     write_meta(db, job.settings)
     db.executemany(SET_META, (("files", job.digest), *job.provenance.items()))
+
+
+def write_meta(db: sqlite3.Connection, settings: Mapping[str, str]) -> str:
+    """Write the totals of an index, *settings*, and the digest of all that it is made from; return the digest."""
+    totals = {f"{table}s": str(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in TOTALS}  # noqa: S608
+    contents = hashlib.sha256()
+    for file in db.execute(CONTENTS):
+        contents.update("\0".join(file).encode() + b"\n")
+    outcomes = json_text(dict(db.execute("SELECT outcome, count(*) FROM source GROUP BY outcome")))
+    values = {**made_by(), **totals, **settings, CONTENT_DIGEST: contents.hexdigest(), OUTCOMES: outcomes}
+    values["generation"] = hashlib.sha256(json_text(values).encode()).hexdigest()[:16]
+    db.executemany(SET_META, sorted(values.items()))
+    return values["generation"]
+
+
+def made_by() -> dict[str, str]:
+    """Return what an index says of the program that made it."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "built_by": f"orchestr8-sqlite {__version__}",
+        "sqlite_version": sqlite3.sqlite_version,
+    }
 
 
 def contents_of(db: sqlite3.Connection) -> Iterator[Content]:

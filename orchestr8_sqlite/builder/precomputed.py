@@ -4,11 +4,12 @@ Both take long, and neither is wrong at once where a few fragments change: a bui
 """
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from orchestr8_sqlite.builder.checks import check_quick_lookups
-from orchestr8_sqlite.builder.writer import DELETE_QUICK, SET_META, write_quick_lookups
+from orchestr8_sqlite.builder.job import SET_META
+from orchestr8_sqlite.builder.writer import insert_rows
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.requests import LookupResult, MatchRequest, Ranker
 from orchestr8_sqlite.ranking.holdout import measure_least_coverage
@@ -52,7 +53,7 @@ UNSETTLED = "unsettled"
 
 def drop_answers(db: sqlite3.Connection, changed: int) -> None:
     """Drop the precomputed answers after *changed* files have changed, and note that they are missing."""
-    db.execute(DELETE_QUICK)
+    db.execute("DELETE FROM quick_lookup")
     drift = int(_catalog(db).meta.get(DRIFT, 0)) + changed
     db.executemany(SET_META, ((DRIFT, str(drift)), (UNSETTLED, "1")))
 
@@ -99,6 +100,17 @@ def _write_answers(catalog: Catalog, ranker: Ranker, queries: Iterable[str]) -> 
             answers[key] = find(catalog, request, quick=False, lists=False)
     write_quick_lookups(catalog.db, ranker, answers)
     check_quick_lookups(catalog.db, answers.values())
+
+
+def write_quick_lookups(db: sqlite3.Connection, ranker: Ranker, answers: Mapping[str, LookupResult]) -> None:
+    """Write finished answers by their queries."""
+    columns = ("ranker", "query", "rank", "fragment_id", "score", "scenario", "total", "coverage")
+    rows = (
+        (ranker.value, query, rank, c.fragment_id, c.score, c.scenario, answer.total, answer.coverage)
+        for query, answer in sorted(answers.items())
+        for rank, c in enumerate(answer.candidates, start=1)
+    )
+    insert_rows(db, "quick_lookup", columns, rows)
 
 
 def _catalog(db: sqlite3.Connection) -> Catalog:

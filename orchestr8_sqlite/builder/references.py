@@ -101,7 +101,7 @@ def settle_library(db: sqlite3.Connection, roots: Sequence[Root]) -> None:
     order = {root.label: number for number, root in enumerate(roots)}
     _settle_skills(db, order)
     for statement in RESOLVE:
-        db.execute(statement, {"dangling": DANGLING} if ":dangling" in statement else {})
+        db.execute(statement, {"dangling": DANGLING})
     _note_shared_ids(db, order)
     _write_listed_queries(db, roots)
 

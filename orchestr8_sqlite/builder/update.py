@@ -1,4 +1,4 @@
-"""An index that is there already → the same, up to date: a copy with the rows of changed files written anew."""
+"""An index that is there already → the same, up to date: a copy in which the rows of changed files are replaced."""
 
 import logging
 import os
@@ -13,6 +13,8 @@ from orchestr8_sqlite.builder.changes import Follower, Following, files_of
 from orchestr8_sqlite.builder.checks import check_counts, check_links
 from orchestr8_sqlite.builder.compare import DOUBT_NS, Change, KnownFile, compare_files
 from orchestr8_sqlite.builder.job import (
+    CONTENT_DIGEST,
+    OUTCOMES,
     Built,
     Described,
     How,
@@ -20,6 +22,7 @@ from orchestr8_sqlite.builder.job import (
     describe,
     diagnostics_of,
     lists_of,
+    made_by,
     places_of,
     refuse,
     write_settings,
@@ -28,12 +31,9 @@ from orchestr8_sqlite.builder.precomputed import UNSETTLED, drop_answers, settle
 from orchestr8_sqlite.builder.references import settle_library
 from orchestr8_sqlite.builder.target import Draft, behind_links, drafting, is_of_the_disk, open_for_writing, renew_time
 from orchestr8_sqlite.builder.writer import (
-    CONTENTS,
-    OUTCOMES,
     SET_TIME,
     IndexWriter,
     OtherLengths,
-    made_by,
     write_diagnostics,
     write_synonyms,
 )
@@ -55,7 +55,7 @@ FEW_FILES = 8
 """Files that may change however small the library is."""
 
 MOST_FREE = 0.25
-"""Share of an index that may be left free by changes before it is written anew."""
+"""Share of an index that may be left free by changes before all of it is written again."""
 
 KNOWN_FILES = "SELECT root, path, mtime_ns, iif(sha256 = '', -1, size) FROM source"
 UNREADABLE = "SELECT DISTINCT root, path FROM diagnostic WHERE code = 'unreadable' AND path <> ''"
@@ -63,7 +63,7 @@ DIGEST = "SELECT sha256 FROM source WHERE root = ? AND path = ?"
 
 
 class Anew(Enum):
-    """Everything is to be written anew: over no index that could be followed, or over one whose versions may stay."""
+    """Everything must be written again: over no index that could be followed, or over one whose versions may stay."""
 
     OVER_NOTHING = auto()
     OVER_SOUND = auto()
@@ -74,12 +74,12 @@ class _OvertakenError(Exception):
 
 
 def bring_up_to_date(job: Job, target: Path) -> Built | Anew:
-    """Bring the index at *target* up to date, unless there is none, or everything is to be written anew."""
+    """Bring the index at *target* up to date, unless there is none, or everything must be written again."""
     try:
         with Catalog.open(target) as catalog:
             shaping = ("category", "limits", "roots", "code", "denied")
             wanted = {**made_by(), **{name: job.settings[name] for name in shaping}}
-            is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENTS, OUTCOMES} <= catalog.meta.keys()
+            is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENT_DIGEST, OUTCOMES} <= catalog.meta.keys()
             if is_like_ours:
                 return _follow(job, catalog, _read_ns(job, catalog)) or Anew.OVER_SOUND
     except CheckError as problem:  # of rows that were there, or of ours
@@ -111,7 +111,7 @@ def _read_ns(job: Job, catalog: Catalog) -> int:
 
 
 def _follow(job: Job, catalog: Catalog, read_ns: int) -> Built | None:
-    """Bring an index of the same folders up to date; None where everything is to be written anew.
+    """Bring an index of the same folders up to date; None where everything must be written again.
 
     Args:
         read_ns: When its files were looked at, in ns since 1970.
@@ -127,7 +127,7 @@ def _follow(job: Job, catalog: Catalog, read_ns: int) -> Built | None:
 
 
 def _write_what_changed(job: Job, catalog: Catalog, read_ns: int, draft: Draft) -> Built | None:
-    """Write what has changed to a copy of an index; None where everything is to be written anew."""
+    """Write what has changed to a copy of an index; None where everything must be written again."""
     known: set[KnownFile] = set(catalog.db.execute(KNOWN_FILES))
     change = compare_files(job.roots, known, partial(_digest, catalog.db), read_ns, job.latest)
     is_small = len(change.read | change.gone) <= max(FEW_FILES, MOST_CHANGED * len(known))

@@ -8,17 +8,15 @@ import hashlib
 import itertools
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from importlib.resources import files
 
 from sqlite_utils import Database
 
-from orchestr8_sqlite import __version__
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.verdicts import Verdict, name_of
 from orchestr8_sqlite.model.records import Diagnostic, Fragment, LibraryQuery, Prompt, SourceFile
-from orchestr8_sqlite.model.requests import LookupResult, Ranker
 from orchestr8_sqlite.model.uris import fragment_uri
 from orchestr8_sqlite.ranking.evidence import (
     EvidenceWriter,
@@ -34,8 +32,6 @@ from orchestr8_sqlite.ranking.evidence import (
     write_full_text,
 )
 from orchestr8_sqlite.text.wordlists import Synonym
-
-SCHEMA_VERSION = "5.0.0"
 
 PAGE_CACHE = "PRAGMA cache_size = -16000"
 """16 MB: rows come in another order than the keys of their indexes."""
@@ -116,18 +112,7 @@ LISTS: Sequence[tuple[str, Callable[[Fragment], Iterable[tuple[object, ...]]]]] 
 at each value and takes a savepoint for every hundred rows."""
 
 DELETE_SOURCES = "DELETE FROM source WHERE id IN (SELECT value FROM json_each(:sources))"
-DELETE_QUICK = "DELETE FROM quick_lookup"
 SET_TIME = "UPDATE source SET mtime_ns = ? WHERE root = ? AND path = ?"
-SET_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
-
-CONTENTS = "contents"
-"""Row of `meta`: the digest of what all files hold."""
-
-OUTCOMES = "outcomes"
-"""Row of `meta`: how many files became what, as JSON."""
-
-ALL_CONTENTS = "SELECT root, path, sha256 FROM source ORDER BY root, path"
-TOTALS = ("fragment", "prompt", "scenario", "keyword", "diagnostic")
 
 
 def create_schema(db: sqlite3.Connection) -> None:
@@ -313,7 +298,7 @@ class IndexWriter:
         return self._sources[source.root, source.path]
 
     def _insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        insert_rows(self._tables, table, columns, rows)
+        insert_rows(self._db, table, columns, rows)
 
     def close(self, typical: Lengths | None = None, *, must_stay: bool = False) -> Lengths:
         """Write the postings and count words; return the typical lengths of texts that they are weighed by.
@@ -346,16 +331,16 @@ class OtherLengths(Exception):
     """The texts of a library have become longer or shorter on the whole."""
 
 
-def insert_rows(tables: Database, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def insert_rows(db: sqlite3.Connection, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Insert *rows*, whose values come in the order of *columns*."""
-    tables.table(table).insert_all(itertools.chain((columns,), rows))
+    _tables(db).table(table).insert_all(itertools.chain((columns,), rows))
 
 
 def write_diagnostics(db: sqlite3.Connection, diagnostics: Iterable[Diagnostic]) -> None:
     """Write what is wrong with a library."""
     columns = ("severity", "code", "root", "path", "line", "field", "message", "fix")
     rows = ((d.severity.value, d.code, d.root, d.path, d.line, d.field, d.message, d.fix) for d in diagnostics)
-    insert_rows(_tables(db), "diagnostic", columns, rows)
+    insert_rows(db, "diagnostic", columns, rows)
 
 
 def write_queries(db: sqlite3.Connection, queries: Iterable[LibraryQuery]) -> None:
@@ -413,39 +398,6 @@ def write_synonyms(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:
     db.execute("DELETE FROM rank_synonym_form")
     db.executemany("INSERT INTO rank_synonym_word (stem, synonym_id, slot, slots) VALUES (?, ?, ?, ?)", words)
     db.executemany("INSERT INTO rank_synonym_form (synonym_id, ordinal, how, stem) VALUES (?, ?, ?, ?)", forms)
-
-
-def write_quick_lookups(db: sqlite3.Connection, ranker: Ranker, answers: Mapping[str, LookupResult]) -> None:
-    """Write finished answers by their queries."""
-    columns = ("ranker", "query", "rank", "fragment_id", "score", "scenario", "total", "coverage")
-    rows = (
-        (ranker.value, query, rank, c.fragment_id, c.score, c.scenario, answer.total, answer.coverage)
-        for query, answer in sorted(answers.items())
-        for rank, c in enumerate(answer.candidates, start=1)
-    )
-    insert_rows(_tables(db), "quick_lookup", columns, rows)
-
-
-def write_meta(db: sqlite3.Connection, settings: Mapping[str, str]) -> str:
-    """Write the totals of an index, *settings*, and the digest of all that it is made from; return the digest."""
-    totals = {f"{table}s": str(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in TOTALS}
-    contents = hashlib.sha256()
-    for file in db.execute(ALL_CONTENTS):
-        contents.update("\0".join(file).encode() + b"\n")
-    outcomes = json_text(dict(db.execute("SELECT outcome, count(*) FROM source GROUP BY outcome")))
-    values = {**made_by(), **totals, **settings, CONTENTS: contents.hexdigest(), OUTCOMES: outcomes}
-    values["generation"] = hashlib.sha256(json_text(values).encode()).hexdigest()[:16]
-    db.executemany(SET_META, sorted(values.items()))
-    return values["generation"]
-
-
-def made_by() -> dict[str, str]:
-    """Return what an index says of the program that made it."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "built_by": f"orchestr8-sqlite {__version__}",
-        "sqlite_version": sqlite3.sqlite_version,
-    }
 
 
 def json_text(value: object) -> str:

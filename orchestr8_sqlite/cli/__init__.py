@@ -39,8 +39,6 @@ def _check_arguments(arguments: Sequence[str]) -> None:
 
 
 def _tell_unread_settings() -> None:
-    if not Path(".env").exists():
-        return
     from orchestr8_sqlite.settings import unread_settings
 
     if sentence := unread_settings():

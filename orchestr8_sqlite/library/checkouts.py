@@ -72,7 +72,7 @@ def _packed(name: str, folder: Path) -> str | None:
 def _read(folder: Path, name: str) -> str | None:
     """Return the text of a file in *folder* without the white space around it, None where it cannot be read."""
     try:
-        _, content = read_regular(folder, name, MAX_BYTES)
+        content = read_regular(folder, name, MAX_BYTES).content
     except OSError:
         return None
     return None if content is None else content.decode(errors="replace").strip()

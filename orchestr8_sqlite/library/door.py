@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 LINKED = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
 """What systems say of a symbolic link that is not to be followed; NetBSD the last one."""
@@ -29,13 +30,24 @@ class NotOfLibrary(OSError):
     """The file is not a regular one, or a symbolic link leads out of the root."""
 
 
-def read_regular(root: Path, path: str, most: int | None = None) -> tuple[os.stat_result, bytes | None]:
-    """Return what the system says of a file, and its bytes, which are of one file even if it is replaced meanwhile.
+class Opened(NamedTuple):
+    """What the system says of a file, its bytes (None of one that is too large), and whether it stood still meanwhile.
+
+    All of it is of one file even if another one has replaced it; it has stood still if nobody wrote to it.
+    """
+
+    status: os.stat_result
+    content: bytes | None
+    stood_still: bool = True
+
+
+def read_regular(root: Path, path: str, most: int) -> Opened:
+    """Return a file of a library.
 
     Args:
         root: The folder that the file must be in.
         path: Where it is there, with /; symbolic links may lead to it that stay inside.
-        most: The bytes of the largest file that is read; of a larger one None comes for the bytes.
+        most: The bytes of the largest file that is read.
 
     Raises:
         NotOfLibrary: It is not a regular file, or not inside *root*.
@@ -46,10 +58,11 @@ def read_regular(root: Path, path: str, most: int | None = None) -> tuple[os.sta
         status = os.fstat(number)
         if not stat.S_ISREG(status.st_mode):
             raise NotOfLibrary(errno.EINVAL, "it is not a regular file")
-        if most is not None and status.st_size > most:
-            return status, None
-        content = _read(number, most)
-        return status, content if most is None or len(content) <= most else None
+        if status.st_size > most:
+            return Opened(status, None)
+        content, now = _read(number, most), os.fstat(number)
+        stood_still = (now.st_size, now.st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+        return Opened(status, content if len(content) <= most else None, stood_still)
     finally:
         os.close(number)
 
@@ -83,10 +96,10 @@ def _open_below(root: str, parts: Sequence[str]) -> int:
         os.close(folder)
 
 
-def _read(number: int, most: int | None) -> bytes:
+def _read(number: int, most: int) -> bytes:
     """Return the bytes of an open file, at most one more than *most*: it may have grown since it was looked at."""
-    parts, left = [], None if most is None else most + 1
-    while left != 0 and (part := os.read(number, CHUNK if left is None else min(left, CHUNK))):
+    parts, left = [], most + 1
+    while left and (part := os.read(number, min(left, CHUNK))):
         parts.append(part)
-        left = None if left is None else left - len(part)
+        left -= len(part)
     return b"".join(parts)

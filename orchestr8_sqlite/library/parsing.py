@@ -1,7 +1,6 @@
 """One file of a library → what it holds, without a look at any other: work for whichever process has time."""
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -160,8 +159,7 @@ def read_source(task: Task, notes: Notes) -> tuple[SourceFile, bytes | None]:
     """Return the file of *task* and its bytes, None (and an error noted) where it cannot be read or is too large."""
     label, path = task.key
     try:
-        status, content = read_regular(task.root, path, task.most)
-        is_settled = _is_still(status, task.root / path)
+        status, content, stood_still = read_regular(task.root, path, task.most)
     except OSError as problem:
         notes.error("unreadable", f"cannot be read: {problem.strerror}", "make it readable or remove it")
         return SourceFile(label, path, 0, 0, ""), None
@@ -171,18 +169,9 @@ def read_source(task: Task, notes: Notes) -> tuple[SourceFile, bytes | None]:
         what = f"has {status.st_size:,} bytes, and {task.most:,} are read at most; it is left out"
         notes.error("file-size", what, "split it, or raise ORCHESTR8_MAX_FILE_BYTES")
         return SourceFile(label, path, mtime_ns, status.st_size, ""), None
-    if not is_settled:
+    if not stood_still:
         notes.inform(UNSETTLED, "was written to while it was read", "build again once it is saved")
     return SourceFile(label, path, mtime_ns, len(content), hashlib.sha256(content).hexdigest()), content
-
-
-def _is_still(status: os.stat_result, path: Path) -> bool:
-    """Tell whether nobody has written to a file since; one that another file has replaced was read as it was."""
-    try:
-        now = os.stat(path)  # noqa: PTH116 - half the time of Path.stat, for every file of a library
-    except OSError:
-        return True
-    return now.st_ino != status.st_ino or (now.st_size, now.st_mtime_ns) == (status.st_size, status.st_mtime_ns)
 
 
 def parse_content(task: Task, source: SourceFile, content: bytes, notes: Notes) -> Parsed:

@@ -58,7 +58,7 @@ class Root:
             BuildError: It cannot be read, perhaps only for the moment.
         """
         try:
-            status, content = read_regular(self.folder, name, self.limits.file_bytes)
+            status, content, _ = read_regular(self.folder, name, self.limits.file_bytes)
         except (FileNotFoundError, NotOfLibrary):
             return None
         except OSError as problem:

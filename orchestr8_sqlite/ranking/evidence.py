@@ -368,7 +368,7 @@ def count_words(db: sqlite3.Connection, last: int, touched: set[str] | None = No
 def touch_words(db: sqlite3.Connection, numbers: Collection[int]) -> set[str]:
     """Note the texts of fragments that have come or will go, for `count_words`; return the stems of their keywords."""
     for statement in TOUCHED:
-        db.execute(statement, {"ids": str(list(numbers))} if ":ids" in statement else {})
+        db.execute(statement, {"ids": str(list(numbers))})
     texts = (text for number in numbers for field, text in read_texts(db, number).items() if field != BODY)
     return {stem(word) for text in texts for word in iterate_keywords(text)}
 

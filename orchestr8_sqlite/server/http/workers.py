@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestr8_sqlite.errors import ServeError
-from orchestr8_sqlite.processes import growing_pauses
+from orchestr8_sqlite.processes import Restarts
 from orchestr8_sqlite.server.http.access import Access
 from orchestr8_sqlite.settings import ServerSettings
 from orchestr8_sqlite.system import apart
@@ -70,12 +70,15 @@ async def run_workers(order: Order, count: int, stop: asyncio.Event, started: Ca
 
 
 async def _keep_one(order: Order, stop: asyncio.Event, ready: Callable[[], None]) -> None:
-    """Keep one worker running. *ready* is called once, when the first one accepts connections.
+    """Keep one worker running; after each that ends by itself there is a pause.
+
+    Args:
+        ready: Called once, when the first one accepts connections.
 
     Raises:
-        ServeError: The first one did not get so far. A later one that fails is tried again after a pause.
+        ServeError: The first one did not get so far.
     """
-    pauses, has_served = growing_pauses(), False
+    restarts, has_served, why = Restarts(), False, dict[str, object]()
     try:
         while not stop.is_set():
             try:
@@ -83,14 +86,15 @@ async def _keep_one(order: Order, stop: asyncio.Event, ready: Callable[[], None]
             except ServeError as problem:
                 if not has_served:
                     raise
-                pause = next(pauses)
-                logger.error("worker failed to start", extra={"reason": str(problem), "again_in_seconds": pause})  # noqa: TRY400
+                what, why = "worker failed to start", {"reason": str(problem)}
+            else:
+                what, why = "worker ended", {"worker": process.pid, "exit_code": process.returncode}
+            has_served = True
+            if not stop.is_set():
+                pause = restarts.pause()
+                logger.error(what, extra={**why, "again_in_seconds": pause})
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), pause)
-                continue
-            pauses, has_served = growing_pauses(), True
-            if not stop.is_set():
-                logger.error("worker ended", extra={"worker": process.pid, "exit_code": process.returncode})
     finally:
         stop.set()
 

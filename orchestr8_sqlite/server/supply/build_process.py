@@ -17,7 +17,7 @@ import anyio
 
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.index.leftovers import remove_leftovers
-from orchestr8_sqlite.processes import growing_pauses
+from orchestr8_sqlite.processes import Restarts
 from orchestr8_sqlite.system import apart
 
 logger = logging.getLogger(__name__)
@@ -68,26 +68,17 @@ async def watch_library(
         first_build: Set once the first build is done, or is known not to get done.
         deny: Level of the findings with which files are left out.
     """
-    pauses = growing_pauses()
+    restarts = Restarts()
     while not stop.is_set():
-        has_built = False
-
-        async def built() -> None:
-            nonlocal has_built
-            has_built = True
-            await on_built()
-
         try:
-            why = await _watch_until_ended(roots, index, built, stop, first_build, deny)
+            why = await _watch_until_ended(roots, index, on_built, stop, first_build, deny)
         except BuildError as problem:
             why = {"reason": str(problem)}
         finally:
             first_build.set()
         if stop.is_set():
             return
-        if has_built:
-            pauses = growing_pauses()
-        pause = next(pauses)
+        pause = restarts.pause()
         logger.error("changes are not followed", extra={**why, "again_in_seconds": pause})
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), pause)
