@@ -39,6 +39,8 @@ def _check_arguments(arguments: Sequence[str]) -> None:
 
 
 def _tell_unread_settings() -> None:
+    if not Path(".env").exists():  # settings take longer to import than to look
+        return
     from orchestr8_sqlite.settings import unread_settings
 
     if sentence := unread_settings():
