@@ -19,11 +19,14 @@ ORCHESTR8_MAX_FOLDER_DEPTH  folders inside one another that are looked through (
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from orchestr8_sqlite.errors import SettingsError
+
+T = TypeVar("T")
 
 LOG_LEVELS = ("debug", "info", "warn", "error")
 LOG_FORMATS = ("text", "json")
@@ -49,6 +52,13 @@ class Settings(NamedTuple):
     denied: str | None = None
 
 
+class Profile(StrEnum):
+    """Which pair of tools a server offers: those for all of a library, or those for its Agent Skills alone."""
+
+    LIBRARY = "library"
+    SKILLS = "skills"
+
+
 class ServerSettings(NamedTuple):
     """Validated settings of the server; with `roots` it builds the index itself, and again on changes where `watch`.
 
@@ -60,6 +70,7 @@ class ServerSettings(NamedTuple):
     roots: tuple[Path, ...] = ()
     watch: bool = False
     deny: str | None = None
+    profile: Profile = Profile.LIBRARY
 
 
 class Limits(NamedTuple):
@@ -110,8 +121,8 @@ def read_settings(database: Path | None = None) -> Settings:
         SettingsError: A value cannot be used.
     """
     values = environment()
-    level = _choice("LOG_LEVEL", values.get("LOG_LEVEL", "info"), LOG_LEVELS)
-    size = _number("CACHE_SIZE", values.get("CACHE_SIZE"), 200, 100_000, least=0)
+    level = _understood(values.get("LOG_LEVEL"), "info", lambda value: _choice("LOG_LEVEL", value, LOG_LEVELS))
+    size = _understood(values.get("CACHE_SIZE"), 200, lambda value: _number("CACHE_SIZE", value, 200, 100_000, least=0))
     named = values.get("ORCHESTR8_DB")
     return Settings(database or (Path(named) if named else bundled_index()), level, size)
 
@@ -123,6 +134,7 @@ def read_server_settings(
     watch: bool | None = None,
     log_format: str | None = None,
     deny: str | None = None,
+    profile: str = Profile.LIBRARY,
 ) -> ServerSettings:
     """Return the settings of the server; what a command line gives wins over the environment.
 
@@ -130,6 +142,7 @@ def read_server_settings(
         roots: Folders to build from; without them those of ORCHESTR8_ROOTS, unless *database* is given.
         watch: Whether to build again when they change; by default unless ORCHESTR8_ENV is production.
         deny: Level of the findings with which files are left out; without it that of ORCHESTR8_DENY.
+        profile: Which tools are offered.
 
     Raises:
         SettingsError: A value cannot be used, there is nothing to watch, or a folder is missing and no index is there
@@ -149,8 +162,14 @@ def read_server_settings(
     if missing and not base.database.exists():
         raise SettingsError(f"{missing} is no folder: name those of the library with --root or ORCHESTR8_ROOTS.")
     production = _choice("ORCHESTR8_ENV", values.get("ORCHESTR8_ENV", "development"), ENVIRONMENTS) == "production"
-    form = _choice("LOG_FORMAT", log_format or values.get("LOG_FORMAT", "text"), LOG_FORMATS)
-    return ServerSettings(base, form, chosen, bool(chosen) and (not production if watch is None else watch), level)
+    form = (
+        _choice("--log-format", log_format, LOG_FORMATS)
+        if log_format
+        else _understood(values.get("LOG_FORMAT"), "text", lambda value: _choice("LOG_FORMAT", value, LOG_FORMATS))
+    )
+    follows = bool(chosen) and (not production if watch is None else watch)
+    offered = Profile(_choice("--profile", profile, list(Profile)))
+    return ServerSettings(base, form, chosen, follows, level, offered)
 
 
 def read_level(level: str | None, name: str = "--deny") -> str | None:
@@ -195,6 +214,19 @@ def read_limits() -> Limits:
         _number("ORCHESTR8_MAX_FILE_BYTES", values.get("ORCHESTR8_MAX_FILE_BYTES"), usual.file_bytes, 1 << 30),
         _number("ORCHESTR8_MAX_FOLDER_DEPTH", values.get("ORCHESTR8_MAX_FOLDER_DEPTH"), usual.folder_depth, 200),
     )
+
+
+def _understood(value: str | None, usual: T, read: Callable[[str], T]) -> T:
+    """Return what *read* makes of a variable that other programs use too; *usual*, and a warning, if nothing."""
+    if value is None:
+        return usual
+    try:
+        return read(value)
+    except SettingsError as problem:
+        import logging
+
+        logging.getLogger(__name__).warning("%s It is taken for %s.", problem, usual)
+        return usual
 
 
 def _number(name: str, value: str | None, usual: int, most: int, *, least: int = 1) -> int:

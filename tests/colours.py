@@ -48,7 +48,7 @@ def ask_everything(service: Service) -> Iterator[str]:
         answer = service.search(MatchRequest("retrying a call", mode, min_score=0))
         yield answer.text + json.dumps(answer.content)
     loaded = service.load([*URIS, "orchestr8://match?query=retrying"], related=True)
-    yield loaded.text + str(loaded.links)
+    yield loaded.text + json.dumps(loaded.content)
     for uri in ("orchestr8://registry", "orchestr8://skills", URIS[0]):
         yield service.read(uri).text
     yield service.search_skills(MatchRequest("retrying", agent_skills=True, min_score=0)).text

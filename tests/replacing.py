@@ -11,7 +11,7 @@ from support import build, markdown, write_files
 
 from orchestr8_sqlite.server.app import LibraryServer
 
-RESOURCES, PROMPTS, TOOLS = (f"notifications/{kind}/list_changed" for kind in ("resources", "prompts", "tools"))
+RESOURCES, PROMPTS = (f"notifications/{kind}/list_changed" for kind in ("resources", "prompts"))
 UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 EVERYTHING = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}

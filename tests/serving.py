@@ -18,7 +18,7 @@ from mcp_types import JSONRPCNotification, JSONRPCRequest, TextContent, TextReso
 
 from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.service.service import Service
-from orchestr8_sqlite.settings import Settings
+from orchestr8_sqlite.settings import Profile, Settings
 
 HANDSHAKE: Literal["legacy"] = "legacy"
 MODERN: Literal["2026-07-28"] = "2026-07-28"
@@ -42,11 +42,13 @@ Message = dict[str, Any]
 
 
 @contextmanager
-def serving(index: Path, entries: int = 200) -> Iterator[tuple[Service, LibraryServer]]:
+def serving(
+    index: Path, entries: int = 200, profile: Profile = Profile.LIBRARY
+) -> Iterator[tuple[Service, LibraryServer]]:
     """Yield a service over *index* and the server over it."""
     service = Service(Settings(index, "info", entries))
     with ThreadPoolExecutor(2) as executor:
-        yield service, LibraryServer(service, executor)
+        yield service, LibraryServer(service, executor, profile=profile)
     service.close()
 
 
@@ -55,10 +57,12 @@ Ask = Callable[..., Message]
 
 
 @contextmanager
-def asking(index: Path, revision: str = MODERN, entries: int = 200) -> Iterator[Ask]:
+def asking(
+    index: Path, revision: str = MODERN, entries: int = 200, profile: Profile = Profile.LIBRARY
+) -> Iterator[Ask]:
     """Yield a function that asks a server over *index* and waits for the answer."""
     with (
-        serving(index, entries) as (_, server),
+        serving(index, entries, profile) as (_, server),
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(wired(server, revision)) as wire,
     ):

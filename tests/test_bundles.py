@@ -87,14 +87,12 @@ def test_nearest_name_is_found_in_any_case(catalog: Catalog) -> None:
 
 
 def test_skill_file_among_the_wanted_ones_is_the_instructions(catalog: Catalog) -> None:
-    documents, _ = documents_of(catalog, find_bundle(catalog, "pdf"), ["SKILL.md", "Zebra.txt"])
+    documents = documents_of(catalog, find_bundle(catalog, "pdf"), ["SKILL.md", "Zebra.txt"])
     assert [document.uri for document in documents] == ["orchestr8://skills/pdf", "orchestr8://skills/pdf/Zebra.txt"]
 
 
 def test_wanted_files_follow_the_instructions_each_once_in_alphabetical_order(catalog: Catalog) -> None:
-    documents, binary = documents_of(
-        catalog, find_bundle(catalog, "pdf"), ["scripts/fill in.py", "Zebra.txt", "Zebra.txt"]
-    )
+    documents = documents_of(catalog, find_bundle(catalog, "pdf"), ["scripts/fill in.py", "Zebra.txt", "Zebra.txt"])
     assert [document.uri for document in documents] == [
         "orchestr8://skills/pdf",
         "orchestr8://skills/pdf/Zebra.txt",
@@ -102,20 +100,17 @@ def test_wanted_files_follow_the_instructions_each_once_in_alphabetical_order(ca
     ]
     assert [document.body for document in documents[1:]] == ["Z\n", "print(1)\n"]
     assert documents[0].text.endswith("Files of this skill, for `files`: data.bin (3 bytes)")
-    assert binary == []
 
 
-def test_all_files_are_the_texts_and_the_uris_of_binary_ones(catalog: Catalog) -> None:
-    documents, binary = documents_of(catalog, find_bundle(catalog, "pdf"), ["*"])
+def test_all_files_are_the_texts_and_binary_ones_are_named_by_their_uris(catalog: Catalog) -> None:
+    documents = documents_of(catalog, find_bundle(catalog, "pdf"), ["*"])
     assert len(documents) == 3
-    assert binary == ["orchestr8://skills/pdf/data.bin"]
     assert documents[0].text.endswith("data.bin is binary: read orchestr8://skills/pdf/data.bin")
 
 
 def test_skill_without_files_is_its_instructions(catalog: Catalog) -> None:
-    documents, binary = documents_of(catalog, find_bundle(catalog, "alone"), ["*"])
+    documents = documents_of(catalog, find_bundle(catalog, "alone"), ["*"])
     assert [document.body for document in documents] == ["# Alone\n\nOne."]
-    assert binary == []
 
 
 def test_skill_that_lies_in_another_is_among_the_files_of_both(catalog: Catalog) -> None:
@@ -124,7 +119,7 @@ def test_skill_that_lies_in_another_is_among_the_files_of_both(catalog: Catalog)
 
 
 def test_long_list_of_files_says_how_many_more_there_are(catalog: Catalog) -> None:
-    documents, _ = documents_of(catalog, find_bundle(catalog, "many"), [])
+    documents = documents_of(catalog, find_bundle(catalog, "many"), [])
     assert documents[0].text.count(" bytes)") == 40
     assert documents[0].text.endswith("f39.txt (2 bytes); and 5 more")
 

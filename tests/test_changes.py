@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from replacing import PROMPTS, RESOURCES, TOOLS, UPDATED, Index, every_revision, name_of, told, waiting
+from replacing import PROMPTS, RESOURCES, UPDATED, Index, every_revision, name_of, told, waiting
 from serving import HANDSHAKES
 
 from orchestr8_sqlite.server.app import LibraryServer
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
         ("prompt argument", [PROMPTS]),
         ("prompt text", []),
         ("no prompt", [PROMPTS]),
-        ("no skill", [RESOURCES, TOOLS]),
+        ("no skill", [RESOURCES]),
     ],
 )
 async def test_the_lists_that_have_changed_are_announced_at_once_and_no_other(
@@ -134,7 +134,7 @@ async def test_first_index_that_comes_after_the_client_is_announced(
     async with waiting(server, revision) as wire:
         index.become("base")
         await server.changes.check()
-        assert await told(server, wire) == [PROMPTS, RESOURCES, TOOLS]
+        assert await told(server, wire) == [PROMPTS, RESOURCES]
 
 
 async def test_index_without_a_table_is_no_change(server: LibraryServer, index: Index, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from listening import HANDSHAKE, MODERN, PATIENCE, Listener, needs_proc, processes
-from replacing import PROMPTS, RESOURCES, TOOLS, UPDATED
+from replacing import PROMPTS, RESOURCES, UPDATED
 from servers import INITIALIZE, INITIALIZED
 from support import MakeLibrary, build, markdown, write_files
 
@@ -169,8 +169,8 @@ def test_skills_that_are_created_changed_renamed_and_deleted_reach_the_client(
     assert set(skills()) == {PACK, "skill://post/SKILL.md"}
     shutil.rmtree(root / "skills/pack")
     shutil.rmtree(root / "skills/post")
-    heard = client.hear(4)
-    assert heard == [RESOURCES, f"{UPDATED} {PACK}", f"{UPDATED} skill://pack/run.sh", TOOLS]
+    heard = client.hear(3)
+    assert heard == [RESOURCES, f"{UPDATED} {PACK}", f"{UPDATED} skill://pack/run.sh"]
     assert [tool["name"] for tool in client.ask("tools/list")["tools"]] == ["search", "load"]
     assert client.unheard() == []
 
@@ -231,8 +231,7 @@ def test_first_start_answers_before_there_is_an_index_and_announces_what_it_brin
     )
     assert [tool["name"] for tool in client.reply(asked)["result"]["tools"]] == ["search", "load"]
     assert RETRY in client.search("retrying a flaky call")
-    assert client.hear(3) == [PROMPTS, RESOURCES, TOOLS]
-    assert len(client.ask("tools/list")["tools"]) == 4
+    assert client.hear(2) == [PROMPTS, RESOURCES]
     assert told_in_order(client, "tools/list", "built", "tools/call")
 
 
@@ -249,8 +248,7 @@ def test_modern_client_that_listens_before_there_is_an_index_hears_of_what_it_br
     client.send(asked)
     client.listen()
     assert len(client.reply(asked)["result"]["tools"]) == 2
-    assert client.hear(3) == [PROMPTS, RESOURCES, TOOLS]
-    assert len(client.ask("tools/list")["tools"]) == 4
+    assert client.hear(2) == [PROMPTS, RESOURCES]
     assert told_in_order(client, "tools/list", "built")
 
 
@@ -287,7 +285,7 @@ def test_library_that_is_not_watched_is_built_once(serve: Serve, root: Path, cac
     else:
         client = serve("--log-format", "json", ORCHESTR8_ENV="production", ORCHESTR8_ROOTS=str(root))
     client.listen(RETRY)
-    assert client.hear(3) == [PROMPTS, RESOURCES, TOOLS]
+    assert client.hear(2) == [PROMPTS, RESOURCES]
     assert processes(cache) == []
     put(root, "skills/retry.md", "# Another\n")
     assert "Wait." in client.read(RETRY)

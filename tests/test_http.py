@@ -53,8 +53,6 @@ async def test_a_client_searches_loads_reads_and_fills_prompts(guarded: WebServe
         assert {tool.name for tool in (await client.list_tools()).tools} == {
             "search",
             "load",
-            "search_skill",
-            "load_skill",
         }
         found = await client.call_tool("search", {"query": "retrying a flaky call", "mode": "index"})
         assert isinstance(found.content[0], TextContent)

@@ -197,9 +197,15 @@ def test_load_takes_1_to_20_uris(service: Service, count: int) -> None:
         service.load([f"orchestr8://skills/s{n}" for n in range(count)])
 
 
-def test_load_of_one_unknown_among_known_is_an_error(service: Service) -> None:
+def test_load_of_one_unknown_among_known_says_so_beside_the_known(service: Service) -> None:
+    known, unknown = service.load([URIS[1], "orchestr8://skills/retyr"]).content["documents"]
+    assert known["text"]
+    assert "Nearest: orchestr8://skills/retry" in unknown["note"]
+
+
+def test_load_of_an_unknown_uri_alone_is_an_error(service: Service) -> None:
     with pytest.raises(UnknownResource, match="skills/retry"):
-        service.load([URIS[1], "orchestr8://skills/retyr"])
+        service.load(["orchestr8://skills/retyr"])
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

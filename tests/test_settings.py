@@ -82,11 +82,8 @@ def test_watching_without_folders_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "advice"),
     [
-        ("LOG_LEVEL", "loud", "LOG_LEVEL must be one of debug, info, warn, error, not 'loud'."),
-        ("LOG_FORMAT", "xml", "LOG_FORMAT must be one of text, json, not 'xml'."),
         ("ORCHESTR8_ENV", "prod", "ORCHESTR8_ENV must be one of development, production, not 'prod'."),
         ("ORCHESTR8_DENY", "all", "ORCHESTR8_DENY must be one of high, medium, low, not 'all'."),
-        ("CACHE_SIZE", "-1", "CACHE_SIZE must be a whole number from 0 to 100,000, not '-1'."),
     ],
 )
 def test_value_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch, name: str, value: str, advice: str) -> None:
@@ -94,6 +91,23 @@ def test_value_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch, name
     with pytest.raises(SettingsError) as caught:
         read_server_settings()
     assert str(caught.value) == advice
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("LOG_LEVEL", "trace", "LOG_LEVEL must be one of debug, info, warn, error, not 'trace'. It is taken for info."),
+        ("LOG_FORMAT", "pretty", "LOG_FORMAT must be one of text, json, not 'pretty'. It is taken for text."),
+        ("CACHE_SIZE", "1g", "CACHE_SIZE must be a whole number from 0 to 100,000, not '1g'. It is taken for 200."),
+    ],
+)
+def test_variable_that_other_programs_use_too_stops_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str, value: str, sentence: str
+) -> None:
+    usual = read_server_settings()
+    monkeypatch.setenv(name, value)
+    assert read_server_settings() == usual
+    assert caplog.messages == [sentence]
 
 
 def test_no_replies_need_be_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ from replacing import (
     ACKNOWLEDGED,
     EVERYTHING,
     RESOURCES,
-    TOOLS,
     UPDATED,
     Index,
     every_revision,
@@ -39,7 +38,7 @@ async def test_listener_hears_only_what_it_asked_for_with_the_id_of_its_request(
 ) -> None:
     async with wired(server, MODERN) as wire:
         await wire.result("server/discover")
-        await wire.start("subscriptions/listen", notifications={"toolsListChanged": True})
+        await wire.start("subscriptions/listen", notifications={"resourcesListChanged": True})
         await wire.start("subscriptions/listen", notifications={"resourceSubscriptions": ["orchestr8://skills/retry"]})
         await wire.hear(2)
         await server.changes.check()
@@ -54,7 +53,7 @@ async def test_listener_hears_only_what_it_asked_for_with_the_id_of_its_request(
         by_request: dict[object, list[str]] = {2: [], 3: []}
         for message in wire.heard:
             by_request[message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"]].append(name_of(message))
-        assert by_request == {2: [TOOLS, TOOLS], 3: [f"{UPDATED} orchestr8://skills/retry"]}
+        assert by_request == {2: [RESOURCES, RESOURCES], 3: [f"{UPDATED} orchestr8://skills/retry"]}
 
 
 async def test_listener_whose_first_request_is_to_listen_hears_of_the_first_change(
@@ -137,7 +136,7 @@ async def test_handshake_agrees_on_the_revision_and_announces_what_may_change(
         capabilities = wire.greeting["capabilities"]
         assert capabilities["resources"] == {"subscribe": True, "listChanged": True}
         assert capabilities["prompts"] == {"listChanged": True}
-        assert capabilities["tools"] == {"listChanged": True}
+        assert capabilities["tools"] == {"listChanged": False}
 
 
 @pytest.mark.parametrize(

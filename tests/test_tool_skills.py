@@ -45,54 +45,53 @@ def ask_old(index: Path) -> Iterator[Ask]:
         yield ask
 
 
-def load(ask: Ask, tool: str, **arguments: object) -> tuple[str, list[Message], list[Message]]:
-    """Return the text of an answer, its documents as JSON, and its links."""
+def load(ask: Ask, tool: str, **arguments: object) -> tuple[str, list[Message]]:
+    """Return the text of an answer, and its documents as JSON."""
     result = call(ask, tool, **arguments)
     assert not result["isError"], result
-    links = [content for content in result["content"] if content["type"] == "resource_link"]
+    (text,) = texts(result)
+    assert len(result["content"]) == 1
     documents = [{**one} for one in result["structuredContent"]["documents"]]
     for document in documents:
         document.pop("source", "")  # tests/test_provenance.py looks at it
-    return texts(result)[0], documents, links
+    return text, documents
 
 
 def test_load_of_one_is_its_text_in_both_forms(ask: Ask) -> None:
-    text, documents, links = load(ask, "load", uris=["orchestr8://guides/pdf"])
+    text, documents = load(ask, "load", uris=["orchestr8://guides/pdf"])
     assert text == "# PDF guide\n\nSee orchestr8://skills/pdf-forms."
     assert documents == [{"uri": "orchestr8://guides/pdf", "text": text}]
-    assert links == []
 
 
 def test_load_of_several_has_each_under_its_uri_in_the_order_asked(ask: Ask) -> None:
     uris = ["orchestr8://skills/b/deploy", "orchestr8://guides/pdf", "orchestr8://skills/a/deploy"]
-    text, documents, _ = load(ask, "load", uris=uris)
+    text, documents = load(ask, "load", uris=uris)
     assert [document["uri"] for document in documents] == uris
     assert documents[0]["text"].strip() == "# Deploy\n\nProduction."
     assert text == "\n\n".join(f"## {one['uri']}\n~~~~\n{one['text']}\n~~~~" for one in documents)
 
 
-def test_related_ones_are_named_in_both_forms_and_linked(ask: Ask) -> None:
-    text, documents, links = load(ask, "load", uris=["orchestr8://guides/pdf"], related=True)
+def test_related_ones_are_named_in_both_forms(ask: Ask) -> None:
+    text, documents = load(ask, "load", uris=["orchestr8://guides/pdf"], related=True)
     assert text == f"~~~~\n{documents[0]['text']}\n~~~~\nRelated: {SKILL}"
     assert documents[0]["note"] == f"Related: {SKILL}"
-    assert [(link["uri"], link["name"]) for link in links] == [(SKILL, "pdf-forms")]
 
 
 def test_a_search_and_a_list_can_be_loaded(ask: Ask) -> None:
     uris = ["orchestr8://match?query=pdf&mode=index", "orchestr8://skills"]
-    _, documents, _ = load(ask, "load", uris=uris)
+    _, documents = load(ask, "load", uris=uris)
     assert SKILL in documents[0]["text"]
     assert "- pdf-forms (~" in documents[1]["text"]
 
 
 def test_bundled_file_is_loaded_by_its_uri_and_a_binary_one_is_named(ask: Ask) -> None:
-    _, documents, _ = load(ask, "load", uris=[f"{SKILL}/scripts/fill.py", IMAGE])
+    _, documents = load(ask, "load", uris=[f"{SKILL}/scripts/fill.py", IMAGE])
     assert documents[0]["text"] == FILL
     assert documents[1]["text"] == f"[image/png, 12 bytes: no text; read {IMAGE} as a resource]"
 
 
 def test_bundled_file_has_no_neighbours_but_is_loaded(ask: Ask) -> None:
-    _, documents, _ = load(ask, "load", uris=[f"{SKILL}/scripts/fill.py", "orchestr8://guides/pdf"], related=True)
+    _, documents = load(ask, "load", uris=[f"{SKILL}/scripts/fill.py", "orchestr8://guides/pdf"], related=True)
     assert documents[0]["text"] == FILL
     assert documents[1]["note"] == f"Related: {SKILL}"
 
@@ -106,7 +105,6 @@ def test_search_skill_finds_skills_alone_by_name_and_what_they_do(ask: Ask) -> N
     assert lines[0] == "# Skills: 2 of 2, best first"
     assert lines[1:3] == [f"{n}. {skill['name']}: {skill['does']}" for n, skill in enumerate(skills, start=1)]
     assert "`load_skill`" in lines[-1]
-    assert [content["uri"] for content in result["content"][1:]] == [skill["uri"] for skill in skills]
 
 
 def test_search_skill_lists_as_many_as_asked_for(ask: Ask) -> None:
@@ -130,17 +128,47 @@ def test_every_skill_that_is_found_can_be_loaded_by_what_the_answer_says(ask: As
 
 
 def test_load_skill_gives_the_instructions_and_lists_the_files(ask: Ask) -> None:
-    text, documents, links = load(ask, "load_skill", name="pdf-forms")
+    text, documents = load(ask, "load_skill", name="pdf-forms")
     listed = "assets/logo.png (12 bytes); references/fields.md (27 bytes); scripts/fill.py (14 bytes)"
     note = f"Files of this skill, for `files`: {listed}"
     assert text == f"~~~~\n# PDF forms\n\nFill.\n~~~~\n{note}"
     assert documents == [{"uri": SKILL, "text": "# PDF forms\n\nFill.", "note": note}]
-    assert links == []
+
+
+@pytest.mark.parametrize("asked", [SKILL, "pdf-forms", "@orchestr8://Skill/pdf-forms"])
+@pytest.mark.parametrize("files", [[], ["*"], ["scripts/fill.py"]])
+def test_load_hands_out_an_agent_skill_as_load_skill_does(ask: Ask, asked: str, files: list[str]) -> None:
+    assert load(ask, "load", uris=[asked], files=files) == load(ask, "load_skill", name=SKILL, files=files)
+
+
+def test_skill_among_others_that_are_loaded_lists_its_files(ask: Ask) -> None:
+    _, documents = load(ask, "load", uris=["orchestr8://guides/pdf", SKILL], related=True)
+    listed = "assets/logo.png (12 bytes); references/fields.md (27 bytes); scripts/fill.py (14 bytes)"
+    assert documents[1]["note"].startswith(f"Files of this skill, for `files`: {listed}")
+
+
+def test_name_that_one_fragment_has_is_loaded_and_one_of_several_is_asked_back(ask: Ask) -> None:
+    _, documents = load(ask, "load", uris=["pdf", "deploy"])
+    assert documents[0] == {"uri": "orchestr8://guides/pdf", "text": "# PDF guide\n\nSee orchestr8://skills/pdf-forms."}
+    assert documents[1]["note"] == (
+        "Not loaded: 2 fragments are named 'deploy'; give the URI of one: "
+        "orchestr8://skills/a/deploy, orchestr8://skills/b/deploy."
+    )
+
+
+def test_search_for_agent_skills_alone_or_beside_a_category(ask: Ask) -> None:
+    def found(*categories: str) -> set[str]:
+        matches = call(ask, "search", query="pdf", categories=list(categories))["structuredContent"]["matches"]
+        return {match["uri"] for match in matches}
+
+    skills = {SKILL, "orchestr8://skills/odd-folder"}
+    assert found("agent-skill") == skills
+    assert found("Agent Skills", "guide") == {*skills, "orchestr8://guides/pdf"}
 
 
 @pytest.mark.parametrize("files", [["*"], ["scripts/fill.py", "assets/logo.png", "references/fields.md"]])
-def test_load_skill_appends_files_alphabetically_and_links_binary_ones(ask: Ask, files: list[str]) -> None:
-    text, documents, links = load(ask, "load_skill", name="pdf-forms", files=files)
+def test_load_skill_appends_files_alphabetically_and_names_binary_ones(ask: Ask, files: list[str]) -> None:
+    text, documents = load(ask, "load_skill", name="pdf-forms", files=files)
     assert [(document["uri"], document["text"]) for document in documents[1:]] == [
         (f"{SKILL}/references/fields.md", FIELDS),
         (f"{SKILL}/scripts/fill.py", FILL),
@@ -148,13 +176,10 @@ def test_load_skill_appends_files_alphabetically_and_links_binary_ones(ask: Ask,
     assert documents[0]["text"] == "# PDF forms\n\nFill."
     assert documents[0]["note"] == f"assets/logo.png is binary: read {IMAGE}"
     assert text.index("# PDF forms") < text.index(FIELDS) < text.index(FILL)
-    assert [(link["uri"], link["mimeType"], link["annotations"]) for link in links] == [
-        (IMAGE, "image/png", {"audience": ["user"]})
-    ]
 
 
 def test_load_skill_with_one_file_still_lists_the_others(ask: Ask) -> None:
-    text, documents, _ = load(ask, "load_skill", name="pdf-forms", files=["scripts/fill.py", "scripts/fill.py"])
+    text, documents = load(ask, "load_skill", name="pdf-forms", files=["scripts/fill.py", "scripts/fill.py"])
     assert len(documents) == 2
     assert "assets/logo.png (12 bytes); references/fields.md (27 bytes)\n" in text
     assert "scripts/fill.py (" not in text
@@ -177,7 +202,7 @@ def test_text_file_is_read_as_text_with_its_type(ask: Ask) -> None:
 
 @pytest.mark.parametrize("name", ["invoice-reader", "odd-folder", "orchestr8://skills/odd-folder", " odd-folder "])
 def test_skill_is_loaded_by_its_name_by_its_folder_and_by_its_uri(ask: Ask, name: str) -> None:
-    _, documents, _ = load(ask, "load_skill", name=name)
+    _, documents = load(ask, "load_skill", name=name)
     assert documents == [{"uri": "orchestr8://skills/odd-folder", "text": "# Invoices\n\nRead."}]
 
 
@@ -196,6 +221,10 @@ def test_old_revision_gets_the_files_in_the_text(ask_old: Ask) -> None:
         ("search_skill", {"query": "pdf", "maxResults": 0}, "whole number from 1 to 100, not 0"),
         ("search_skill", {"query": "pdf", "maxResults": "all"}, "whole number from 1 to 100, not 'all'"),
         ("search_skill", {"query": "pdf", "mode": "index"}, "Unknown parameter 'mode'. Known: query, maxResults"),
+        ("load", {"uris": ["orchestr8://guides/pdf"], "files": ["*"]}, "orchestr8://guides/pdf is not an Agent Skill"),
+        ("load", {"uris": [SKILL, "pdf"], "files": ["*"]}, "'files' are those of one skill; load it alone."),
+        ("load", {"uris": [SKILL], "files": ["scripts/fil.py"]}, "Nearest: scripts/fill.py"),
+        ("load", {"uris": ["pdf-form"]}, "There is no 'pdf-form'. Nearest: orchestr8://skills/pdf-forms"),
         ("load_skill", {}, "send the name of a skill, as `search_skill` gives it"),
         ("load_skill", {"name": ""}, "send the name of a skill, as `search_skill` gives it"),
         ("load_skill", {"name": 3}, "'name' must be text, not 3"),

@@ -1,4 +1,4 @@
-"""Tools as clients of every revision meet them: definitions, searches as text and JSON, links, mistakes."""
+"""Tools as clients of every revision meet them: definitions, searches as text and JSON, mistakes."""
 
 import json
 import re
@@ -11,7 +11,8 @@ from serving import HANDSHAKES, MODERN, REVISIONS, Ask, Message, asking, call, t
 from support import GARDENING, build, markdown, write_files
 from tokenizer import true_tokens
 
-from orchestr8_sqlite.server.definitions import TOOLS
+from orchestr8_sqlite.server.definitions import PROFILES, TOOLS
+from orchestr8_sqlite.settings import Profile
 
 FILES = {
     "skills/retry.md": markdown(
@@ -134,27 +135,16 @@ def test_nothing_fits_is_the_same_sentence_in_both_forms_and_no_error(ask: Ask, 
     assert text.startswith(f"Nothing fits '{query}'; not covered: ")
     assert ("\nClosest, but weak (" in text) == (query == WEAK)
     assert text.count("\n") == (query == WEAK)
-    links = call(ask, "search", query=query, mode=mode)["content"][1:]
-    assert links == []
 
 
-@pytest.mark.parametrize("mode", ["index", "catalog"])
-def test_links_name_the_matches_for_the_user_and_can_be_read(ask: Ask, mode: str) -> None:
+@pytest.mark.parametrize("mode", ["index", "catalog", "full"])
+def test_answer_is_one_text_that_names_what_can_be_read(ask: Ask, mode: str) -> None:
     result = call(ask, "search", query="retry calls", mode=mode)
-    links = result["content"][1:]
-    assert [link["uri"] for link in links] == [match["uri"] for match in result["structuredContent"]["matches"]]
-    for link in links:
-        assert (link["type"], link["annotations"], link["mimeType"]) == (
-            "resource_link",
-            {"audience": ["user"]},
-            "text/markdown",
-        )
-        assert link["name"] == link["uri"].rpartition("/")[2]
-        assert ask("resources/read", uri=link["uri"])["result"]["contents"][0]["text"]
-
-
-def test_full_mode_has_no_links_to_what_it_already_gives(ask: Ask) -> None:
-    assert len(call(ask, "search", query="retry calls", mode="full")["content"]) == 1
+    ((text,), matches) = texts(result), result["structuredContent"]["matches"]
+    assert len(result["content"]) == 1
+    for match in matches:
+        assert match["uri"] in text
+        assert ask("resources/read", uri=match["uri"])["result"]["contents"][0]["text"]
 
 
 CALLS: list[tuple[str, dict[str, object]]] = [
@@ -173,7 +163,8 @@ CALLS: list[tuple[str, dict[str, object]]] = [
 
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
 def test_structured_content_keeps_to_the_output_schema(ask: Ask, tool: str, arguments: dict[str, object]) -> None:
-    (schema,) = [t["outputSchema"] for t in ask("tools/list")["result"]["tools"] if t["name"] == tool]
+    schema = TOOLS[tool].output_schema
+    assert schema is not None
     jsonschema.Draft202012Validator.check_schema(schema)
     content = call(ask, tool, **arguments)["structuredContent"]
     jsonschema.validate(content, schema)
@@ -182,17 +173,15 @@ def test_structured_content_keeps_to_the_output_schema(ask: Ask, tool: str, argu
 
 
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
-def test_arguments_that_work_keep_to_the_input_schema(ask: Ask, tool: str, arguments: dict[str, object]) -> None:
-    (schema,) = [t["inputSchema"] for t in ask("tools/list")["result"]["tools"] if t["name"] == tool]
+def test_arguments_that_work_keep_to_the_input_schema(tool: str, arguments: dict[str, object]) -> None:
+    schema = TOOLS[tool].input_schema
     jsonschema.validate(arguments, schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({}, schema)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_structured_content_links_and_schemas_are_for_revisions_that_know_them(
-    asks: dict[str, Ask], revision: str
-) -> None:
+def test_structured_content_and_schemas_are_for_revisions_that_know_them(asks: dict[str, Ask], revision: str) -> None:
     ask, knows = asks[revision], revision >= "2025-06-18"
     for tool in ask("tools/list")["result"]["tools"]:
         assert ("outputSchema" in tool) == knows
@@ -210,19 +199,28 @@ def test_every_revision_is_told_the_same_text(asks: dict[str, Ask]) -> None:
         assert len(answers) == 1
 
 
-def test_skill_tools_are_offered_only_where_there_are_skills(ask: Ask, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("profile", "offered"), [("library", ["search", "load"]), ("skills", ["search_skill", "load_skill"])]
+)
+def test_profile_offers_one_pair_of_tools_and_answers_the_other_by_name(
+    index: Path, profile: str, offered: list[str]
+) -> None:
+    with asking(index, profile=Profile(profile)) as ask:
+        assert [tool["name"] for tool in ask("tools/list")["result"]["tools"]] == offered
+        for tool, arguments in CALLS:
+            assert not call(ask, tool, **arguments)["isError"]
+
+
+def test_skill_tools_say_that_a_library_has_no_skills(tmp_path: Path) -> None:
     without = {path: text for path, text in FILES.items() if "SKILL.md" not in path}
     plain = build(write_files(tmp_path / "library", without), tmp_path / "index.db")
     with asking(plain) as ask_plain:
-        offered = [tool["name"] for tool in ask_plain("tools/list")["result"]["tools"]]
         refused = ask_plain("tools/call", name="search_skills", arguments={})["error"]
         called = [call(ask_plain, "search_skill", query="pdf"), call(ask_plain, "load_skill", name="pdf-forms")]
-    assert offered == ["search", "load"]
     assert refused == {"code": -32602, "message": "There is no tool 'search_skills'; there are search, load."}
     for result in called:
         assert result["isError"]
         assert texts(result) == ["The library has no Agent Skills; use `search` and `load`."]
-    assert [tool["name"] for tool in ask("tools/list")["result"]["tools"]] == list(TOOLS)
 
 
 def test_every_choice_of_a_tool_says_that_it_is_text() -> None:
@@ -232,9 +230,21 @@ def test_every_choice_of_a_tool_says_that_it_is_text() -> None:
     assert [choice.get("type") for choice in choices] == ["string", "string"]
 
 
-def test_every_uri_that_cannot_be_loaded_is_said_at_once(ask: Ask) -> None:
-    unknown = ["orchestr8://skills/none", "orchestr8://skils/retry"]
-    result = call(ask, "load", uris=[RETRY, *unknown])
+def test_uri_that_cannot_be_loaded_costs_its_own_entry_which_says_why(ask: Ask) -> None:
+    result = call(ask, "load", uris=["orchestr8://skills/none", RETRY, "file:///etc/passwd"])
+    assert not result["isError"]
+    first, second, third = result["structuredContent"]["documents"]
+    assert (first["uri"], first["text"]) == ("orchestr8://skills/none", "")
+    assert first["note"].startswith("Not loaded: There is no orchestr8://skills/none. ")
+    assert second["text"].startswith("# Retry")
+    assert third["note"].startswith("Not loaded: Not an orchestr8 URI: send orchestr8://")
+    (text,) = texts(result)
+    assert text.startswith(f"## {first['uri']}\n{first['note']}\n\n## {RETRY}\n~~~~\n# Retry")
+    assert text.endswith(f"## {third['uri']}\n{third['note']}")
+
+
+def test_load_of_nothing_but_unknown_uris_is_an_error_with_a_line_for_each(ask: Ask) -> None:
+    result = call(ask, "load", uris=["orchestr8://skills/none", "orchestr8://skils/retry"])
     (text,) = texts(result)
     assert result["isError"]
     first, second = text.splitlines()
@@ -242,9 +252,10 @@ def test_every_uri_that_cannot_be_loaded_is_said_at_once(ask: Ask) -> None:
     assert "Did you mean 'skills'?" in second
 
 
-def test_tool_definitions_together_cost_at_most_900_tokens() -> None:
-    definitions = [tool.model_dump(by_alias=True, exclude_none=True) for tool in TOOLS.values()]
-    assert true_tokens(json.dumps(definitions)) <= 900
+@pytest.mark.parametrize("profile", Profile)
+def test_tool_definitions_of_a_profile_cost_at_most_450_tokens(profile: Profile) -> None:
+    definitions = [tool.model_dump(by_alias=True, exclude_none=True) for tool in PROFILES[profile]]
+    assert true_tokens(json.dumps(definitions, separators=(",", ":"))) <= 450
 
 
 def test_tools_are_announced_as_read_only(ask: Ask) -> None:

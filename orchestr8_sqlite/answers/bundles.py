@@ -69,20 +69,37 @@ def find_bundle(catalog: Catalog, name: str) -> SkillBundle:
     if len(paths) > 1:
         uris = ", ".join(fragment_uri(path) for path in paths[:SUGGESTIONS])
         raise RequestError(f"{len(paths)} skills are named {one_line(name)!r}; give the URI of one: {uris}.")
-    skill = catalog.fragment(paths[0]) if paths else None
-    files = catalog.rows(FILES, {"id": skill.id}) if skill else []
-    if skill is None or not catalog.rows(CONTENT, {"id": skill.id, "path": MAIN_FILE}):
+    bundle = _bundle(catalog, paths[0]) if paths else None
+    if bundle is None:
         names = [row[0] for row in catalog.rows(SKILL_NAMES)]
         alike = nearest(name.strip().casefold(), names)
         hint = f"Nearest: {', '.join(map(one_line, alike))}." if alike else "Find one with `search_skill`."
         raise UnknownResource(f"There is no skill {one_line(name)!r}. {hint}")
-    return SkillBundle(skill, paths[0], tuple((path, size) for path, size in files))
+    return bundle
 
 
-def documents_of(catalog: Catalog, bundle: SkillBundle, wanted: Sequence[str]) -> tuple[list[Document], list[str]]:
-    """Return a skill's instructions and the *wanted* files, in alphabetical order, and the URIs of binary ones.
+def bundle_at(catalog: Catalog, uri: str) -> SkillBundle | None:
+    """Return the Agent Skill that is the fragment at *uri*; None if there is none or it is not one.
 
-    Whoever wants SKILL.md has it: it holds the instructions.
+    Raises:
+        RequestError: The URI is not acceptable.
+    """
+    target = None if is_skill_uri(uri) else parse_uri(uri)
+    return _bundle(catalog, target.id) if isinstance(target, Read) else None
+
+
+def _bundle(catalog: Catalog, path: str) -> SkillBundle | None:
+    skill = catalog.fragment(path)
+    if skill is None or not catalog.rows(CONTENT, {"id": skill.id, "path": MAIN_FILE}):
+        return None
+    files = catalog.rows(FILES, {"id": skill.id})
+    return SkillBundle(skill, path, tuple((file, size) for file, size in files))
+
+
+def documents_of(catalog: Catalog, bundle: SkillBundle, wanted: Sequence[str]) -> list[Document]:
+    """Return a skill's instructions, with the list of its other files, and the *wanted* files in alphabetical order.
+
+    SKILL.md holds the instructions, so it is there anyway. A binary file is named in the list by its URI.
 
     Raises:
         RequestError: A wanted path is not one of the skill's; the sentence names the nearest.
@@ -97,8 +114,7 @@ def documents_of(catalog: Catalog, bundle: SkillBundle, wanted: Sequence[str]) -
     chosen = known if ALL_FILES in wanted else sorted(set(wanted))
     texts = {path: as_text(catalog.rows(CONTENT, {"id": bundle.skill.id, "path": path})[0][0]) for path in chosen}
     documents = [Document(bundle.skill.uri, catalog.body(bundle.skill.id), _list_of(bundle, texts))]
-    documents += [Document(bundle.uri(path), text) for path, text in texts.items() if text is not None]
-    return documents, [bundle.uri(path) for path, text in texts.items() if text is None]
+    return documents + [Document(bundle.uri(path), text) for path, text in texts.items() if text is not None]
 
 
 def file_below(catalog: Catalog, path: str) -> bytes | None:

@@ -6,13 +6,16 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from orchestr8_sqlite.answers.sections import Sections, cut_note, fair_shares, share_out, shorten
-from orchestr8_sqlite.errors import UnknownResource
+from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.index.catalog import Catalog, FragmentRow
+from orchestr8_sqlite.model.parameters import storable
 from orchestr8_sqlite.model.requests import SCHEME
 from orchestr8_sqlite.model.uris import fragment_uri
 from orchestr8_sqlite.text.fences import FENCE_TOKENS, fenced, holds_fence
 from orchestr8_sqlite.text.tokens import HEADROOM, compact_json, estimate_tokens, fits, sent_tokens
-from orchestr8_sqlite.text.wording import counted, nearest, one_line
+from orchestr8_sqlite.text.wording import SUGGESTIONS, counted, nearest, one_line
+
+URIS_NAMED = "SELECT uri FROM fragment WHERE name = :name ORDER BY uri"
 
 NOTE_FRAME = 5
 """Tokens around a note in JSON."""
@@ -40,6 +43,8 @@ class Document(NamedTuple):
     @property
     def text(self) -> str:
         """Return the body in a fence, and what is said of it."""
+        if self.is_answer and not self.body:
+            return self.note
         return f"{fenced(self.body)}\n{self.note}" if self.note else fenced(self.body)
 
     @property
@@ -90,6 +95,25 @@ class Handout(NamedTuple):
         return fits(self.text, max_tokens) and fits(compact_json(self.content), max_tokens)
 
 
+def uri_of(catalog: Catalog, asked: str) -> str:
+    """Return the URI that *asked* is, or that of the only fragment with that name.
+
+    Raises:
+        UnknownResource: No fragment has the name; the sentence lists the nearest.
+        RequestError: Several have it; the sentence lists their URIs.
+    """
+    if "://" in asked:
+        return asked
+    name = storable(asked).strip()
+    uris = [row[0] for row in catalog.rows(URIS_NAMED, {"name": name})]
+    if len(uris) > 1:
+        named = ", ".join(uris[:SUGGESTIONS])
+        raise RequestError(f"{len(uris)} fragments are named {one_line(name)!r}; give the URI of one: {named}.")
+    if not uris:
+        raise UnknownResource(f"There is no {one_line(name)!r}.{_hint(catalog, name)}")
+    return str(uris[0])
+
+
 def find_fragment(catalog: Catalog, path: str) -> FragmentRow:
     """Return the fragment with the id *path*.
 
@@ -98,11 +122,15 @@ def find_fragment(catalog: Catalog, path: str) -> FragmentRow:
     """
     found = catalog.fragment(path)
     if found is None:
-        uri = fragment_uri(path)
-        similar = nearest(path, catalog.similar_paths(path))
-        hint = " Nearest: " + ", ".join(map(fragment_uri, similar)) + "." if similar else ""
-        raise UnknownResource(f"There is no {one_line(uri, 200)}.{hint} Or search: {SCHEME}://match?query=….")
+        raise UnknownResource(f"There is no {one_line(fragment_uri(path), 200)}.{_hint(catalog, path)}")
     return found
+
+
+def _hint(catalog: Catalog, path: str) -> str:
+    """Return what to ask for instead of *path*."""
+    similar = nearest(path, catalog.similar_paths(path))
+    hint = " Nearest: " + ", ".join(map(fragment_uri, similar)) + "." if similar else ""
+    return f"{hint} Or search: {SCHEME}://match?query=…."
 
 
 def hand_out(documents: Sequence[Document], max_tokens: int | None) -> Handout:

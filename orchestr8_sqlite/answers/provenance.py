@@ -65,7 +65,7 @@ def trace(
     traced: list[Document] = []
     sources: list[Source] = []
     for document in documents:
-        source = find_source(catalog, document.uri)
+        source = None if document.is_answer else find_source(catalog, document.uri)
         if source is not None:
             sources.append(source)
             document = document._replace(source=source.line)  # noqa: PLW2901 - the same, with its source

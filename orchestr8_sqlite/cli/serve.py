@@ -30,6 +30,12 @@ def serve(
             "ORCHESTR8_DENY.",
         ),
     ] = None,
+    profile: Annotated[
+        str,
+        typer.Option(
+            help="library: the tools search and load; skills: search_skill and load_skill, Agent Skills alone."
+        ),
+    ] = "library",
     log_format: Annotated[
         str | None, typer.Option(help="text | json, on standard error. Default: LOG_FORMAT, else text.")
     ] = None,
@@ -65,7 +71,7 @@ def serve(
     """
     from orchestr8_sqlite.settings import read_server_settings
 
-    settings = read_server_settings(db, root or (), watch=watch, log_format=log_format, deny=deny)
+    settings = read_server_settings(db, root or (), watch=watch, log_format=log_format, deny=deny, profile=profile)
     if http is None:
         from orchestr8_sqlite.server.stdio.start import serve_stdio
 

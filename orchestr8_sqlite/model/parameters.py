@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.model.requests import (
+    AGENT_SKILL,
     CATEGORIES,
     CATEGORY_FOLDERS,
     DEFAULT_SCORE,
@@ -41,7 +42,7 @@ def make_request(raw: Mapping[str, object], *, category: str | None = None) -> M
     """
     check_names(raw, PARAMETERS)
     mode = _choice("mode", raw.get("mode"), Mode, Mode.CATALOG)
-    categories = [parse_category(name) for name in _items("categories", raw.get("categories"))]
+    categories = [_parse_filter(name) for name in _items("categories", raw.get("categories"))]
     if category is not None:
         categories = [name for name in categories or [category] if name == category]
         if not categories:
@@ -51,13 +52,14 @@ def make_request(raw: Mapping[str, object], *, category: str | None = None) -> M
     return MatchRequest(
         query=_query(raw.get("query")),
         mode=mode,
-        categories=tuple(dict.fromkeys(categories)),
+        categories=tuple(dict.fromkeys(name for name in categories if name != AGENT_SKILL)),
         tags=_tags(raw.get("tags")),
         max_results=int(read_number("maxResults", raw.get("maxResults"), DEFAULT_RESULTS[mode], 1, 100, whole=True)),
         max_tokens=int(read_number("maxTokens", raw.get("maxTokens"), DEFAULT_TOKENS, 1, 200_000, whole=True)),
         min_score=read_number("minScore", raw.get("minScore"), DEFAULT_SCORE, 0, 1_000_000),
         ranker=_choice("ranker", raw.get("ranker"), Ranker, Ranker.DEFAULT),
         explain=read_truth("explain", raw.get("explain")),
+        agent_skills=AGENT_SKILL in categories,
     )
 
 
@@ -74,11 +76,20 @@ def parse_category(name: str) -> str:
     Raises:
         RequestError: There is no such category; the message lists those that exist.
     """
-    folded = name.strip().casefold().replace("_", "-").replace(" ", "-")
+    folded = _fold_category(name)
     category = CATEGORIES.get(folded, folded)
     if category not in CATEGORY_FOLDERS:
         raise RequestError(f"Unknown category {_shown(name)}. {_suggestion(folded, CATEGORIES)}")
     return category
+
+
+def _parse_filter(name: str) -> str:
+    """Return the category that *name* means, or AGENT_SKILL."""
+    return AGENT_SKILL if _fold_category(name).removesuffix("s") == AGENT_SKILL else parse_category(name)
+
+
+def _fold_category(name: str) -> str:
+    return name.strip().casefold().replace("_", "-").replace(" ", "-")
 
 
 def fold_tag(tag: str) -> str:

@@ -23,6 +23,9 @@ CATEGORY_FOLDERS = {
 
 CATEGORIES = {folder: category for category, folder in CATEGORY_FOLDERS.items()}
 
+AGENT_SKILL = "agent-skill"
+"""What a filter of categories calls the fragments with a SKILL.md, whatever their category."""
+
 
 class Mode(StrEnum):
     """How much an answer says about each match."""
@@ -78,7 +81,7 @@ class MatchRequest(NamedTuple):
 
     @property
     def is_filtered(self) -> bool:
-        """Tell whether only some fragments may answer; `agent_skills` admits only those with a SKILL.md."""
+        """Tell whether only some fragments may answer; `agent_skills` admits those with a SKILL.md."""
         return bool(self.categories or self.tags or self.agent_skills)
 
 

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 from orchestr8_sqlite.model.requests import Candidate, MatchRequest, Statement
 
 FILTERS = """
-       (:categories = '[]' OR f.category IN (SELECT value FROM json_each(:categories)))
+       (:categories = '[]' AND NOT :agent_skills
+        OR f.category IN (SELECT value FROM json_each(:categories))
+        OR :agent_skills AND EXISTS (SELECT 1 FROM skill_file b WHERE b.fragment_id = f.id AND b.path = 'SKILL.md'))
    AND (:tags = '[]'
         OR NOT EXISTS (SELECT 1 FROM json_each(:tags) wanted
                         WHERE NOT EXISTS (SELECT 1 FROM tag t WHERE t.fragment_id = f.id AND t.tag = wanted.value)))
-   AND (NOT :agent_skills OR EXISTS (SELECT 1 FROM skill_file b WHERE b.fragment_id = f.id AND b.path = 'SKILL.md'))
 """
-"""SQL over the alias `f` of fragment: any of the categories, all of the tags, with a SKILL.md of its own.
+"""SQL over the alias `f` of fragment: any of the categories or a SKILL.md of its own, and all of the tags.
 What is not asked for costs nothing."""
 
 

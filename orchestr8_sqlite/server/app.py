@@ -30,6 +30,7 @@ from orchestr8_sqlite.server.resources import Resources
 from orchestr8_sqlite.server.skills import serve_skills
 from orchestr8_sqlite.server.tools import Tools
 from orchestr8_sqlite.service.service import Service
+from orchestr8_sqlite.settings import Profile
 
 QUERY_THREADS = 4
 SWITCH_SECONDS = 0.001
@@ -44,7 +45,7 @@ CACHED_METHODS = (
     "resources/templates/list",
     "resources/read",
 )
-ALL_CHANGE = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+ALL_CHANGE = NotificationOptions(prompts_changed=True, resources_changed=True)
 
 
 class LibraryServer(Server[dict[str, Any]]):
@@ -55,6 +56,7 @@ class LibraryServer(Server[dict[str, Any]]):
         service: Service,
         executor: Executor,
         *,
+        profile: Profile = Profile.LIBRARY,
         instructions: str | None = None,
         fresh_ms: int = FRESH_MS,
         ready: asyncio.Event | None = None,
@@ -64,6 +66,7 @@ class LibraryServer(Server[dict[str, Any]]):
 
         Args:
             executor: Runs the work of requests.
+            profile: Which tools are offered.
             instructions: What clients tell their model of the server; None for what `read_instructions` says.
             fresh_ms: Milliseconds for which a client may take an answer for current.
             ready: Set once there is an index, where it may be missing at first.
@@ -73,13 +76,13 @@ class LibraryServer(Server[dict[str, Any]]):
         guard = Guard(executor, service.snapshots, ready)
         self.changes = Changes(service, guard)
         self._stateless = stateless
-        tools, resources, prompts = Tools(service, guard), Resources(service, guard), Prompts(service, guard)
+        tools, resources, prompts = Tools(service, guard, profile), Resources(service, guard), Prompts(service, guard)
         super().__init__(
             NAME,
             version=__version__,
             title=TITLE,
             description=DESCRIPTION,
-            instructions=read_instructions(service.path) if instructions is None else instructions,
+            instructions=read_instructions(service.path, profile) if instructions is None else instructions,
             cache_hints={method: CacheHint(fresh_ms, CACHE_SCOPE) for method in CACHED_METHODS},  # type: ignore[misc]
             on_list_tools=tools.list_tools,
             on_call_tool=tools.call_tool,

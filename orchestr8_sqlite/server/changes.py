@@ -21,7 +21,6 @@ from mcp.server.subscriptions import (
     ResourcesListChanged,
     ResourceUpdated,
     ServerEvent,
-    ToolsListChanged,
 )
 
 from orchestr8_sqlite.answers.skill_files import is_skill_uri
@@ -50,10 +49,9 @@ class Lists:
     generation: str
     resources: str
     prompts: str
-    skills: bool
 
 
-NOTHING = Lists("", "", "", skills=False)
+NOTHING = Lists("", "", "")
 """What clients know before there is an index."""
 
 
@@ -155,7 +153,7 @@ class Changes:
         with catalog.reading():
             resources = _digest(catalog.db.execute(LISTED_RESOURCES))
             prompts = _digest(catalog.db.execute(LISTED_PROMPTS))
-        return Lists(catalog.generation, resources, prompts, catalog.has_skills)
+        return Lists(catalog.generation, resources, prompts)
 
     def _digests_of(self, uris: Iterable[str]) -> dict[str, str]:
         digests = {}
@@ -174,8 +172,6 @@ class Changes:
             events.append(ResourcesListChanged())
         if before.prompts != after.prompts:
             events.append(PromptsListChanged())
-        if before.skills != after.skills:
-            events.append(ToolsListChanged())
         for event in events:
             await self._bus.publish(event)
             for session in list(self._sessions):
@@ -192,8 +188,6 @@ class Changes:
                     await session.send_resource_list_changed()
                 case PromptsListChanged():
                     await session.send_prompt_list_changed()
-                case ToolsListChanged():
-                    await session.send_tool_list_changed()
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._sessions.remove(session)
 

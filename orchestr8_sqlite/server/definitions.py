@@ -5,8 +5,9 @@ from typing import Any
 from mcp_types import Tool, ToolAnnotations
 
 from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH
-from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, DEFAULT_SCORE, DEFAULT_TOKENS, Mode
+from orchestr8_sqlite.model.requests import AGENT_SKILL, CATEGORY_FOLDERS, DEFAULT_TOKENS, Mode
 from orchestr8_sqlite.service.service import MAX_URIS
+from orchestr8_sqlite.settings import Profile
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True)
 MAX_BUDGET = 200_000
@@ -42,12 +43,10 @@ SEARCH = Tool(
             "default": "catalog",
             "description": "URIs only, what each gives, or contents",
         },
-        categories={"type": "array", "items": {"type": "string", "enum": list(CATEGORY_FOLDERS)}},
+        categories={"type": "array", "items": {"type": "string", "enum": [*CATEGORY_FOLDERS, AGENT_SKILL]}},
         tags={"type": "array", "items": TEXT, "description": "All are required"},
         maxResults=COUNT,
         maxTokens={**BUDGET, "default": DEFAULT_TOKENS},
-        minScore={"type": "number", "minimum": 0, "default": DEFAULT_SCORE},
-        explain={"type": "boolean"},
     ),
     output_schema=_gives("matches"),
     annotations=READ_ONLY,
@@ -55,7 +54,7 @@ SEARCH = Tool(
 
 LOAD = Tool(
     name="load",
-    title="Load",
+    title="Load from library",
     description="Read what `search` found; several URIs in one call are cheaper.",
     input_schema=_takes(
         "uris",
@@ -67,6 +66,7 @@ LOAD = Tool(
             "description": "As `search` gave them",
         },
         maxTokens={**BUDGET, "description": "Of all; long texts are cut at sections"},
+        files={"type": "array", "items": TEXT, "description": 'Of one skill: paths it lists, "*" for all'},
         related={"type": "boolean", "description": "Name linked ones too"},
     ),
     output_schema=_gives("documents"),
@@ -100,6 +100,10 @@ LOAD_SKILL = Tool(
     annotations=READ_ONLY,
 )
 
-TOOLS = {tool.name: tool for tool in (SEARCH, LOAD, SEARCH_SKILL, LOAD_SKILL)}
-SKILL_TOOLS = frozenset({SEARCH_SKILL.name, LOAD_SKILL.name})
-"""Tools that only a library with Agent Skills offers."""
+PROFILES = {Profile.LIBRARY: (SEARCH, LOAD), Profile.SKILLS: (SEARCH_SKILL, LOAD_SKILL)}
+"""The tools that each profile offers; every server answers all of them by name.
+
+Source: shared/seeds/skills-server-architecture.md for those of `skills`.
+"""
+
+TOOLS = {tool.name: tool for tools in PROFILES.values() for tool in tools}

@@ -7,6 +7,7 @@ from typing import Any, Final
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS
+from orchestr8_sqlite.settings import Profile
 from orchestr8_sqlite.text.wording import counted
 
 logger = logging.getLogger(__name__)
@@ -26,10 +27,11 @@ CACHE_SCOPE: Final = "public"
 """An answer is the same for everybody who asks."""
 
 
-def read_instructions(database: Path, *, is_built: bool = False) -> str:
+def read_instructions(database: Path, profile: Profile = Profile.LIBRARY, *, is_built: bool = False) -> str:
     """Return what a client tells its model about a server over the index at *database*, wherever that stands now.
 
     Args:
+        profile: Which tools it offers.
         is_built: Whether the server builds the index itself, so that a missing one is on its way.
     """
     try:
@@ -40,9 +42,10 @@ def read_instructions(database: Path, *, is_built: bool = False) -> str:
             logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
             return "The library's index cannot be read at the moment."
         counts = {}
+    search, load = ("search", "load") if profile is Profile.LIBRARY else ("search_skill", "load_skill")
     here = ", ".join(counted(count, one, CATEGORY_FOLDERS[one]) for one, count in counts.items())
     return (
-        f"A library of {here or 'instructions, being indexed now'}. Before work in an area, call `search` with the "
-        "task in a few words, then `load` the one or two URIs that fit. `search` says when nothing fits; then go on "
+        f"A library of {here or 'instructions, being indexed now'}. Before work in an area, call `{search}` with the "
+        f"task in a few words, then `{load}` the one or two that fit. `{search}` says when nothing fits; then go on "
         "without."
     )

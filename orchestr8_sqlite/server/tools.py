@@ -1,4 +1,4 @@
-"""The tools: which a client sees, and arguments → answers, as text, as JSON and with links."""
+"""The tools: which a client sees, and arguments → answers, as text and as JSON."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -8,20 +8,15 @@ from mcp.shared.exceptions import MCPError
 
 from orchestr8_sqlite.errors import CatalogError, RequestError
 from orchestr8_sqlite.model.parameters import check_names, make_request, read_number, read_texts, read_truth
-from orchestr8_sqlite.server.definitions import LOAD, LOAD_SKILL, MAX_BUDGET, SEARCH, SEARCH_SKILL, SKILL_TOOLS, TOOLS
+from orchestr8_sqlite.server.definitions import LOAD, LOAD_SKILL, MAX_BUDGET, PROFILES, SEARCH, SEARCH_SKILL
 from orchestr8_sqlite.server.guard import UNREADABLE, Context, Guard, note, note_answer, translated
 from orchestr8_sqlite.server.paging import Pages
 from orchestr8_sqlite.service.service import Answer, Service
+from orchestr8_sqlite.settings import Profile
 from orchestr8_sqlite.text.wording import one_line
 
 STRUCTURED_SINCE = "2025-06-18"
-"""The revision that brought structured content, resource links and titles of tools."""
-
-GENERAL = [tool for name, tool in TOOLS.items() if name not in SKILL_TOOLS]
-"""The tools that every library offers."""
-
-FOR_PEOPLE = types.Annotations(audience=["user"])
-"""Links are for a client's user: the text already names every URI to the model."""
+"""The revision that brought structured content and titles of tools."""
 
 SKILLS_SHOWN = 5
 
@@ -33,9 +28,10 @@ Arguments = Mapping[str, object]
 class Tools:
     """The handlers of `tools/…`."""
 
-    def __init__(self, service: Service, guard: Guard) -> None:
+    def __init__(self, service: Service, guard: Guard, profile: Profile) -> None:
         self._service = service
         self._guard = guard
+        self._offered = PROFILES[profile]
         self._calls: dict[str, Callable[[Arguments], Answer]] = {
             SEARCH.name: self._search,
             LOAD.name: self._load,
@@ -44,22 +40,10 @@ class Tools:
         }
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """Return all tools on one page; those for skills where the library has any.
-
-        While there is no index, a client need not wait: it is told of the others once there are any.
-        """
-
-        def page() -> list[types.Tool]:
-            Pages("tools", self._service.catalog.generation).after(params)
-            return self._offered()
-
-        tools = GENERAL
-        if self._guard.is_ready:
-            with translated(context):
-                try:
-                    tools = await self._guard.in_thread(page)
-                except CatalogError as problem:
-                    logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
+        """Return the tools that the profile offers, on one page."""
+        with translated(context):
+            Pages("tools", "").after(params)
+        tools = list(self._offered)
         if context.protocol_version < STRUCTURED_SINCE:
             tools = [tool.model_copy(update={"title": None, "output_schema": None}) for tool in tools]
         return types.ListToolsResult(tools=tools)
@@ -72,7 +56,7 @@ class Tools:
         note(tool=one_line(params.name))
         call = self._calls.get(params.name)
         if call is None:
-            offered = ", ".join(tool.name for tool in await self._guard.run(context, self._offered))
+            offered = ", ".join(tool.name for tool in self._offered)
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {one_line(params.name)!r}; there are {offered}.")
         arguments = params.arguments or {}
         with translated(context):
@@ -88,9 +72,6 @@ class Tools:
         note_answer(answer)
         return _result(answer, structured=context.protocol_version >= STRUCTURED_SINCE)
 
-    def _offered(self) -> list[types.Tool]:
-        return list(TOOLS.values()) if self._service.catalog.has_skills else GENERAL
-
     def _search(self, arguments: Arguments) -> Answer:
         return self._service.search(make_request(arguments))
 
@@ -99,8 +80,8 @@ class Tools:
         if arguments.get("uris") is None:
             raise RequestError("The parameter 'uris' is missing: send a list of URIs, as `search` gives them.")
         uris = read_texts("uris", arguments.get("uris"))
-        related = read_truth("related", arguments.get("related"))
-        return self._service.load(uris, max_tokens=_budget(arguments), related=related)
+        files, related = read_texts("files", arguments.get("files")), read_truth("related", arguments.get("related"))
+        return self._service.load(uris, files=files, max_tokens=_budget(arguments), related=related)
 
     def _search_skill(self, arguments: Arguments) -> Answer:
         self._check_skills()
@@ -121,7 +102,7 @@ class Tools:
         return self._service.load_skill(name, files, max_tokens=_budget(arguments))
 
     def _check_skills(self) -> None:
-        """Raise RequestError where the tools for skills are called though they are not offered."""
+        """Raise RequestError where the tools for skills are called, and there are none."""
         if not self._service.catalog.has_skills:
             raise RequestError("The library has no Agent Skills; use `search` and `load`.")
 
@@ -146,8 +127,4 @@ def _result(answer: Answer, *, structured: bool) -> types.CallToolResult:
     text = types.TextContent(text=answer.text)
     if not structured:
         return types.CallToolResult(content=[text])
-    links = [
-        types.ResourceLink(uri=link.uri, name=link.name, mime_type=link.mime_type, annotations=FOR_PEOPLE)
-        for link in answer.links
-    ]
-    return types.CallToolResult(content=[text, *links], structured_content=answer.content)
+    return types.CallToolResult(content=[text], structured_content=answer.content)

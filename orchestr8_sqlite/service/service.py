@@ -6,7 +6,6 @@ end; a replaced file is noticed at the next one. What a search does not need is 
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import wraps
-from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
@@ -36,26 +35,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Link(NamedTuple):
-    """A resource that an answer points to."""
-
-    uri: str
-    name: str
-    mime_type: str = MARKDOWN
-
-
 class Answer(NamedTuple):
     """The text of an answer and its token estimate.
 
-    `content` says the same as JSON, where the answer is one of a tool. `links` are the resources it names, `result`
-    is there where the answer is a search. A binary file has `data` and no text. `sources` tell where texts come from.
+    `content` says the same as JSON, where the answer is one of a tool; `result` is there where it is a search. A
+    binary file has `data` and no text. `sources` tell where texts come from.
     """
 
     text: str
     tokens: int
     result: LookupResult | None = None
     content: Mapping[str, Any] = MappingProxyType({})
-    links: tuple[Link, ...] = ()
     mime_type: str = MARKDOWN
     data: bytes | None = None
     sources: "tuple[Source, ...]" = ()
@@ -120,8 +110,7 @@ class Service:
         def answer(catalog: Catalog) -> Answer:
             result = find(catalog, request, lists=described, scenarios=described)
             rendering = render(result, catalog.body)
-            links = () if request.mode is Mode.FULL else tuple(Link(c.uri, c.name) for c in rendering.shown)
-            return Answer(rendering.text, count_tokens(rendering.text), result, rendering.content, links)
+            return Answer(rendering.text, count_tokens(rendering.text), result, rendering.content)
 
         return self._kept((request, described), answer)
 
@@ -160,34 +149,39 @@ class Service:
 
     @_request
     def load(
-        self, uris: Sequence[str], *, max_tokens: int | None = None, related: bool = False, shown: bool = False
+        self,
+        uris: Sequence[str],
+        *,
+        files: Sequence[str] = (),
+        max_tokens: int | None = None,
+        related: bool = False,
+        shown: bool = False,
     ) -> Answer:
         """Return the texts of several URIs, each under its URI where there is more than one.
 
+        An Agent Skill comes with the list of its files. What cannot be loaded costs its own entry, which says why.
+
         Args:
+            files: Paths of files of the one skill that is asked for, `*` for all.
             max_tokens: Kept over all of them: what is too long is cut at section boundaries.
             related: Add a line with the URIs of the neighbours of each fragment.
             shown: Add a line that says where each text comes from.
 
         Raises:
-            RequestError: A URI is not acceptable or unknown; there is a line for each.
+            RequestError: None of the URIs can be loaded; there is a line for each.
         """
         from orchestr8_sqlite.answers.documents import hand_out
         from orchestr8_sqlite.answers.provenance import trace
 
         if not 1 <= len(uris) <= MAX_URIS:
             raise RequestError(f"Give 1 to {MAX_URIS} URIs, not {len(uris)}.")
-        documents, sources = trace(self.catalog, self._documents(uris), shown=shown)
-        links: list[Link] = []
+        if files and len(uris) != 1:
+            raise RequestError("'files' are those of one skill; load it alone.")
+        documents, sources = trace(self.catalog, self._documents(uris, files), shown=shown)
         if related:
-            neighbours = {document.uri: self._neighbours(document.uri) for document in documents}
-            documents = [document.followed_by(neighbours[document.uri]) for document in documents]
-            links = [
-                Link(uri, uri.rpartition("/")[2]) for uri in dict.fromkeys(chain.from_iterable(neighbours.values()))
-            ]
+            documents = [one if one.is_answer else one.followed_by(self._neighbours(one.uri)) for one in documents]
         handout = hand_out(documents, max_tokens)
-        tokens = estimate_tokens(handout.text)
-        return Answer(handout.text, tokens, content=handout.content, links=tuple(links), sources=sources)
+        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, sources=sources)
 
     @_request
     def search_skills(self, request: MatchRequest) -> Answer:
@@ -197,8 +191,7 @@ class Service:
         def answer(catalog: Catalog) -> Answer:
             result = find(catalog, request)
             text, content = list_skills(catalog, result)
-            links = tuple(Link(entry["uri"], entry["name"]) for entry in content["skills"])
-            return Answer(text, estimate_tokens(text), result, content, links)
+            return Answer(text, estimate_tokens(text), result, content)
 
         return self._kept(("skills", request), answer)
 
@@ -207,7 +200,7 @@ class Service:
         """Return the instructions of the skill *name*, the list of its files, and the texts of those in *files*.
 
         Args:
-            files: Paths as the list names them, `*` for all; binary ones are linked.
+            files: Paths as the list names them, `*` for all; binary ones are named by their URIs.
             max_tokens: Kept over all texts.
 
         Raises:
@@ -216,15 +209,12 @@ class Service:
         """
         from orchestr8_sqlite.answers.bundles import documents_of, find_bundle
         from orchestr8_sqlite.answers.documents import hand_out
-        from orchestr8_sqlite.answers.mediatypes import served_type
         from orchestr8_sqlite.answers.provenance import trace
 
         catalog = self.catalog
-        documents, binary = documents_of(catalog, find_bundle(catalog, name), files)
-        documents, _ = trace(catalog, documents)
+        documents, _ = trace(catalog, documents_of(catalog, find_bundle(catalog, name), files))
         handout = hand_out(documents, max_tokens)
-        links = tuple(Link(uri, uri.rpartition("/")[2], served_type(uri, None)) for uri in binary)
-        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, links=links)
+        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content)
 
     @_request
     def prompt(self, name: str, values: Mapping[str, str]) -> "tuple[PromptRow, str]":
@@ -243,21 +233,35 @@ class Service:
         for forget in self._forgetting:
             forget()
 
-    def _documents(self, uris: Sequence[str]) -> "list[Document]":
-        """Return the text behind each of *uris*, once."""
+    def _documents(self, uris: Sequence[str], files: Sequence[str]) -> "list[Document]":
+        """Return the texts behind each of *uris*, once, or why there are none."""
         from orchestr8_sqlite.answers.documents import Document
 
         documents: list[Document] = []
         problems: list[RequestError] = []
         for uri in dict.fromkeys(uris):
             try:
-                answer = self.read(uri)
-                documents.append(Document(uri, _whole_text(uri, answer), is_answer=answer.result is not None))
+                documents += self._texts_of(uri, files)
             except RequestError as problem:
                 problems.append(problem)
-        if problems:
+                documents.append(Document(uri, "", f"Not loaded: {problem}", is_answer=True))
+        if len(problems) == len(documents):
             raise problems[0] if len(problems) == 1 else RequestError("\n".join(map(str, problems)))
         return documents
+
+    def _texts_of(self, asked: str, files: Sequence[str]) -> "list[Document]":
+        """Return the text behind a URI or name; of an Agent Skill with the list of its files, and those in *files*."""
+        from orchestr8_sqlite.answers.bundles import bundle_at, documents_of
+        from orchestr8_sqlite.answers.documents import Document, uri_of
+
+        uri = uri_of(self.catalog, asked)
+        bundle = bundle_at(self.catalog, uri)
+        if bundle is not None:
+            return documents_of(self.catalog, bundle, files)
+        if files:
+            raise RequestError(f"{one_line(uri, 200)} is not an Agent Skill and has no files; leave 'files' out.")
+        answer = self.read(uri)
+        return [Document(uri, _whole_text(uri, answer), is_answer=answer.result is not None)]
 
     def _neighbours(self, uri: str) -> list[str]:
         from orchestr8_sqlite.answers.skill_files import is_skill_uri

@@ -89,11 +89,12 @@ async def serve(
     asyncio.get_running_loop().set_exception_handler(_tell_seldom)
     service = Service(settings.base)
     executor = ThreadPoolExecutor(QUERY_THREADS, thread_name_prefix="query")
-    server = LibraryServer(service, executor, fresh_ms=0 if settings.watch else FRESH_MS, stateless=True)
+    fresh_ms = 0 if settings.watch else FRESH_MS
+    server = LibraryServer(service, executor, profile=settings.profile, fresh_ms=fresh_ms, stateless=True)
     web = Web(configuration(server, service, executor, access, listener), started, server.changes.close)
 
     async def renew() -> None:
-        server.instructions = await asyncio.to_thread(read_instructions, service.path)
+        server.instructions = await asyncio.to_thread(read_instructions, service.path, settings.profile)
         await server.changes.check()
 
     helping = [asyncio.ensure_future(web.stop_on(stop)), asyncio.ensure_future(follow_file(service.path, renew))]

@@ -43,7 +43,8 @@ async def _serve(settings: ServerSettings, descriptors: Descriptors, parent: int
     server = LibraryServer(
         service,
         executor,
-        instructions=read_instructions(service.path, is_built=bool(settings.roots)),
+        profile=settings.profile,
+        instructions=read_instructions(service.path, settings.profile, is_built=bool(settings.roots)),
         fresh_ms=0 if settings.watch else FRESH_MS,
         ready=supply.first_build,
     )
