@@ -17,12 +17,14 @@ from statistics import mean, median
 from judged import SETS, SHARED, JudgedSet, open_set
 from settings import cross_validate, measure_queries
 
+from orchestr8_sqlite.answers.render import render
 from orchestr8_sqlite.evaluation.measures import Run, false_answers, false_refusals, run_queries, score_run
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH
-from orchestr8_sqlite.model.requests import MatchRequest, Ranker
+from orchestr8_sqlite.model.requests import MatchRequest, Mode, Ranker
 from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.text.keywords import extract_keywords
+from orchestr8_sqlite.text.tokens import estimate_tokens
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "ranking.md"
 BEGIN, END = "<!-- written by `make eval` from here -->", "<!-- to here -->"
@@ -44,6 +46,17 @@ WITHOUT: Mapping[str, Mapping[str, float]] = {
 }
 """What can be left out when a request is answered, and the weights that do so."""
 
+ANSWERS = {
+    "index, 5": (Mode.INDEX, 5),
+    "catalog, 5": (Mode.CATALOG, 5),
+    "catalog, 8": (Mode.CATALOG, 8),
+    "catalog, 15": (Mode.CATALOG, 15),
+}
+"""Answers that a model could be given if it does not ask for a mode."""
+
+RIGHT = 2
+"""Judgement from which on a document answers a request."""
+
 REPEATS = 3
 
 
@@ -58,7 +71,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         sets = [open_set(name, Path(folder)) for name in SETS]
         validated = {} if options.no_cross_validation else cross_validate(sets)
-        text = "\n\n".join([quality(sets, validated), strata(sets), without(sets), confidence(sets), speed(sets)])
+        text = "\n\n".join(
+            [quality(sets, validated), strata(sets), without(sets), confidence(sets), costs(sets), speed(sets)]
+        )
         for judged in sets:
             judged.catalog.close()
     sys.stdout.write(text + "\n")
@@ -158,6 +173,45 @@ def confidence(sets: Sequence[JudgedSet]) -> str:
         )
         table[judged.name] = dict(zip(columns, figures, strict=True))
     return _table(("confidence", *columns), table)
+
+
+def costs(sets: Sequence[JudgedSet]) -> str:
+    """Return the table of what an answer costs a model, and whether the right document is listed.
+
+    Until it is found: a model that is shown no right document asks again for 15 in catalog mode.
+    """
+    columns = ("tokens", "right one listed", "tokens until found")
+    table = {}
+    for judged in sets:
+        best = {
+            query.id: min(RIGHT, max(judged.qrels[query.id].values(), default=RIGHT)) for query in judged.answerable
+        }
+        again = _answers(judged, ANSWERS["catalog, 15"])
+        for name, answer in ANSWERS.items():
+            given = _answers(judged, answer)
+            listed = {
+                id_: any(judged.qrels[id_].get(document, 0) >= least for document in given[id_][1])
+                for id_, least in best.items()
+            }
+            until = [given[id_][0] + (0 if found else again[id_][0]) for id_, found in listed.items()]
+            figures = (
+                f"{mean(given[id_][0] for id_ in best):.0f}",
+                f"{mean(listed.values()):.3f}",
+                f"{mean(until):.0f}",
+            )
+            table[f"{judged.name}: {name}"] = dict(zip(columns, figures, strict=True))
+    return _table(("an answer of", *columns), table)
+
+
+def _answers(judged: JudgedSet, answer: tuple[Mode, int]) -> dict[str, tuple[int, list[str]]]:
+    """Return (tokens of the answer, documents that it lists) for each query that has an answer."""
+    mode, most = answer
+    given = {}
+    for query in judged.answerable:
+        text = " ".join(query.text.split())[:MAX_QUERY_LENGTH]
+        rendering = render(find(judged.catalog, MatchRequest(text, mode, max_results=most)), judged.catalog.body)
+        given[query.id] = estimate_tokens(rendering.text), [judged.names[one.uri] for one in rendering.shown]
+    return given
 
 
 def speed(sets: Sequence[JudgedSet]) -> str:

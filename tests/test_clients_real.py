@@ -163,7 +163,7 @@ def test_client_lists_every_fragment_once_from_two_pages(client: str, report: Re
 
 @all_clients
 def test_client_lists_tools_templates_and_prompts(report: Report) -> None:
-    assert [tool["name"] for tool in report["tools"]["entries"]] == ["search", "load", "search_skill", "load_skill"]
+    assert [tool["name"] for tool in report["tools"]["entries"]] == ["search", "load"]
     assert all(tool["annotations"]["readOnlyHint"] for tool in report["tools"]["entries"])
     templates = {template["uriTemplate"] for template in report["templates"]["entries"]}
     assert "orchestr8://{category}/{+name}" in templates
@@ -260,7 +260,7 @@ def inspect(era: str, serve: list[str], tmp_path: Path) -> Inspect:
 @both_eras
 def test_inspector_finds_no_fault_with_the_schemas_of_tools(inspect: Inspect) -> None:
     tools = inspect("tools/list", "--strict")["result"]["tools"]
-    assert [tool["name"] for tool in tools] == ["search", "load", "search_skill", "load_skill"]
+    assert [tool["name"] for tool in tools] == ["search", "load"]
 
 
 @both_eras

@@ -86,7 +86,7 @@ def test_a_handshake_promises_no_news_that_could_not_be_brought(shared: WebServe
 
 def test_since_2026_changes_are_promised_on_a_stream(shared: WebServer) -> None:
     capabilities = shared.ask("server/discover", MODERN).message["result"]["capabilities"]
-    assert capabilities["tools"]["listChanged"]
+    assert capabilities["prompts"]["listChanged"]
     assert capabilities["resources"] == {"listChanged": True, "subscribe": True}
 
 

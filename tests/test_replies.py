@@ -61,7 +61,7 @@ def test_where_no_replies_are_kept_the_same_request_is_answered_the_same(
             "tools/call",
             {"name": "search", "arguments": {"query": "retrying calls"}},
             [
-                {"name": "search", "arguments": {"query": "retrying calls", "mode": "index"}},
+                {"name": "search", "arguments": {"query": "retrying calls", "mode": "catalog"}},
                 {"name": "search", "arguments": {"query": "retrying calls", "explain": True}},
                 {"name": "search_skill", "arguments": {"query": "retrying calls"}},
             ],

@@ -46,7 +46,7 @@ CAPABILITIES = {
     "extensions": {"io.modelcontextprotocol/skills": {"directoryRead": True}},
     "prompts": {"listChanged": True},
     "resources": {"listChanged": True, "subscribe": True},
-    "tools": {"listChanged": True},
+    "tools": {"listChanged": False},
 }
 SERVER = {
     "name": "orchestr8",
@@ -159,9 +159,9 @@ def test_every_query_is_one_log_line_on_stderr_with_what_it_cost(server: subproc
 
 
 def test_bad_setting_ends_the_start_with_one_line_and_code_1(index: Path) -> None:
-    done = subprocess.run(command(index), env={**os.environ, "LOG_LEVEL": "loud"}, capture_output=True, check=False)
+    done = subprocess.run(command(index), env={**os.environ, "ORCHESTR8_ENV": "prod"}, capture_output=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == b"LOG_LEVEL must be one of debug, info, warn, error, not 'loud'.\n"
+    assert done.stderr == b"ORCHESTR8_ENV must be one of development, production, not 'prod'.\n"
     assert done.stdout == b""
 
 

@@ -78,7 +78,7 @@ def test_index_says_uris_and_sizes_in_both_forms(ask: Ask) -> None:
 
 
 def test_catalog_says_what_helps_to_choose_in_both_forms(ask: Ask) -> None:
-    text, content = search(ask, "retry calls")
+    text, content = search(ask, "retry calls", mode="catalog")
     first, second = content["matches"]
     assert first == {
         "uri": "orchestr8://skills/retry",
@@ -99,7 +99,7 @@ def test_explanation_has_the_same_parts_in_both_forms(ask: Ask) -> None:
     for entry, match in zip(entries(text), content["matches"], strict=True):
         assert f"\n   why: {' + '.join(match['why'])}" in entry
         assert sum(float(part.split()[0]) for part in match["why"]) == pytest.approx(match["score"], abs=0.01)
-    plain_text, plain = search(ask, "retry calls")
+    plain_text, plain = search(ask, "retry calls", mode="catalog")
     assert "why" not in json.dumps(plain)
     assert plain_text == "\n".join(line for line in text.split("\n") if not line.startswith("   why: "))
 

@@ -30,18 +30,21 @@ DEFAULT_RESULTS = {Mode.INDEX: 5, Mode.CATALOG: 15, Mode.FULL: 15}
 PARAMETERS = ("query", "mode", "categories", "tags", "maxResults", "maxTokens", "minScore", "ranker", "explain")
 
 
-def make_request(raw: Mapping[str, object], *, category: str | None = None) -> MatchRequest:
+def make_request(
+    raw: Mapping[str, object], *, category: str | None = None, usual_mode: Mode = Mode.CATALOG
+) -> MatchRequest:
     """Return the request that *raw* describes, defaults filled in.
 
     Args:
         raw: Parameters by their public names (`maxResults`); values may be text, numbers or lists.
         category: A category given outside the parameters, as in `orchestr8://agents/match`.
+        usual_mode: The mode of requests that name none.
 
     Raises:
         RequestError: A parameter is unknown, missing or out of bounds.
     """
     check_names(raw, PARAMETERS)
-    mode = _choice("mode", raw.get("mode"), Mode, Mode.CATALOG)
+    mode = _choice("mode", raw.get("mode"), Mode, usual_mode)
     categories = [_parse_filter(name) for name in _items("categories", raw.get("categories"))]
     if category is not None:
         categories = [name for name in categories or [category] if name == category]

@@ -12,6 +12,9 @@ from orchestr8_sqlite.settings import Profile
 READ_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True)
 MAX_BUDGET = 200_000
 
+USUAL_MODE = Mode.INDEX
+"""What costs a model the fewest tokens until it has the right document: docs/ranking.md, "What an answer costs"."""
+
 TEXT = {"type": "string"}
 QUERY = {"type": "string", "minLength": 1, "maxLength": MAX_QUERY_LENGTH}
 BUDGET = {"type": "integer", "minimum": 1, "maximum": MAX_BUDGET}
@@ -40,8 +43,8 @@ SEARCH = Tool(
         mode={
             "type": "string",
             "enum": [mode.value for mode in Mode],
-            "default": "catalog",
-            "description": "URIs only, what each gives, or contents",
+            "default": USUAL_MODE.value,
+            "description": "5 URIs, what 15 give, or texts",
         },
         categories={"type": "array", "items": {"type": "string", "enum": [*CATEGORY_FOLDERS, AGENT_SKILL]}},
         tags={"type": "array", "items": TEXT, "description": "All are required"},

@@ -8,7 +8,8 @@ from mcp.shared.exceptions import MCPError
 
 from orchestr8_sqlite.errors import CatalogError, RequestError
 from orchestr8_sqlite.model.parameters import check_names, make_request, read_number, read_texts, read_truth
-from orchestr8_sqlite.server.definitions import LOAD, LOAD_SKILL, MAX_BUDGET, PROFILES, SEARCH, SEARCH_SKILL
+from orchestr8_sqlite.model.requests import Mode
+from orchestr8_sqlite.server.definitions import LOAD, LOAD_SKILL, MAX_BUDGET, PROFILES, SEARCH, SEARCH_SKILL, USUAL_MODE
 from orchestr8_sqlite.server.guard import UNREADABLE, Context, Guard, note, note_answer, translated
 from orchestr8_sqlite.server.paging import Pages
 from orchestr8_sqlite.service.service import Answer, Service
@@ -73,7 +74,8 @@ class Tools:
         return _result(answer, structured=context.protocol_version >= STRUCTURED_SINCE)
 
     def _search(self, arguments: Arguments) -> Answer:
-        return self._service.search(make_request(arguments))
+        usual = Mode.CATALOG if arguments.get("explain") else USUAL_MODE  # the list of URIs has no room to explain
+        return self._service.search(make_request(arguments, usual_mode=usual))
 
     def _load(self, arguments: Arguments) -> Answer:
         check_names(arguments, list(LOAD.input_schema["properties"]))
