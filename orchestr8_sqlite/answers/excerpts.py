@@ -7,7 +7,7 @@ from typing import NamedTuple
 from orchestr8_sqlite.answers.sections import Sections, cut_note, fair_shares, share_out
 from orchestr8_sqlite.model.requests import Candidate, LookupResult
 from orchestr8_sqlite.text.fences import fenced
-from orchestr8_sqlite.text.tokens import estimate_tokens, sent_tokens
+from orchestr8_sqlite.text.tokens import compact_json, estimate_tokens, sent_tokens
 
 ReadBody = Callable[[int], str]
 """Returns the body of a fragment by its row number."""
@@ -77,7 +77,7 @@ def excerpt(result: LookupResult, read_body: ReadBody, budget: float) -> list[Ex
         if used + candidate.token_estimate + FRAME > budget:
             continue  # what is sent has no fewer
         one = _whole(candidate, read_body)
-        tokens = sent_tokens(one.text) + one.frame
+        tokens = _tokens_whole(one)
         if used + tokens <= budget:
             shown.append(one)
             used += tokens
@@ -90,9 +90,14 @@ def _always_shown(result: LookupResult, read_body: ReadBody, budget: float) -> l
     sizes: list[float] = [one.candidate.token_estimate + one.frame for one in forced]  # what is sent has no fewer
     shares = _shares(sizes, budget)
     if any(size <= budget for size in sizes):  # else none of them can be whole
-        sizes = [sent_tokens(one.text) + one.frame for one in forced]
+        sizes = [_tokens_whole(one) for one in forced]
         shares = _shares(sizes, budget)
     return share_out(forced, sizes, shares, budget, lambda one: one.cutter(result.keywords))
+
+
+def _tokens_whole(one: Excerpt) -> int:
+    """Return the tokens of an uncut excerpt as it is sent; the index holds the estimate of the text itself."""
+    return max(one.candidate.token_estimate, estimate_tokens(compact_json(one.text))) + one.frame
 
 
 def _shares(sizes: Sequence[float], budget: float) -> list[float]:
