@@ -15,7 +15,7 @@ from orchestr8_sqlite.builder.build import build_index
 from orchestr8_sqlite.builder.job import How
 from orchestr8_sqlite.builder.update import settle_index
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError, RefusedLibrary
-from orchestr8_sqlite.library.walk import is_skipped
+from orchestr8_sqlite.library.client_folders import is_passed_over
 from orchestr8_sqlite.model.records import Diagnostic
 from orchestr8_sqlite.model.uris import compose
 from orchestr8_sqlite.processes import growing_pauses
@@ -234,7 +234,7 @@ def _is_of_library(path: Path, folders: Sequence[Path], index: Path) -> bool:
     """
     folded = _folded(path)
     return folded != _folded(index) and any(
-        folded.is_relative_to(_folded(folder)) and not any(map(is_skipped, path.parts[len(folder.parts) :]))
+        folded.is_relative_to(_folded(folder)) and not is_passed_over(path.parts[len(folder.parts) :])
         for folder in folders
     )
 

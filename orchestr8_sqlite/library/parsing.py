@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from orchestr8_sqlite.library import transfer
 
 UNCLOSED = "unclosed-front-matter"
+EMPTY = "empty-file"
 UNSETTLED = "written-while-read"
 HALF_WRITTEN = frozenset({UNCLOSED, UNSETTLED})
 
@@ -180,6 +181,9 @@ def parse_content(task: Task, source: SourceFile, content: bytes, notes: Notes) 
     It may be half written if it is empty, its front matter has no end, or it was written to while it was read.
     """
     text = decode(content, notes)
+    if text is not None and not text.strip() and task.found.kind is not Kind.SKILL:
+        notes.warn(EMPTY, "holds no text; it is left out", "write the text or remove the file")
+        return Parsed(None, tuple(notes.diagnostics), finished=False)
     document = None if text is None else parse_document(text, notes)
     if text is None or document is None:
         return Parsed(None, tuple(notes.diagnostics))
@@ -195,7 +199,7 @@ def parse_content(task: Task, source: SourceFile, content: bytes, notes: Notes) 
         record = read_fragment(
             found, document, source, skill_files, bundle.nested, notes, fallback_category=task.category
         )
-    finished = bool(content.strip()) and all(note.code not in HALF_WRITTEN for note in notes.diagnostics)
+    finished = all(note.code not in HALF_WRITTEN for note in notes.diagnostics)
     return Parsed(record, tuple(notes.diagnostics), document.line_of("id"), finished, worst)
 
 

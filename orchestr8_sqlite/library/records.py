@@ -1,20 +1,28 @@
 """One decoded document → a `Fragment` or a `Prompt`, its metadata repaired or found in the body."""
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.library.agent_skills import check_described, read_skill
+from orchestr8_sqlite.library.arguments import read_template
+from orchestr8_sqlite.library.client_folders import library_path
 from orchestr8_sqlite.library.document import ParsedDocument
-from orchestr8_sqlite.library.fallbacks import first_heading, first_paragraph, heading_tags, section_bullets, sentences
-from orchestr8_sqlite.library.fields import json_values, read_list, read_maps, read_number, read_text
+from orchestr8_sqlite.library.fallbacks import (
+    first_paragraph,
+    first_title,
+    heading_tags,
+    needs,
+    section_bullets,
+    sentences,
+)
+from orchestr8_sqlite.library.fields import json_values, read_list, read_number, read_plain, read_text
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.library.references import PLAIN_ID, RELATED_FIELDS, find_references
 from orchestr8_sqlite.library.walk import FoundFile, Kind, plain_id
 from orchestr8_sqlite.model.parameters import fold_tag, parse_category
 from orchestr8_sqlite.model.records import Fragment, Prompt, SkillFile, SourceFile
-from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, PromptArgument
+from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS
 from orchestr8_sqlite.model.uris import Read, compose, fragment_uri, parse_uri
 from orchestr8_sqlite.text.keywords import has_keywords
 from orchestr8_sqlite.text.tokens import estimate_tokens
@@ -24,8 +32,6 @@ TOKEN_FACTOR = 2.0
 
 SHOWN_KEYS = frozenset({"title", "description", "tags", "capabilities", "useWhen"})
 """Fields that have columns or tables of their own; all others are kept as JSON."""
-
-PLACEHOLDER = re.compile(r"\$ARGUMENTS\b")
 
 
 def read_fragment(
@@ -58,7 +64,7 @@ def read_fragment(
     _check_id(document, name, notes)
     if not document.body.text:
         notes.warn("empty-body", "there is no text below the front matter", "write the text or remove the file", line=1)
-    title = read_text(document, "title", notes) or first_heading(document.body) or _words(name)
+    title = _title(document, name, notes)
     description = described or first_paragraph(document.body) or ""
     related = [(item, document.line_of(key) or 1) for key in RELATED_FIELDS for item in read_list(document, key, notes)]
     author_tokens = read_number(document, "estimatedTokens", notes)
@@ -74,7 +80,7 @@ def read_fragment(
         tags=_tags(document, title, notes),
         capabilities=read_list(document, "capabilities", notes)
         or section_bullets(document.body, "capabilities", "core capabilities"),
-        use_when=_scenarios(document, description, notes),
+        use_when=_scenarios(document, described, description, notes),
         author_tokens=author_tokens,
         token_estimate=token_estimate,
         metadata=json_values(document, SHOWN_KEYS),
@@ -86,36 +92,57 @@ def read_fragment(
     )
 
 
+def _title(document: ParsedDocument, stem: str, notes: Notes) -> str:
+    """Return what a document is called: `title`, a level-1 heading that it opens with, `name`, another one, its file.
+
+    Headings below level 1 name parts of it.
+    """
+    heading = first_title(document.body)
+    if title := read_text(document, "title", notes):
+        return title
+    if heading and (heading.opens or "name" not in document.fields):
+        return heading.text
+    if named := read_plain(document, "name"):
+        return _words(named)
+    return heading.text if heading else _words(stem)
+
+
 def _tags(document: ParsedDocument, title: str, notes: Notes) -> tuple[str, ...]:
-    """Return the tags of the front matter, else those that the first heading suggests."""
-    tags = read_list(document, "tags", notes) or heading_tags(first_heading(document.body) or title, document.body)
+    """Return the tags of the front matter, else those that the title suggests."""
+    tags = read_list(document, "tags", notes) or heading_tags(title, document.body)
     return tuple(dict.fromkeys(folded for tag in tags if (folded := fold_tag(tag))))
 
 
-def _scenarios(document: ParsedDocument, description: str, notes: Notes) -> tuple[str, ...]:
-    """Return the scenarios of the front matter, else those of a section for them, else the description's sentences."""
+def _scenarios(document: ParsedDocument, described: str | None, first_words: str, notes: Notes) -> tuple[str, ...]:
+    """Return the scenarios of the front matter, else those of a section for them, else sentences.
+
+    Those are the ones of the description, or without one what the first paragraph says of a need.
+    """
     written = _reachable(read_list(document, "useWhen", notes), document, notes)
-    return written or section_bullets(document.body, "when to use", "use when") or sentences(description)
+    bullets = written or section_bullets(document.body, "when to use", "use when")
+    return bullets or (sentences(described) if described else needs(first_words))
 
 
 def read_prompt(found: FoundFile, document: ParsedDocument, source: SourceFile, notes: Notes) -> Prompt:
     """Return the prompt in *document*."""
-    stem = compose(found.path.rpartition("/")[2].removesuffix(".md"))
+    path = library_path(found.path)
+    stem = compose(path.rpartition("/")[2].removesuffix(".md"))
     name = read_text(document, "name", notes) or stem
-    folders = found.path.split("/")[1:-1]
+    folders = path.split("/")[1:-1]
     category = "workflow"
     if folders and folders[0] in CATEGORY_FOLDERS.values():
         category = parse_category(folders[0])
+    template = read_template(document, notes)
     return Prompt(
         name=name,
-        title=read_text(document, "title", notes) or first_heading(document.body) or _words(name),
+        title=_title(document, stem, notes),
         description=read_text(document, "description", notes) or first_paragraph(document.body) or "",
         version=read_text(document, "version", notes),
         category=category,
-        arguments=tuple(_arguments(document, notes)),
+        arguments=tuple(template.arguments),
         metadata=json_values(document, SHOWN_KEYS | {"name"}),
-        body=document.body.text,
-        token_estimate=estimate_tokens(document.body.text),
+        body=template.text,
+        token_estimate=estimate_tokens(template.text),
         source=source,
     )
 
@@ -208,21 +235,8 @@ def _check_tokens(document: ParsedDocument, author: int | None, estimate: int, n
         )
 
 
-def _arguments(document: ParsedDocument, notes: Notes) -> list[PromptArgument]:
-    arguments: dict[str, PromptArgument] = {}
-    for line, fields in read_maps(document, "arguments", notes):
-        name = " ".join(fields.get("name", "").split())
-        if not name or name in arguments:
-            what = f"argument {name!r} is given twice" if name else "an argument has no name"
-            notes.warn("argument", f"{what}; left out", "give each a name of its own", line=line, field="arguments")
-            continue
-        required = fields.get("required", "false").strip().casefold() in ("true", "yes", "on")
-        arguments[name] = PromptArgument(name, " ".join(fields.get("description", "").split()), required)
-    if not arguments and PLACEHOLDER.search(document.body.text):
-        hint = read_text(document, "argument-hint", notes) or "What the command should work on"
-        return [PromptArgument("arguments", hint, required=False)]
-    return list(arguments.values())
-
-
 def _words(name: str) -> str:
+    """Return a name of a file or a skill as words; one that holds capitals or spaces is written for readers already."""
+    if " " in name or name != name.casefold():
+        return name.replace("_", " ").strip() or name
     return name.replace("-", " ").replace("_", " ").strip().capitalize() or name
