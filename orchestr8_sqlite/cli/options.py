@@ -20,7 +20,30 @@ Deny = Annotated[
     str | None,
     typer.Option(metavar="LEVEL", help="Refuse files with findings of this level or worse: high | medium | low."),
 ]
-Roots = Annotated[list[Path], typer.Argument(metavar="ROOT...", help="Folders of Markdown files.", show_default=False)]
+Roots = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[ROOT]...",
+        help="Folders of Markdown files. Default: those of orchestr8.toml here.",
+        show_default=False,
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        exists=True,
+        dir_okay=False,
+        help="Settings of the library. Default: orchestr8.toml in the first folder, or beside it.",
+        show_default=False,
+    ),
+]
+Select = Annotated[
+    list[str] | None, typer.Option("--select", metavar="RULES", help="Only these rules: a,b; repeatable.")
+]
+Ignore = Annotated[
+    list[str] | None, typer.Option("--ignore", metavar="RULES", help="Not these rules: a,b; repeatable.")
+]
 
 
 def print_json(value: object) -> None:

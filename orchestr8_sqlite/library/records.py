@@ -1,7 +1,8 @@
 """One decoded document → a `Fragment` or a `Prompt`, its metadata repaired or found in the body."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.library.agent_skills import check_described, read_skill
@@ -43,14 +44,18 @@ def read_fragment(
     notes: Notes,
     *,
     fallback_category: str | None,
+    own: Mapping[str, str] = MappingProxyType({}),
 ) -> Fragment | None:
     """Return the fragment in *document*, or None (and an error noted) where it must be left out.
 
     Args:
         skill_files: Of a skill, its SKILL.md first.
         nested_files: Those of the skills within it, which are its files too where it is offered over MCP.
+        own: Categories of the library's own, and which one each is; its name becomes a tag.
     """
-    category = _category(found, document, notes, fallback_category)
+    written = read_text(document, "category", notes)
+    own_name = next((name for name in own if written and _is_called(written, name)), "" if written else found.own)
+    category = _category(found, document, written, own.get(own_name), notes, fallback_category)
     fragment_id = plain_id(found, category)
     if not _has_uri(fragment_id, notes):
         return None
@@ -77,7 +82,7 @@ def read_fragment(
         title=title,
         description=description,
         version=read_text(document, "version", notes),
-        tags=_tags(document, title, notes),
+        tags=_tags(document, title, own_name, notes),
         capabilities=read_list(document, "capabilities", notes)
         or section_bullets(document.body, "capabilities", "core capabilities"),
         use_when=_scenarios(document, described, description, notes),
@@ -107,9 +112,14 @@ def _title(document: ParsedDocument, stem: str, notes: Notes) -> str:
     return heading.text if heading else _words(stem)
 
 
-def _tags(document: ParsedDocument, title: str, notes: Notes) -> tuple[str, ...]:
-    """Return the tags of the front matter, else those that the title suggests."""
-    tags = read_list(document, "tags", notes) or heading_tags(title, document.body)
+def _is_called(written: str, own: str) -> bool:
+    """Tell whether a category that was written is the *own* one of a library, in singular or plural."""
+    return written.casefold().removesuffix("s") == own.casefold().removesuffix("s")
+
+
+def _tags(document: ParsedDocument, title: str, own: str, notes: Notes) -> tuple[str, ...]:
+    """Return the tags of the front matter, else those that the title suggests, and the library's *own* category."""
+    tags = [*(read_list(document, "tags", notes) or heading_tags(title, document.body)), own]
     return tuple(dict.fromkeys(folded for tag in tags if (folded := fold_tag(tag))))
 
 
@@ -158,11 +168,21 @@ def _has_uri(fragment_id: str, notes: Notes) -> bool:
     return False
 
 
-def _category(found: FoundFile, document: ParsedDocument, notes: Notes, fallback: str | None) -> str:
-    """Return the category: the folder's, else the front matter's, else the caller's, else what the keys suggest."""
-    written = read_text(document, "category", notes)
-    named = None
-    if written is not None:
+def _category(
+    found: FoundFile,
+    document: ParsedDocument,
+    written: str | None,
+    named: str | None,
+    notes: Notes,
+    fallback: str | None,
+) -> str:
+    """Return the category of a file.
+
+    Args:
+        written: What its front matter says, and *named* what that is where it is one of the library's own.
+        fallback: Of files in no folder of a category that do not say theirs.
+    """
+    if written is not None and named is None:
         with suppress(RequestError):
             named = parse_category(written)
     in_layout = found.category is not None and found.id.startswith(f"{CATEGORY_FOLDERS[found.category]}/")
@@ -180,7 +200,7 @@ def _category(found: FoundFile, document: ParsedDocument, notes: Notes, fallback
         notes.inform(
             "unknown-category",
             f"{shown(written)} is no category of this index; kept in the metadata",
-            f"use one of {', '.join(CATEGORY_FOLDERS)}",
+            f"use one of {', '.join(CATEGORY_FOLDERS)}, or name it in orchestr8.toml",
             line=document.line_of("category"),
             field="category",
         )

@@ -60,7 +60,7 @@ class FoundFile:
     `path` is relative to the root with `/`. `category` is None where only the file itself can tell.
     `id` is the fragment id; for a plain file without category it is the path without `.md`.
     `skill` is the folder of the skill that the file belongs to, `skill_path` for a SKILL.md where `skill://` URIs
-    find that folder.
+    find that folder. `own` is the category of the library's own that its folder names, `category` what that is.
     """
 
     path: str
@@ -69,6 +69,7 @@ class FoundFile:
     id: str = ""
     skill: str | None = None
     skill_path: str = ""
+    own: str = ""
 
 
 LATEST = (1 << 63) - 1
@@ -113,11 +114,16 @@ def list_files(root: Path, notes: Notes, depth: int = Limits().folder_depth) -> 
     return files
 
 
+OwnCategories = tuple[tuple[str, str], ...]
+"""Folders of a library's own, each with the category that it is."""
+
+
 class Layout:
     """What the files of a root say together about each of them. Two that are equal classify a path alike."""
 
-    def __init__(self, root: Path, paths: Iterable[str]) -> None:
+    def __init__(self, root: Path, paths: Iterable[str], own: OwnCategories = ()) -> None:
         self._root = root
+        self._own = dict(own)
         paths = list(paths)
         ending = [path for path in paths if path.endswith(SKILL_FILE)]
         self.skills = frozenset(_folder(path) for path in ending if _is_skill_file(path))
@@ -125,7 +131,27 @@ class Layout:
 
     def classify(self, path: str) -> FoundFile | None:
         """Return as what the file at *path* is read, None where it does not belong to the library."""
-        return _classify(path, self._root, self.skills, self.has_categories)
+        skill = _skill_of(path, self.skills)
+        if skill is not None:
+            return _classify_in_skill(path, skill, self._root, self.skills)
+        return self._classify_markdown(path) if path.endswith(".md") else None
+
+    def _classify_markdown(self, path: str) -> FoundFile:
+        top, _, rest = library_path(path).partition("/")
+        if rest and top in PROMPT_FOLDERS:
+            return FoundFile(path, Kind.PROMPT)
+        if rest and top in CATEGORIES:
+            return FoundFile(path, Kind.FRAGMENT, CATEGORIES[top], f"{top}/{_without_suffix(rest)}")
+        if rest and top in self._own:
+            category = self._own[top]
+            fragment_id = f"{CATEGORY_FOLDERS[category]}/{_without_suffix(path)}"
+            return FoundFile(path, Kind.FRAGMENT, category, fragment_id, own=top)
+        if self.has_categories:
+            return FoundFile(path, Kind.OUTSIDE)
+        named = [self._root.name, *path.split("/")[:-1]]
+        own = next((name for name in reversed(named) if name in self._own or name in CATEGORIES), "")
+        category_of = {**CATEGORIES, **self._own}.get(own)
+        return FoundFile(path, Kind.FRAGMENT, category_of, _without_suffix(path), own=own if own in self._own else "")
 
     def note_suffixes(self, paths: Iterable[str], notes: Notes) -> None:
         """Note the Markdown files that have another suffix and are not read."""
@@ -279,25 +305,11 @@ def _followed(entry: os.DirEntry[str], chain: tuple[Path, ...]) -> Path | None:
     return target if target.is_relative_to(chain[0]) and target not in chain else None
 
 
-def _classify(path: str, root: Path, skills: Collection[str], laid_out: bool) -> FoundFile | None:
-    skill = _skill_of(path, skills)
-    if skill is not None:
-        if path == _join(skill, SKILL_FILE):
-            fragment_id = compose(f"skills/{_below_category(skill) or root.resolve().name}")
-            return FoundFile(path, Kind.SKILL, "skill", fragment_id, skill, _skill_path(skill, root, skills))
-        return FoundFile(path, Kind.SKILL_FILE, skill=skill)
-    return _classify_markdown(path, root, laid_out) if path.endswith(".md") else None
-
-
-def _classify_markdown(path: str, root: Path, laid_out: bool) -> FoundFile:
-    top, _, rest = library_path(path).partition("/")
-    if rest and top in PROMPT_FOLDERS:
-        return FoundFile(path, Kind.PROMPT)
-    if rest and top in CATEGORIES:
-        return FoundFile(path, Kind.FRAGMENT, CATEGORIES[top], f"{top}/{_without_suffix(rest)}")
-    if laid_out:
-        return FoundFile(path, Kind.OUTSIDE)
-    return FoundFile(path, Kind.FRAGMENT, _folder_category(path, root), _without_suffix(path))
+def _classify_in_skill(path: str, skill: str, root: Path, skills: Collection[str]) -> FoundFile:
+    if path == _join(skill, SKILL_FILE):
+        fragment_id = compose(f"skills/{_below_category(skill) or root.resolve().name}")
+        return FoundFile(path, Kind.SKILL, "skill", fragment_id, skill, _skill_path(skill, root, skills))
+    return FoundFile(path, Kind.SKILL_FILE, skill=skill)
 
 
 def _skill_of(path: str, skills: Collection[str]) -> str | None:
@@ -335,11 +347,6 @@ def _below_category(folder: str) -> str:
         cut = parts.index("skills")
         parts = parts[:cut] + parts[cut + 1 :]
     return "/".join(parts)
-
-
-def _folder_category(path: str, root: Path) -> str | None:
-    folders = [root.name, *path.split("/")[:-1]]
-    return next((CATEGORIES[name] for name in reversed(folders) if name in CATEGORIES), None)
 
 
 def _without_suffix(path: str) -> str:
