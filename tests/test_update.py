@@ -32,6 +32,7 @@ from orchestr8_sqlite.index.catalog import APPLICATION_ID, Catalog
 from orchestr8_sqlite.index.checksums import add_checksum
 from orchestr8_sqlite.library import door, parsing
 from orchestr8_sqlite.library.roots import Root, open_roots
+from orchestr8_sqlite.library.walk import OwnCategories
 from orchestr8_sqlite.settings import Limits
 from orchestr8_sqlite.text import wordlists
 
@@ -252,8 +253,8 @@ def test_file_that_was_changed_after_the_listing_makes_no_more_than_one_build_sl
 ) -> None:
     """README.md is listed and not read."""
 
-    def open_and_change(folders: Sequence[Path], limits: Limits) -> list[Root]:
-        found = open_roots(folders, limits)
+    def open_and_change(folders: Sequence[Path], limits: Limits, own: OwnCategories) -> list[Root]:
+        found = open_roots(folders, limits, own)
         write_files(root, {path: "# Changed after the listing\n"})
         return found
 

@@ -13,10 +13,13 @@ SAME_TEXT, SAME_SCENARIO = "same-text", "same-scenario"
 ALIKE = """
 SELECT b.body, f.path, s.root, s.path
   FROM fragment f JOIN source s ON s.id = f.source_id JOIN fragment_body b ON b.fragment_id = f.id
- WHERE f.size > 0 AND (f.size, f.token_estimate) IN
+ WHERE f.token_estimate >= :fewest AND (f.size, f.token_estimate) IN
        (SELECT size, token_estimate FROM fragment GROUP BY size, token_estimate HAVING count(*) > 1)
 """
 """The fragments that may have the text of another one: as long, and of as many tokens."""
+
+FEWEST_TOKENS = 20
+"""Of a text that nobody writes twice."""
 
 SHARED_SCENARIOS = """
 SELECT c.text, f.path, s.root, s.path
@@ -74,7 +77,8 @@ def find_similar(db: sqlite3.Connection) -> Iterator[Diagnostic]:
 
 def _pairs(db: sqlite3.Connection, sql: str, order: Mapping[str, int]) -> Iterator[tuple[TextOf, TextOf]]:
     """Yield each row whose text is that of one before it, in the order of reading, with the first one of that text."""
-    rows = sorted(db.execute(sql), key=lambda row: (order[row[2]], row[3].split("/")))
+    found = db.execute(sql, {"fewest": FEWEST_TOKENS})
+    rows = sorted(found, key=lambda row: (order.get(row[2], 0), row[3].split("/")))
     first: dict[str, TextOf] = {}
     for row in rows:
         earlier = first.setdefault(row[0], row)

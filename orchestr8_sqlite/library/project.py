@@ -23,7 +23,6 @@
 A file says how its own folder is read, and those that its `roots` name. What a command line says comes first.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -98,6 +97,8 @@ def read_project(file: Path) -> Project:
     Raises:
         SettingsError: It cannot be read, is no TOML, or holds what means nothing.
     """
+    import tomllib  # noqa: PLC0415 - most libraries have no such file
+
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as problem:
