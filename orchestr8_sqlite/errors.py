@@ -16,6 +16,9 @@ Every message is one sentence for a person or a model: what, where, what to do.
 A message of `RequestError` may reach an MCP client, so it never holds a path of this machine.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 
 class Orchestr8Error(Exception):
     """Base of every error that this package raises on purpose."""
@@ -34,7 +37,15 @@ class BuildError(Orchestr8Error):
 
 
 class RefusedLibrary(BuildError):
-    """The library holds what is not allowed; only a change of its files, or of the options, helps."""
+    """The library holds what is not allowed; only a change of its files, or of the options, helps.
+
+    *problems* are the diagnostics that say so, each with its `line_of_text`.
+    """
+
+    def __init__(self, sentence: str, problems: Sequence[Any] = ()) -> None:
+        super().__init__("\n".join([*(problem.line_of_text for problem in problems), sentence]))
+        self.sentence = sentence
+        self.problems = problems
 
 
 class CheckError(BuildError):

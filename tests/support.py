@@ -19,7 +19,7 @@ from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import nothing, read_files
 from orchestr8_sqlite.library.roots import open_roots
-from orchestr8_sqlite.library.verdicts import Verdict, judge, name_of
+from orchestr8_sqlite.library.verdicts import Holding, Verdict, judge, name_of
 from orchestr8_sqlite.library.walk import FoundFile, Layout, list_files
 from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, SourceFile
 from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS
@@ -147,7 +147,7 @@ class Library(NamedTuple):
 def read_library(folders: Sequence[Path], *, category: str | None = None) -> Library:
     """Read the library in *folders* file by file, and ask lint what is wrong with it."""
     records: dict[tuple[str, str], Fragment | Prompt] = {}
-    places: dict[tuple[str, str], str] = {}
+    places: dict[tuple[str, str], Holding] = {}
     sources: list[tuple[SourceFile, str]] = []
     tasks = [task for root in open_roots(folders, read_limits()) for task in root.tasks(category, None)]
     for task, outcome in zip(tasks, read_files(tasks, nothing), strict=True):
@@ -155,7 +155,7 @@ def read_library(folders: Sequence[Path], *, category: str | None = None) -> Lib
         sources += [*verdict.sources, (verdict.source, verdict.outcome)]
         if verdict.record is not None:
             records[name_of(verdict.record)] = verdict.record
-            places[name_of(verdict.record)] = "/".join(task.key)
+            places[name_of(verdict.record)] = Holding("/".join(task.key), verdict.source.sha256)
     named = [record for _, record in sorted(records.items())]
     return Library(
         fragments=tuple(record for record in named if isinstance(record, Fragment)),

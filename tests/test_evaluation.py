@@ -1,5 +1,6 @@
 """Measures of ranked answers: worked by hand, and equal to an independent scorer on real judgements."""
 
+import json
 import math
 import re
 import subprocess
@@ -9,11 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support import SHARED, MakeCatalog, MakeLibrary, build, make_fragment, markdown, needs_shared, rows
+from support import GARDENING, SHARED, MakeCatalog, MakeLibrary, build, make_fragment, markdown, needs_shared, rows
 from typer.testing import CliRunner
 
 from orchestr8_sqlite.cli.app import make_app
 from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.evaluation.failures import find_failures
 from orchestr8_sqlite.evaluation.judgements import JudgedQuery, document_names, present_only, read_qrels, read_queries
 from orchestr8_sqlite.evaluation.measures import (
     RunReport,
@@ -53,7 +55,7 @@ def test_measures_of_a_ranking_worked_by_hand() -> None:
     ideal = 2 / math.log2(2) + 1 / math.log2(3)
     kw = found["kw"].means
     assert kw["nDCG@10"] == pytest.approx(gained / ideal)
-    assert (kw["MRR@10"], kw["R@5"], kw["S@1"]) == (0.5, 1.0, 0.0)
+    assert (kw["MRR@10"], kw["recall@5"], kw["success@1"]) == (0.5, 1.0, 0.0)
     assert set(found["nl"].means.values()) == {1.0}
     assert found["ALL"].means["MRR@10"] == 0.75
     assert (found["ALL"].queries, "none" in found) == (2, False)
@@ -64,8 +66,8 @@ def test_query_without_an_answer_counts_nothing() -> None:
 
 
 def test_best_grade_is_asked_of_the_first_result() -> None:
-    assert scores({"q1": [("b", 2.0), ("a", 1.0)]})["kw"].means["S@1"] == 0.0
-    assert scores({"q1": [("a", 2.0), ("b", 1.0)]})["kw"].means["S@1"] == 1.0
+    assert scores({"q1": [("b", 2.0), ("a", 1.0)]})["kw"].means["success@1"] == 0.0
+    assert scores({"q1": [("a", 2.0), ("b", 1.0)]})["kw"].means["success@1"] == 1.0
 
 
 def test_false_answers_are_those_to_queries_that_nothing_fits() -> None:
@@ -84,15 +86,15 @@ def test_false_refusals_are_answerable_queries_without_an_answer_that_stands() -
 def test_bounds_are_compared_with_the_means_of_all_queries() -> None:
     found = score_run(QUERIES, QRELS, {"q1": [("c", 9.0), ("b", 8.0), ("a", 7.0)], "q2": [("d", 1.0)]})
     assert unmet_bounds(["mrr@10=0.75", "Recall@5 = 1"], found) == []
-    assert unmet_bounds(["success@1=0.6", "R@15=0.2"], found) == ["S@1 is 0.500, below 0.6"]
+    assert unmet_bounds(["success@1=0.6", "recall@15=0.2"], found) == ["success@1 is 0.500, below 0.6"]
 
 
 def test_a_bound_may_be_for_the_queries_of_one_stratum() -> None:
     found = score_run(QUERIES, QRELS, {"q1": [("a", 9.0)], "q2": [("x", 1.0)]})
     assert unmet_bounds(["kw:success@1=1", "KW:MRR@10=1"], found) == []
     assert unmet_bounds(["nl:success@1=0.5", "success@1=0.6"], found) == [
-        "S@1 of nl is 0.000, below 0.5",
-        "S@1 is 0.500, below 0.6",
+        "success@1 of nl is 0.000, below 0.5",
+        "success@1 is 0.500, below 0.6",
     ]
 
 
@@ -210,7 +212,7 @@ def test_eval_of_the_library_itself_fails_under_its_bound(make_library: MakeLibr
     root = make_library({"skills/one.md": markdown("useWhen:\n  - Adding retry to calls")})
     index = str(build(root, tmp_path / "other.db"))
     run = CliRunner().invoke(make_app(), ["eval", "--self", "--db", index, "--fail-under", "recall@5=0.9"])
-    assert (run.exit_code, "R@5 is 0.000, below 0.9" in run.output) == (1, True)
+    assert (run.exit_code, "recall@5 is 0.000, below 0.9" in run.output) == (1, True)
 
 
 @pytest.mark.parametrize("options", [[], ["--self", "--queries", "q.jsonl"], ["--queries", "q.jsonl"]])
@@ -272,3 +274,47 @@ def test_default_ranker_is_far_better_than_the_classic_one_on_judged_queries(tmp
         default, classic = (run_queries(catalog, queries, names, ranker).run for ranker in Ranker)
     reached = score_run(queries, qrels, default)[0].means["nDCG@10"]
     assert reached > score_run(queries, qrels, classic)[0].means["nDCG@10"] + 0.3
+
+
+def test_failed_queries_come_worst_first_with_what_won_instead() -> None:
+    strata = {"denied": "kw", "first": "kw", "sixth": "kw", "lost": "kw", "invented": "none", "unfit": "none"}
+    queries = [JudgedQuery(name, f"asks {name}", stratum) for name, stratum in strata.items()]
+    qrels = {name: {"right": 1, "other": 0} for name in ("denied", "first", "sixth", "lost")}
+    others = [(f"wrong{number}", 9.0 - number) for number in range(5)]
+    run = {
+        "denied": [("right", 3.0)],
+        "first": [("right", 9.0), *others],
+        "sixth": [*others, ("right", 1.0)],
+        "lost": [("other", 5.0)],
+        "invented": [("wrong", 5.0)],
+        "unfit": [("wrong", 1.0)],
+    }
+    answered = report(run, ["denied", "unfit"])
+    found = [(one.query.id, one.what, one.wanted, one.first) for one in find_failures(queries, qrels, answered)]
+    assert found == [
+        ("denied", "false refusal", ("right",), None),
+        ("invented", "false answer", (), "wrong"),
+        ("lost", "not found", ("right",), "other"),
+        ("sixth", "place 6", ("right",), "wrong0"),
+    ]
+
+
+def test_eval_lists_what_failed_and_names_measures_as_its_bounds_do(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library(
+        {
+            **GARDENING,
+            "skills/a.md": markdown("useWhen: [walnut]"),
+            "queries.jsonl": '{"text": "pruning roses week", "documents": ["skills/a"]}\n',
+        }
+    )
+    arguments = ["eval", "--self", "--db", str(build(root, tmp_path / "index.db")), "--failures", "1"]
+    out = CliRunner().invoke(make_app(["eval", "path"]), arguments).output
+    head, _, failed = out.partition("\n\n")
+    assert head.split("\n")[0].split("\t")[2:8] == ["nDCG@10", "nDCG@5", "MRR@10", "recall@5", "recall@15", "success@1"]
+    assert "\nfalse-refusals " in head
+    assert failed.startswith("failed\tquery\twanted\tfirst instead\n")
+    read = json.loads(CliRunner().invoke(make_app(["eval", "path"]), [*arguments[:-1], "99", "--json"]).output)
+    [asked] = [one for one in read["failures"] if one["stratum"] == "queries.jsonl"]
+    assert (asked["text"], asked["wanted"]) == ("pruning roses week", ["skills/a"])
+    assert asked["first"].startswith("guides/g")
+    assert read["failed"] == len(read["failures"])

@@ -164,7 +164,7 @@ def test_maps_are_read_with_their_lines() -> None:
 
 
 def test_anything_but_a_list_of_maps_is_empty_with_a_warning() -> None:
-    assert read(read_maps, "arguments", "arguments: task") == ([], [("not-a-list", 2, "arguments")])
+    assert read(read_maps, "arguments", "arguments: {task: fix}") == ([], [("not-a-list", 2, "arguments")])
 
 
 @given(st.lists(ITEM, max_size=6))

@@ -8,17 +8,26 @@ from orchestr8_sqlite.library.fallbacks import (
     MAX_DESCRIPTION,
     MAX_ITEMS,
     MAX_TAGS,
-    first_heading,
     first_paragraph,
+    first_title,
     heading_tags,
+    needs,
     section_bullets,
     sentences,
 )
 from orchestr8_sqlite.text.markdown import Body, plain_text
 
 
-def test_the_first_heading_is_read_without_markup() -> None:
-    assert first_heading(Body("Text\n\n## **Retry** with `backoff` ##\n\n# Other\n")) == "Retry with backoff"
+def first_heading(body: Body) -> str | None:
+    found = first_title(body)
+    return found and found.text
+
+
+def test_the_title_is_the_first_heading_of_level_1_without_markup() -> None:
+    assert (
+        first_heading(Body("Text\n\n## Other\n\n# **Retry** with `backoff` ##\n\n# Another\n")) == "Retry with backoff"
+    )
+    assert first_heading(Body("Text\n\n## Purpose\n")) is None
     assert first_heading(Body("No heading.\n#hashtag\n####### seven\n")) is None
 
 
@@ -90,6 +99,26 @@ def test_the_first_paragraph_is_the_first_prose() -> None:
     )
     assert first_paragraph(body) == "The first link paragraph."
     assert first_paragraph(Body("# Title\n\n- only\n- bullets\n")) is None
+
+
+@pytest.mark.parametrize("line", ["+ an item", "title: Disk full", "tags:"])
+def test_bullets_and_fields_are_no_prose(line: str) -> None:
+    assert first_paragraph(Body(f"# Title\n\n{line}\n\nThe pods are slow.\n")) == "The pods are slow."
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Status: accepted.", ()),
+        ("Date: 2024-03-01. We keep orders in Postgres.", ("We keep orders in Postgres.",)),
+        ("1. kubectl -n orders get pods.", ()),
+        ("Disk full.", ()),
+        ("Postgresの接続が切れる。", ("Postgresの接続が切れる。",)),
+        ("The consumer lag grows for hours.", ("The consumer lag grows for hours.",)),
+    ],
+)
+def test_needs_are_sentences_and_no_items_of_lists_or_forms(text: str, found: tuple[str, ...]) -> None:
+    assert needs(text) == found
 
 
 def test_a_long_paragraph_is_cut_at_a_word() -> None:

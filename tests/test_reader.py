@@ -217,7 +217,11 @@ def test_every_markdown_file_is_a_record_or_left_out_and_said_so(
     roots = [make_library({**files, "agents/always.md": b"# Always"}) for files in contents]
     library = read_library(roots)
     assert count(library) == sum(markdown_files(root) for root in roots)
-    said = {(note.root, note.path) for note in library.diagnostics if note.severity is Severity.ERROR}
+    said = {
+        (note.root, note.path)
+        for note in library.diagnostics
+        if note.severity is Severity.ERROR or note.code in ("empty-file", "copy")
+    }
     assert {(source.root, source.path) for source in library.rejected} == said
     ignored = {(note.root, note.path) for note in library.diagnostics if note.code == "outside-layout"}
     assert {(source.root, source.path) for source in library.ignored} == ignored
@@ -270,10 +274,22 @@ def test_lint_takes_plain_files_for_the_category_that_a_build_is_told(
     assert lint_library([root], category="guide").diagnostics != report.diagnostics
 
 
-def test_lint_of_a_library_that_cannot_be_built_says_why(make_library: MakeLibrary) -> None:
-    root = make_library({"agents/a.md": "# A", "synonyms.txt": "just one\n"})
-    with pytest.raises(LibraryError, match=r"synonyms\.txt:1: expected"):
-        lint_library([root])
+@pytest.mark.parametrize(
+    ("content", "line", "what"),
+    [("frob = twiddle\njust one\n", 2, "expected 'a = b'"), (b"\xff", None, "not UTF-8")],
+)
+def test_lint_says_what_ends_a_build_beside_all_else(
+    make_library: MakeLibrary, tmp_path: Path, content: str | bytes, line: int | None, what: str
+) -> None:
+    root = make_library({"agents/a.md": markdown("tags:"), "synonyms.txt": content})
+    found = lint_library([root]).diagnostics
+    assert [(one.severity, one.code, one.path, one.line) for one in found] == [
+        (Severity.WARNING, "null-list", "agents/a.md", 2),
+        (Severity.ERROR, "synonyms-form", "synonyms.txt", line),
+    ]
+    assert what in found[1].message
+    with pytest.raises(LibraryError, match=what):
+        build_index([root], tmp_path / "index.db")
 
 
 @pytest.mark.parametrize("way", ["lint", "build"])

@@ -71,9 +71,19 @@ def test_a_null_list_falls_back_to_the_body_and_is_warned_about(make_library: Ma
     assert (note.severity, note.code, note.line, note.field) == (Severity.WARNING, "null-list", 2, "useWhen")
 
 
-def test_an_empty_file_is_still_a_fragment_and_warned_about(make_library: MakeLibrary) -> None:
-    read, [note] = fragment(make_library, "")
+def test_front_matter_without_a_text_is_still_a_fragment_and_warned_about(make_library: MakeLibrary) -> None:
+    read, [note] = fragment(make_library, markdown("name: Retry", ""))
     assert (read.title, read.body, read.token_estimate, note.code) == ("Retry", "", 0, "empty-body")
+
+
+@pytest.mark.parametrize("path", ["skills/retry.md", "commands/retry.md"])
+@pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])
+def test_file_without_a_text_is_left_out_and_said_so(make_library: MakeLibrary, path: str, content: str) -> None:
+    library = read_library([make_library({path: content, "guides/a.md": "Text."})])
+    assert ([one.id for one in library.fragments], library.prompts) == (["guides/a"], ())
+    assert [(one.severity, one.code, one.path) for one in library.diagnostics] == [
+        (Severity.WARNING, "empty-file", path)
+    ]
 
 
 def test_an_id_that_differs_from_the_file_name_is_warned_about(make_library: MakeLibrary) -> None:
@@ -241,3 +251,80 @@ def test_arguments_without_name_or_given_twice_are_left_out_and_said_so(make_lib
     library = read_library([make_library({"commands/fix.md": markdown(front)})])
     assert [one.name for one in library.prompts[0].arguments] == ["a"]
     assert [(note.code, note.line) for note in library.diagnostics] == [("argument", 4), ("argument", 5)]
+
+
+@pytest.mark.parametrize(
+    ("front", "body", "title"),
+    [
+        ("title: T\nname: api-designer", "# H\n\nText.", "T"),
+        ("name: api-designer", "# H\n\nText.", "H"),
+        ("name: api-designer", "Text.\n\n# H\n\nMore.", "Api designer"),
+        ("name: api-designer", "Text.\n\n## Communication Protocol\n", "Api designer"),
+        ("name: API Designer", "## Purpose\n", "API Designer"),
+        ("version: 1", "Text.\n\n# H\n", "H"),
+        ("version: 1", "## Purpose\n\nText.", "Retry"),
+    ],
+)
+def test_title_is_the_field_an_opening_heading_the_name_another_heading_or_the_file(
+    make_library: MakeLibrary, front: str, body: str, title: str
+) -> None:
+    """Headings below level 1 are titles of parts."""
+    read, _ = fragment(make_library, markdown(front, body))
+    assert read.title == title
+
+
+def test_scenarios_of_a_text_without_metadata_are_sentences_of_need(make_library: MakeLibrary) -> None:
+    read, _ = fragment(make_library, "# ADR 1\n\nStatus: accepted.\n")
+    assert read.use_when == ()
+    read, _ = fragment(make_library, "---\ntitle: Disk full\ntags: [disk]\n\nOrders are lost when the disk is full.\n")
+    assert read.use_when == ("Orders are lost when the disk is full.",)
+
+
+def test_impossible_date_anywhere_in_front_matter_is_a_warning_with_its_line(make_library: MakeLibrary) -> None:
+    dates = [
+        "created: 2025-13-45",
+        "a: {b: 1, c: 2025-13-45}",
+        "a: [2025-13-45, 2025-01-01]",
+        "2025-13-45: key",
+        "? a\n: - 2025-13-45",
+    ]
+    for front in dates:
+        read, [note] = fragment(make_library, markdown(f"title: T\n{front}"))
+        assert (read.title, note.severity, note.code) == ("T", Severity.WARNING, "yaml-repaired")
+        assert note.line == 3 + front.count("\n")
+        assert "2025-13-45" in note.message
+
+
+@pytest.mark.parametrize(
+    ("front", "text", "arguments", "stored"),
+    [
+        ("argument-hint: [table] [change]", "On $1: $2.", ["table", "change"], "On ${table}: ${change}."),
+        ("argument-hint: <pr> [priority]", "$0 is $1.", ["pr!", "priority"], "${pr} is ${priority}."),
+        ("argument-hint: table change", "On $1: $2.", ["table", "change"], "On ${table}: ${change}."),
+        ("argument-hint: what to do", "On $1: $2.", ["argument1", "argument2"], "On ${argument1}: ${argument2}."),
+        ("argument-hint: [a]", "$2 before $1", ["a", "argument2"], "${argument2} before ${a}"),
+        ("argument-hint: [ticket]", "Fix $ARGUMENTS.", ["ticket"], "Fix $ARGUMENTS."),
+        ("argument-hint: [ticket]", "Fix it.", ["ticket"], "Fix it.\n\n$ARGUMENTS"),
+        ("argument-hint: [a] [b]", "$1. All: $ARGUMENTS", ["a"], "${a}. All: ${a}"),
+        (
+            "argument-hint: [a] [b]",
+            "$1 $2 orchestr8://match?query=$ARGUMENTS",
+            ["a", "b"],
+            "${a} ${b} orchestr8://match?query=${a}+${b}",
+        ),
+        ("version: 1", "$ARGUMENTS[0] to $ARGUMENTS[1]", ["argument1", "argument2"], "${argument1} to ${argument2}"),
+        ("version: 1", "It costs $5 or $1,000, not \\$1.", [], "It costs $5 or $1,000, not \\$1."),
+        ("version: 1", "```sh\nawk '{print $1}'\n```", [], "```sh\nawk '{print $1}'\n```"),
+        ("arguments: issue branch", "Fix $issue on $branch.", ["issue", "branch"], "Fix ${issue} on ${branch}."),
+        ("version: 1", "Notes of ${input:version:such as 1.2}.", ["version"], "Notes of ${version}."),
+    ],
+)
+def test_arguments_of_commands_written_for_a_client_have_names(
+    make_library: MakeLibrary, front: str, text: str, arguments: list[str], stored: str
+) -> None:
+    """`!` marks the required ones."""
+    library = read_library([make_library({"commands/fix.md": markdown(front, text)})])
+    [read] = library.prompts
+    named = [f"{one.name}!" if one.required else one.name for one in read.arguments]
+    assert (named, read.body) == (arguments, stored)
+    assert not library.diagnostics

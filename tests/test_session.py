@@ -121,7 +121,7 @@ def test_lost_index_is_written_again(session: BuildSession, tmp_path: Path) -> N
         ("skills/retry.md", "---\n{{{{\n---\nText.", "yaml"),
         ("skills/retry.md", b"\xff\xfe\x00", "encoding"),
         ("skills/retry.md", "---\ntitle: Half a fi", "unclosed-front-matter"),
-        ("skills/retry.md", "", "empty-body"),
+        ("skills/retry.md", "", "empty-file"),
         ("skills/pack/SKILL.md", markdown("name: pack"), "skill-description"),
     ],
 )

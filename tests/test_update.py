@@ -32,6 +32,7 @@ from orchestr8_sqlite.index.catalog import APPLICATION_ID, Catalog
 from orchestr8_sqlite.index.checksums import add_checksum
 from orchestr8_sqlite.library import door, parsing
 from orchestr8_sqlite.library.roots import Root, open_roots
+from orchestr8_sqlite.library.walk import OwnCategories
 from orchestr8_sqlite.settings import Limits
 from orchestr8_sqlite.text import wordlists
 
@@ -252,8 +253,8 @@ def test_file_that_was_changed_after_the_listing_makes_no_more_than_one_build_sl
 ) -> None:
     """README.md is listed and not read."""
 
-    def open_and_change(folders: Sequence[Path], limits: Limits) -> list[Root]:
-        found = open_roots(folders, limits)
+    def open_and_change(folders: Sequence[Path], limits: Limits, own: OwnCategories) -> list[Root]:
+        found = open_roots(folders, limits, own)
         write_files(root, {path: "# Changed after the listing\n"})
         return found
 
@@ -441,7 +442,9 @@ def test_build_settles_what_a_watch_has_left(root: Path, tmp_path: Path) -> None
 @pytest.mark.usefixtures("old_index")
 def test_precomputed_answers_follow_what_other_fragments_say(make_library: MakeLibrary, tmp_path: Path) -> None:
     """A word that more fragments hold is worth less in all of them."""
-    folder = age(make_library({f"guides/g{number}.md": markdown(f"title: G{number}") for number in range(20)}))
+    folder = age(
+        make_library({f"guides/g{number}.md": markdown(f"title: G{number}\ntags: [leaf]") for number in range(20)})
+    )
     write_files(folder, {"guides/one.md": markdown("title: Roses\nqueries: [pruning roses]")})
     score = "SELECT score FROM quick_lookup WHERE ranker = 'default' AND query = 'pruning roses' AND rank = 1"
     built(folder, tmp_path)

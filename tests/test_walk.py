@@ -104,7 +104,7 @@ def test_only_the_exact_name_makes_a_skill(make_library: MakeLibrary, name: str)
 
 
 @pytest.mark.parametrize(
-    "folder", [".git", ".venv", ".github", "node_modules", "agents/node_modules/x", "agents/.cache"]
+    "folder", [".git", ".venv", ".github", ".claude", "node_modules", "agents/node_modules/x", "agents/.cache"]
 )
 def test_hidden_and_installed_folders_are_skipped(make_library: MakeLibrary, folder: str) -> None:
     assert paths(make_library({f"{folder}/one.md": "", f"{folder}/SKILL.md": "", "agents/two.md": ""})) == [
@@ -303,3 +303,50 @@ def test_names_that_other_systems_take_for_one_are_noted(make_library: MakeLibra
     assert [(one.severity, one.code) for one in notes.diagnostics] == [(Severity.WARNING, "names-alike")] * 2
     assert "'guides/cafe\\u0301.md' and 'caf\\xe9.md' differ" in notes.diagnostics[0].message
     assert "'skills/Retry.md' and 'retry.md' differ" in notes.diagnostics[1].message
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "fragment_id"),
+    [
+        (".claude/agents/review.md", Kind.FRAGMENT, "agents/review"),
+        (".claude/commands/db/migrate.md", Kind.PROMPT, ""),
+        (".claude/skills/pdf/SKILL.md", Kind.SKILL, "skills/pdf"),
+        (".agents/skills/pdf/SKILL.md", Kind.SKILL, "skills/pdf"),
+        (".github/agents/review.agent.md", Kind.FRAGMENT, "agents/review"),
+        (".github/chatmodes/plan.chatmode.md", Kind.FRAGMENT, "agents/plan"),
+        (".github/prompts/release.prompt.md", Kind.PROMPT, ""),
+        (".cursor/commands/fix.md", Kind.PROMPT, ""),
+        (".gemini/agents/review.md", Kind.FRAGMENT, "agents/review"),
+        (".opencode/command/fix.md", Kind.PROMPT, ""),
+        (".windsurf/workflows/deploy.md", Kind.PROMPT, ""),
+        ("apps/shop/.claude/agents/review.md", Kind.FRAGMENT, "agents/apps/shop/review"),
+        ("apps/shop/.claude/skills/pdf/SKILL.md", Kind.SKILL, "skills/apps/shop/pdf"),
+    ],
+)
+def test_folders_of_clients_are_read_as_what_they_hold(
+    make_library: MakeLibrary, path: str, kind: Kind, fragment_id: str
+) -> None:
+    found = walk(make_library({path: "", "docs/notes.md": ""}))
+    assert [(file.path, file.kind, file.id) for file in found] == sorted(
+        [(path, kind, fragment_id), ("docs/notes.md", Kind.FRAGMENT, "docs/notes")]
+    )
+
+
+def test_hidden_folders_with_markdown_that_is_not_read_are_said_in_one_line(make_library: MakeLibrary) -> None:
+    root = make_library(
+        {
+            **dict.fromkeys((".claude/agents/a.md", ".claude/notes/b.md", ".cursor/rules/c.mdc", ".plans/x/d.md"), ""),
+            **dict.fromkeys((".git/e.md", ".pytest_cache/README.md", "node_modules/f.md", ".empty/g.txt"), ""),
+            **dict.fromkeys((".env/pyvenv.cfg", ".env/h.md"), ""),
+        }
+    )
+    notes = Notes("library", "")
+    assert [file.path for file in find_files(root, notes)] == [".claude/agents/a.md"]
+    [note] = notes.diagnostics
+    assert (note.severity, note.code) == (Severity.INFO, "skipped-folder")
+    assert "'.claude/notes' (1), '.cursor/rules' (1), '.plans' (1)" in note.message
+
+
+def test_folder_of_a_client_inside_a_skill_is_no_part_of_the_library(make_library: MakeLibrary) -> None:
+    root = make_library({"skills/pdf/SKILL.md": "", "skills/pdf/.claude/agents/a.md": ""})
+    assert paths(root) == ["skills/pdf/SKILL.md"]

@@ -17,12 +17,15 @@ from typing import NamedTuple
 
 from orchestr8_sqlite.builder.changes import good_name
 from orchestr8_sqlite.builder.checks import check_index
+from orchestr8_sqlite.builder.copies import find_similar
 from orchestr8_sqlite.builder.job import (
     Built,
     Described,
     How,
     Job,
     Laps,
+    Wanted,
+    all_wanted,
     contents_of,
     describe,
     diagnostics_of,
@@ -36,15 +39,18 @@ from orchestr8_sqlite.builder.references import settle_library
 from orchestr8_sqlite.builder.target import behind_links, check_target, open_for_writing, replacing
 from orchestr8_sqlite.builder.update import Anew, bring_up_to_date
 from orchestr8_sqlite.builder.writer import IndexWriter, create_schema, prepare, write_synonyms
-from orchestr8_sqlite.errors import BuildError, CatalogError
+from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
 from orchestr8_sqlite.index.catalog import Catalog, check_sqlite
 from orchestr8_sqlite.index.checksums import remember_written
 from orchestr8_sqlite.index.leftovers import remove_leftovers
+from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import BATCH, Key, Prepare, Task, nothing, read_files
 from orchestr8_sqlite.library.roots import Progress, Root, open_roots, own_synonyms
 from orchestr8_sqlite.library.verdicts import Verdict, judge
+from orchestr8_sqlite.library.walk import OwnCategories
 from orchestr8_sqlite.model.records import Diagnostic
 from orchestr8_sqlite.settings import latest_file_time, read_limits
+from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.text.wordlists import read_synonyms
 
 
@@ -84,6 +90,9 @@ def build_index(
     keep: bool = False,
     settle: bool = True,
     progress: Progress | None = None,
+    own: OwnCategories = (),
+    lists: Sequence[tuple[str, str]] = (),
+    wanted: Wanted = all_wanted,
 ) -> BuildReport:
     """Build the index of the library in *folders* at *target* and return what was done.
 
@@ -98,6 +107,9 @@ def build_index(
         keep: Where a file is refused, let its version before that stay in the index, with a warning.
         settle: Write what takes long after a change; else `settle_index` does so later.
         progress: Called with (files done, files in all) while everything is read.
+        own: The library's own categories.
+        lists: Names and texts of its own synonyms beside those in its roots.
+        wanted: Chooses the diagnostics that are reported, and refused where *strict*.
 
     Raises:
         LibraryError: A root cannot be read.
@@ -111,7 +123,7 @@ def build_index(
     began = time.time_ns()
     job = Job(
         folders=folders,
-        roots=open_roots(folders, read_limits()),
+        roots=open_roots(folders, read_limits(), own),
         category=category,
         latest=latest_file_time(),
         began=began,
@@ -121,12 +133,15 @@ def build_index(
         keep=keep,
         settle=settle,
         progress=progress,
+        own=own,
+        lists=lists,
+        wanted=wanted,
     )
     built = _build(job, target, full=full)
     if built.how is not How.UNCHANGED:
         remember_written(target, began)
     try:
-        return _report(target, built, started)
+        return _report(target, built, started, wanted)
     except sqlite3.Error as problem:
         raise BuildError(
             f"The index {target} is in place, but cannot be read ({problem}); check the disk, "
@@ -142,16 +157,26 @@ class Lint(NamedTuple):
     prompts: int
 
 
-def lint_library(folders: Sequence[Path], *, category: str | None = None, progress: Progress | None = None) -> Lint:
+def lint_library(
+    folders: Sequence[Path],
+    *,
+    category: str | None = None,
+    progress: Progress | None = None,
+    own: OwnCategories = (),
+    lists: Sequence[tuple[str, str]] = (),
+    similar: bool = False,
+) -> Lint:
     """Return what a build of the library in *folders* would say of it; nothing is written.
 
-    This is a build in memory, without the rows of the ranking.
+    This is a build in memory, without the rows of the ranking. What ends a build is an error among the others here.
+
+    Args:
+        similar: Compare all texts with each other as well, which no build takes the time for.
 
     Raises:
         LibraryError: A root cannot be read.
     """
-    roots = open_roots(folders, read_limits())
-    read_synonyms(own_synonyms(roots))
+    roots = open_roots(folders, read_limits(), own)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         create_schema(db)
         writer = IndexWriter(db, is_ranked=False)
@@ -159,7 +184,25 @@ def lint_library(folders: Sequence[Path], *, category: str | None = None, progre
             writer.write(verdicts)
         settle_library(db, roots)
         fragments, prompts = db.execute("SELECT (SELECT count(*) FROM fragment), count(*) FROM prompt").fetchone()
-        return Lint(tuple(diagnostics_of(db)), fragments, prompts)
+        found = [*diagnostics_of(db), *_check_synonyms(roots, lists)]
+        if similar:
+            found += find_similar(db)
+        return Lint(tuple(sorted(found, key=Diagnostic.order)), fragments, prompts)
+
+
+def _check_synonyms(roots: Sequence[Root], lists: Sequence[tuple[str, str]]) -> Iterator[Diagnostic]:
+    """Yield an error for each list of synonyms that cannot be read, which ends a build."""
+    for root in roots:
+        try:
+            read_synonyms(own_synonyms([root]))
+        except LibraryError as problem:
+            notes = Notes(root.label, SYNONYMS)
+            line, colon, what = str(problem).removeprefix(f"{root.label}/{SYNONYMS}").lstrip(": ").partition(": ")
+            number = int(line) if colon and line.isdecimal() else None
+            what = what if number else f"{line}{colon}{what}"
+            notes.error("synonyms-form", what.rstrip("."), "correct it; a build stops there", line=number)
+            yield from notes.diagnostics
+    read_synonyms(lists)
 
 
 class _SpoiltError(Exception):
@@ -186,7 +229,7 @@ def _build_anew(job: Job, target: Path, *, keep: bool) -> Built:
     with replacing(target) as path, closing(open_for_writing(path)) as db:
         create_schema(db)
         db.execute("BEGIN")
-        write_synonyms(db, read_synonyms(own_synonyms(job.roots)))
+        write_synonyms(db, job.read_synonyms())
         writer = IndexWriter(db)
         for verdicts in _verdicts(
             job.roots, job.category, job.latest, writer, prepare, denied=job.withheld, progress=job.progress
@@ -270,7 +313,7 @@ def _describe(target: Path) -> Described:
         return describe(catalog)
 
 
-def _report(target: Path, built: Built, started: float) -> BuildReport:
+def _report(target: Path, built: Built, started: float, wanted: Wanted) -> BuildReport:
     meta, outcomes, diagnostics, size = built.described or _describe(target)
     totals = {name: int(meta[name]) for name in ("fragments", "scenarios", "keywords", "prompts")}
     return BuildReport(
@@ -280,7 +323,7 @@ def _report(target: Path, built: Built, started: float) -> BuildReport:
         files=sum(count for outcome, count in outcomes.items() if outcome != "skill_file"),
         rejected=outcomes.get("rejected", 0),
         ignored=outcomes.get("ignored", 0),
-        diagnostics=diagnostics,
+        diagnostics=tuple(filter(wanted, diagnostics)),
         generation=meta["generation"],
         size=size,
         seconds=time.perf_counter() - started,

@@ -12,10 +12,10 @@ from orchestr8_sqlite.library.agent_skills import SHARED_PATH
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import UNCLOSED, Key, Outcome, Task, read_files
 from orchestr8_sqlite.library.roots import Root
-from orchestr8_sqlite.library.verdicts import COLLISION, Verdict, judge, name_of
+from orchestr8_sqlite.library.verdicts import COLLISION, COPY, Holding, Verdict, judge, name_of
 from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, Severity
 
-HUNG_ON_OTHERS = "SELECT DISTINCT root, path FROM diagnostic WHERE code IN (?, ?)"
+HUNG_ON_OTHERS = "SELECT DISTINCT root, path FROM diagnostic WHERE code IN (?, ?, ?)"
 """Files of which something was left out for what another file holds."""
 
 HELD_IDS = """
@@ -77,13 +77,13 @@ class Follower:
         """Return what has become of all files that *change* concerns; nothing is written."""
         wanted = change.read
         if wanted or change.gone:
-            wanted |= {*self._db.execute(HUNG_ON_OTHERS, (COLLISION, SHARED_PATH))} - change.gone
+            wanted |= {*self._db.execute(HUNG_ON_OTHERS, (COLLISION, COPY, SHARED_PATH))} - change.gone
         outcomes = self._read(wanted, change.gone)
-        names: dict[tuple[str, str], str] = {}
+        names: dict[tuple[str, str], Holding] = {}
         verdicts: list[Verdict] = []
         kept: list[Verdict] = []
 
-        def holder(record: Fragment | Prompt) -> str | None:
+        def holder(record: Fragment | Prompt) -> Holding | None:
             return names.get(name_of(record))
 
         order = {root.label: number for number, root in enumerate(self._roots)}
@@ -97,7 +97,7 @@ class Follower:
             else:
                 verdicts.append(verdict)
             if name is not None:
-                names[name] = "/".join(key)
+                names[name] = Holding("/".join(key), verdict.source.sha256)
         stale = (change.read | change.gone | outcomes.keys()) - files_of(kept)
         return Following(verdicts, kept, frozenset(stale))
 

@@ -98,7 +98,7 @@ def _is_same(root: Path, path: str, size: int, sha256: str | None) -> bool:
 
 def _moved(root: Root, known: list[str]) -> set[Key]:
     """Return the files that are still there, but are read as something else for what lies beside them now."""
-    before, there = Layout(root.folder, known), set(root.files.paths)
+    before, there = Layout(root.folder, known, root.own), set(root.files.paths)
     if (before.skills, before.has_categories) == (root.layout.skills, root.layout.has_categories):
         return set()
     moved = (path for path in known if path in there and before.classify(path) != root.layout.classify(path))

@@ -4,7 +4,7 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -20,11 +20,13 @@ from orchestr8_sqlite.errors import RefusedLibrary
 from orchestr8_sqlite.index.catalog import COMMITS, Catalog
 from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
-from orchestr8_sqlite.library.roots import Progress, Root, digest_files
+from orchestr8_sqlite.library.roots import Progress, Root, digest_files, own_synonyms
 from orchestr8_sqlite.library.trust.findings import denied
+from orchestr8_sqlite.library.walk import OwnCategories
 from orchestr8_sqlite.model.records import Diagnostic, Severity
 from orchestr8_sqlite.text.wording import counted
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
+from orchestr8_sqlite.text.wordlists import Synonym, read_synonyms
 
 SCHEMA_VERSION = "5.0.0"
 
@@ -45,6 +47,15 @@ SELECT severity, code, root, path, line, field, message, fix FROM diagnostic
 SEVERITIES = {severity.value: severity for severity in Severity}
 
 
+Wanted = Callable[[Diagnostic], bool]
+"""Tells whether a diagnostic is wanted."""
+
+
+def all_wanted(_: Diagnostic) -> bool:
+    """Want every diagnostic."""
+    return True
+
+
 Content = tuple[Key, str]
 """A file and the digest of what it holds."""
 
@@ -61,7 +72,8 @@ class How(StrEnum):
 class Job:
     """A library as its folders are now, and how its index is to be built: see `build_index`.
 
-    `began` is when its files were looked at, in ns since 1970; `latest` bounds the recorded file times.
+    `began` is when its files were looked at, in ns since 1970; `latest` bounds the recorded file times. `own` are the
+    library's own categories, `lists` its own synonyms beside those in its roots, `wanted` chooses what is said of it.
     """
 
     folders: Sequence[Path]
@@ -75,12 +87,17 @@ class Job:
     keep: bool
     settle: bool
     progress: Progress | None
+    own: OwnCategories = ()
+    lists: Sequence[tuple[str, str]] = ()
+    wanted: Wanted = all_wanted
 
     @cached_property
     def settings(self) -> dict[str, str]:
         """Return what shapes the index beside its files, for `meta`."""
         return {
             "category": self.category or "",
+            "categories": json.dumps(self.own, ensure_ascii=False),
+            "lists": hashlib.sha256(repr(self.lists).encode()).hexdigest()[:16] if self.lists else "",
             "denied": self.withheld or "",
             "limits": json.dumps([*{root.limits for root in self.roots}]),
             "roots": json.dumps([root.label for root in self.roots], ensure_ascii=False),
@@ -94,6 +111,14 @@ class Job:
         """Return where the files come from, for `meta`: no part of what the index holds of them."""
         commits = {root.label: root.commits for root in self.roots if root.commits}
         return {COMMITS: json.dumps(commits, ensure_ascii=False, sort_keys=True)}
+
+    def read_synonyms(self) -> list[Synonym]:
+        """Return the synonyms of the library, and of this package.
+
+        Raises:
+            LibraryError: A list cannot be read.
+        """
+        return read_synonyms([*own_synonyms(self.roots), *self.lists])
 
     @property
     def withheld(self) -> str | None:
@@ -219,7 +244,7 @@ def describe(catalog: Catalog) -> Described:
 def refuse(job: Job, db: sqlite3.Connection) -> None:
     """Raise RefusedLibrary where an index says something of its library that is not allowed."""
     if job.strict:
-        _refuse_problems(db)
+        _refuse_problems(db, job.wanted)
     if job.deny and not job.leave_out:
         _refuse_findings(db, job.deny)
 
@@ -227,17 +252,16 @@ def refuse(job: Job, db: sqlite3.Connection) -> None:
 def _refuse_findings(db: sqlite3.Connection, level: str) -> None:
     findings = list(denied(diagnostics_of(db), level))
     if findings:
-        lines = "\n".join(finding.line_of_text for finding in findings)
         found = counted(len(findings), f"finding of level {level} or worse", f"findings of level {level} or worse")
-        raise RefusedLibrary(f"{lines}\nNot built: {found}; mend them, or build without --deny once they are judged.")
+        sentence = f"Not built: {found}; mend them, or build without --deny once they are judged."
+        raise RefusedLibrary(sentence, findings)
 
 
-def _refuse_problems(db: sqlite3.Connection) -> None:
-    """Raise RefusedLibrary with all warnings and errors that an index says of its library, where there are any."""
-    problems = [d for d in diagnostics_of(db) if d.severity is not Severity.INFO]
+def _refuse_problems(db: sqlite3.Connection, wanted: Wanted) -> None:
+    """Raise RefusedLibrary with all warnings and errors that an index says of its library, where any are *wanted*."""
+    problems = [d for d in diagnostics_of(db) if d.severity is not Severity.INFO and wanted(d)]
     if problems:
-        lines = "\n".join(problem.line_of_text for problem in problems)
-        raise RefusedLibrary(f"{lines}\nNot built: {len(problems)} problems, and strict mode allows none.")
+        raise RefusedLibrary(f"Not built: {len(problems)} problems, and strict mode allows none.", problems)
 
 
 def diagnostics_of(db: sqlite3.Connection) -> list[Diagnostic]:

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+from orchestr8_sqlite.builder.copies import SAME_SCENARIO, SAME_TEXT, find_copies
 from orchestr8_sqlite.builder.writer import write_diagnostics, write_queries
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.library.agent_skills import Offered, settle_skill_paths
@@ -63,11 +64,19 @@ SELECT f.path, s.root, s.path, f.author_id_line
   FROM fragment f JOIN source s ON s.id = f.source_id WHERE f.author_id = ?
 """
 FORGET = (
-    "DELETE FROM diagnostic WHERE path IN ('', :queries) OR code IN (:dangling, :shared)",
+    "DELETE FROM diagnostic WHERE path IN ('', :queries) OR code IN (:dangling, :shared, :text, :scenario)",
     "DELETE FROM library_answer WHERE query_id IN (SELECT id FROM library_query WHERE origin = :queries)",
     "DELETE FROM library_query WHERE origin = :queries",
 )
 """What an earlier version of the library said as a whole."""
+
+FORGOTTEN = {
+    "queries": QUERIES,
+    "dangling": DANGLING,
+    "shared": SHARED_ID,
+    "text": SAME_TEXT,
+    "scenario": SAME_SCENARIO,
+}
 
 
 class RowDocuments:
@@ -95,7 +104,7 @@ def settle_library(db: sqlite3.Connection, roots: Sequence[Root]) -> None:
     The rows of all files are written.
     """
     for statement in FORGET:
-        db.execute(statement, {"queries": QUERIES, "dangling": DANGLING, "shared": SHARED_ID})
+        db.execute(statement, FORGOTTEN)
     for root in roots:
         write_diagnostics(db, root.diagnostics)
     order = {root.label: number for number, root in enumerate(roots)}
@@ -103,6 +112,7 @@ def settle_library(db: sqlite3.Connection, roots: Sequence[Root]) -> None:
     for statement in RESOLVE:
         db.execute(statement, {"dangling": DANGLING})
     _note_shared_ids(db, order)
+    write_diagnostics(db, find_copies(db, order))
     _write_listed_queries(db, roots)
 
 

@@ -41,10 +41,8 @@ from orchestr8_sqlite.errors import BuildError, CatalogError, CheckError
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.library.door import read_regular
 from orchestr8_sqlite.library.parsing import Key
-from orchestr8_sqlite.library.roots import own_synonyms
 from orchestr8_sqlite.model.records import Diagnostic
 from orchestr8_sqlite.ranking.evidence import read_typical_lengths
-from orchestr8_sqlite.text.wordlists import read_synonyms
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +75,7 @@ def bring_up_to_date(job: Job, target: Path) -> Built | Anew:
     """Bring the index at *target* up to date, unless there is none, or everything must be written again."""
     try:
         with Catalog.open(target) as catalog:
-            shaping = ("category", "limits", "roots", "code", "denied")
+            shaping = ("category", "categories", "lists", "limits", "roots", "code", "denied")
             wanted = {**made_by(), **{name: job.settings[name] for name in shaping}}
             is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENT_DIGEST, OUTCOMES} <= catalog.meta.keys()
             if is_like_ours:
@@ -222,7 +220,7 @@ def _write_changes(job: Job, catalog: Catalog, change: Change, following: Follow
         settle_library(db, job.roots)
         refuse(job, db)
         if job.settings["synonyms"] != catalog.meta["synonyms"]:
-            write_synonyms(db, read_synonyms(own_synonyms(job.roots)))
+            write_synonyms(db, job.read_synonyms())
         write_settings(job, db)
         drop_answers(db, changed=len(following.stale | judged))
         if job.settle:

@@ -12,10 +12,11 @@ from pathlib import Path
 import watchfiles
 
 from orchestr8_sqlite.builder.build import build_index
-from orchestr8_sqlite.builder.job import How
+from orchestr8_sqlite.builder.job import How, Wanted, all_wanted
 from orchestr8_sqlite.builder.update import settle_index
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError, RefusedLibrary
-from orchestr8_sqlite.library.walk import is_skipped
+from orchestr8_sqlite.library.client_folders import is_passed_over
+from orchestr8_sqlite.library.walk import OwnCategories
 from orchestr8_sqlite.model.records import Diagnostic
 from orchestr8_sqlite.model.uris import compose
 from orchestr8_sqlite.processes import growing_pauses
@@ -47,12 +48,18 @@ class BuildSession:
         category: str | None = None,
         strict: bool = False,
         deny: str | None = None,
+        own: OwnCategories = (),
+        lists: Sequence[tuple[str, str]] = (),
+        wanted: Wanted = all_wanted,
     ) -> None:
         self.roots = roots
         self.target = target
         self._category = category
         self._strict = strict
         self._deny = deny
+        self._own = own
+        self._lists = lists
+        self._wanted = wanted
         self._generation = ""
         self._is_settled = True
 
@@ -74,6 +81,9 @@ class BuildSession:
             leave_out=True,
             keep=keep,
             settle=False,
+            own=self._own,
+            lists=self._lists,
+            wanted=self._wanted,
         )
         if report.how is How.UNCHANGED and report.generation == self._generation:
             return None
@@ -234,7 +244,7 @@ def _is_of_library(path: Path, folders: Sequence[Path], index: Path) -> bool:
     """
     folded = _folded(path)
     return folded != _folded(index) and any(
-        folded.is_relative_to(_folded(folder)) and not any(map(is_skipped, path.parts[len(folder.parts) :]))
+        folded.is_relative_to(_folded(folder)) and not is_passed_over(path.parts[len(folder.parts) :])
         for folder in folders
     )
 

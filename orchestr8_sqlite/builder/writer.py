@@ -15,7 +15,7 @@ from sqlite_utils import Database
 
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.library.parsing import Key
-from orchestr8_sqlite.library.verdicts import Verdict, name_of
+from orchestr8_sqlite.library.verdicts import Holding, Verdict, name_of
 from orchestr8_sqlite.model.records import Diagnostic, Fragment, LibraryQuery, Prompt, SourceFile
 from orchestr8_sqlite.model.uris import fragment_uri
 from orchestr8_sqlite.ranking.evidence import (
@@ -52,9 +52,9 @@ MOST_RECOUNTED = 50
 SOURCES = "SELECT root, path, id FROM source"
 UPDATE_SOURCE = "UPDATE source SET outcome = ?, mtime_ns = ?, size = ?, sha256 = ? WHERE id = ?"
 NAMES = """
-SELECT 'fragment', f.path, s.root || '/' || s.path FROM fragment f JOIN source s ON s.id = f.source_id
+SELECT 'fragment', f.path, s.root || '/' || s.path, s.sha256 FROM fragment f JOIN source s ON s.id = f.source_id
  UNION ALL
-SELECT 'prompt', p.name, s.root || '/' || s.path FROM prompt p JOIN source s ON s.id = p.source_id
+SELECT 'prompt', p.name, s.root || '/' || s.path, s.sha256 FROM prompt p JOIN source s ON s.id = p.source_id
 """
 LAST = "SELECT (SELECT coalesce(max(id), 0) FROM fragment), (SELECT coalesce(max(id), 0) FROM prompt)"
 SCENARIO_DIGITS = 12
@@ -148,24 +148,25 @@ class IndexWriter:
         self._sources: dict[Key, int] = {(root, path): id_ for root, path, id_ in db.execute(SOURCES)}
         self._last_source = max(self._sources.values(), default=0)
         self._fragment, self._prompt = db.execute(LAST).fetchone()
-        self._names: dict[tuple[str, str], str] | None = None
+        self._names: dict[tuple[str, str], Holding] | None = None
         self._first, self._deleted = self._fragment + 1, 0
         self._touched: set[str] = set()
         self._evidence = EvidenceWriter(db) if is_ranked else None
         db.executemany(FULL_TEXT_OPTION, WHILE_WRITING.items())
 
-    def holder(self, record: Fragment | Prompt) -> str | None:
-        """Return the place of the file whose record has the name of *record* already, if any has."""
-        return self.place_of(name_of(record))
+    def holder(self, record: Fragment | Prompt) -> Holding | None:
+        """Return the file whose record has the name of *record* already, if any has."""
+        return self._known_names.get(name_of(record))
 
     def place_of(self, name: tuple[str, str]) -> str | None:
         """Return the place of the file whose record has *name*, if any has."""
-        return self._known_names.get(name)
+        held = self._known_names.get(name)
+        return held and held.place
 
     @property
-    def _known_names(self) -> dict[tuple[str, str], str]:
+    def _known_names(self) -> dict[tuple[str, str], Holding]:
         if self._names is None:
-            self._names = {(kind, name): place for kind, name, place in self._db.execute(NAMES)}
+            self._names = {(kind, name): Holding(*held) for kind, name, *held in self._db.execute(NAMES)}
         return self._names
 
     def delete(self, stale: Collection[Key], judged: Collection[Key]) -> None:
@@ -196,7 +197,8 @@ class IndexWriter:
         for verdict in verdicts:
             taken.append(verdict)
             if verdict.record is not None:
-                self._known_names[name_of(verdict.record)] = f"{verdict.source.root}/{verdict.source.path}"
+                place = f"{verdict.source.root}/{verdict.source.path}"
+                self._known_names[name_of(verdict.record)] = Holding(place, verdict.source.sha256)
         self._write_sources(one for verdict in taken for one in (*verdict.sources, (verdict.source, verdict.outcome)))
         write_diagnostics(self._db, (diagnostic for verdict in taken for diagnostic in verdict.diagnostics))
         for verdict in taken:

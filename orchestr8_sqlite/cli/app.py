@@ -8,6 +8,7 @@ import typer
 from orchestr8_sqlite import __version__
 
 COMMANDS = {
+    "init": "init:init",
     "build": "build:build",
     "serve": "serve:serve",
     "search": "query:search",
@@ -15,6 +16,7 @@ COMMANDS = {
     "load": "query:load",
     "sql": "inspect:sql",
     "stats": "inspect:stats",
+    "list": "listing:list_contents",
     "diff": "inspect:diff",
     "lint": "build:lint",
     "eval": "evaluate:evaluate",
@@ -24,6 +26,19 @@ COMMANDS = {
     "doctor": "doctor:doctor",
 }
 """Command → the module beside this one and its function."""
+
+
+HELP = """Compile a library of Markdown fragments into one SQLite file and find the right one just in time.
+
+\b
+Begin here:
+  orchestr8-sqlite search "undo my last commit"     ask the library that comes with it
+  orchestr8-sqlite install claude-code --write      connect an assistant to it
+  orchestr8-sqlite init library                     begin a library of your own
+  orchestr8-sqlite build library -o index.db        build its index
+  orchestr8-sqlite serve --root library             serve it, and follow every change
+  orchestr8-sqlite --install-completion             let your shell complete commands and options
+"""
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -36,16 +51,16 @@ def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """Return the application with the commands *names*; importing and registering all of them takes 30 ms."""
     app = typer.Typer(
         name="orchestr8-sqlite",
-        help="Compile a library of Markdown fragments into one SQLite file and find the right one just in time.",
+        help=HELP,
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     for name in names:
         module, _, function = COMMANDS[name].partition(":")
-        app.command(name)(getattr(import_module(f"orchestr8_sqlite.cli.{module}"), function))
+        command = getattr(import_module(f"orchestr8_sqlite.cli.{module}"), function)
+        app.command(name, short_help=" ".join(str(command.__doc__).partition("\n\n")[0].split()))(command)
     app.callback()(options)
     return app
 

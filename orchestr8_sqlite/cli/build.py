@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Category, Deny, Json, Roots, print_json
-from orchestr8_sqlite.cli.terminal import echo
+from orchestr8_sqlite.cli.options import Category, Config, Deny, Ignore, Json, Roots, Select, print_json, print_rows
+from orchestr8_sqlite.cli.terminal import echo, echo_json
+from orchestr8_sqlite.errors import RefusedLibrary, RequestError
 from orchestr8_sqlite.model.parameters import parse_category
 from orchestr8_sqlite.settings import read_level
 from orchestr8_sqlite.text.wording import counted
 
 if TYPE_CHECKING:
+    from orchestr8_sqlite.builder.build import BuildReport
+    from orchestr8_sqlite.cli.reports import Places
+    from orchestr8_sqlite.library.project import Project
     from orchestr8_sqlite.library.roots import Progress
     from orchestr8_sqlite.model.records import Diagnostic
 
@@ -24,7 +28,7 @@ EXAMPLES = 3
 
 
 def build(
-    roots: Roots,
+    roots: Roots = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Index file to write.")] = Path("index.db"),
     category: Category = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a library with warnings or errors.")] = False,
@@ -34,45 +38,30 @@ def build(
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="Read and write everything again.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Keep running, and build again when a file changes.")] = False,
+    select: Select = None,
+    ignore: Ignore = None,
+    config: Config = None,
     as_json: Json = False,
 ) -> None:
-    """Build the index of one or more library folders, or bring it up to date by reading only what has changed.
+    """Build the index of library folders, or update it by what has changed.
 
     Example: orchestr8-sqlite build resources -o index.db
     """
-    from orchestr8_sqlite.builder.build import build_index
+    from orchestr8_sqlite.cli.reports import Places
 
-    category, deny = category and parse_category(category), read_level(deny)
+    project = _project(roots, config, category, deny, select, ignore)
+    project = project._replace(strict=project.strict or strict)
+    places = Places(project)
     if watch:
         from orchestr8_sqlite.cli.watch import watch_and_report
 
-        watch_and_report(roots, output, category=category, strict=strict, deny=deny, as_json=as_json)
+        watch_and_report(project, places, output, as_json=as_json)
         return
-    with _progress() as progress:
-        report = build_index(
-            roots,
-            output,
-            category=category,
-            strict=strict,
-            deny=deny,
-            leave_out=leave_out,
-            full=full,
-            progress=progress,
-        )
+    report = _build(project, places, output, leave_out=leave_out, full=full)
     if as_json:
-        from dataclasses import asdict
-
-        names = ("files", "fragments", "scenarios", "keywords", "prompts", "rejected", "ignored", "generation", "size")
-        values = {name: getattr(report, name) for name in names}
-        diagnostics = [asdict(diagnostic) for diagnostic in report.diagnostics]
-        if report.stages:
-            values["stages"] = {stage: round(seconds, 3) for stage, seconds in report.stages.items()}
-        values["how"] = report.how.value
-        if report.how.value == "updated":
-            values["changed"] = ["/".join(key) for key in report.changed]
-        print_json({**values, "seconds": round(report.seconds, 3), "diagnostics": diagnostics})
+        _print_json(report)
         return
-    _print_grouped(report.diagnostics, " ".join(map(str, roots)))
+    _print_grouped(report.diagnostics, places, " ".join(map(str, project.roots)))
     echo(
         f"{report.target}: {report.fragments:,} fragments, {report.scenarios:,} scenarios, "
         f"{report.keywords:,} keywords, {report.prompts:,} prompts from {report.files:,} files"
@@ -89,35 +78,112 @@ def build(
     echo(f"{_counts(report.diagnostics)}; {size}, {how} in {report.seconds:.2g} s")
 
 
+def _project(
+    roots: Sequence[Path] | None,
+    config: Path | None,
+    category: str | None,
+    deny: str | None,
+    select: Sequence[str] | None,
+    ignore: Sequence[str] | None,
+) -> "Project":
+    """Return the settings of a library, those of the command line first."""
+    from orchestr8_sqlite.library.project import find_project
+
+    project = find_project(roots or (), config)
+    return project._replace(
+        category=parse_category(category) if category else project.category,
+        deny=read_level(deny) or project.deny,
+        rules=project.rules.with_options(select or (), ignore or ()),
+    )
+
+
+def _build(project: "Project", places: "Places", output: Path, *, leave_out: bool, full: bool) -> "BuildReport":
+    from orchestr8_sqlite.builder.build import build_index
+
+    try:
+        with _progress() as progress:
+            return build_index(
+                project.roots,
+                output,
+                category=project.category,
+                strict=project.strict,
+                deny=project.deny,
+                leave_out=leave_out,
+                full=full,
+                progress=progress,
+                own=tuple(project.categories.items()),
+                lists=project.synonyms,
+                wanted=places.is_wanted,
+            )
+    except RefusedLibrary as refused:
+        for problem in refused.problems:
+            echo(places.line(problem), err=True)
+        raise RefusedLibrary(refused.sentence) from None
+
+
+def _print_json(report: "BuildReport") -> None:
+    from dataclasses import asdict
+
+    names = ("files", "fragments", "scenarios", "keywords", "prompts", "rejected", "ignored", "generation", "size")
+    values = {name: getattr(report, name) for name in names}
+    diagnostics = [asdict(diagnostic) for diagnostic in report.diagnostics]
+    if report.stages:
+        values["stages"] = {stage: round(seconds, 3) for stage, seconds in report.stages.items()}
+    values["how"] = report.how.value
+    if report.how.value == "updated":
+        values["changed"] = ["/".join(key) for key in report.changed]
+    print_json({**values, "seconds": round(report.seconds, 3), "diagnostics": diagnostics})
+
+
 def lint(
-    roots: Roots,
+    roots: Roots = None,
     category: Category = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
     deny: Deny = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    form: Annotated[str, typer.Option("--format", help="text | json | github | sarif")] = "text",
+    rules: Annotated[bool, typer.Option("--rules", help="List the rules.")] = False,
+    config: Config = None,
     as_json: Json = False,
 ) -> None:
-    """Check library folders as a build does, and write nothing; exit code 1 if there are errors.
+    """Check library folders as a build does, and for copies; write nothing.
+
+    The exit code is 1 if there are errors.
 
     Example: orchestr8-sqlite lint resources --strict
     """
-    from dataclasses import asdict
-
     from orchestr8_sqlite.builder.build import lint_library
+    from orchestr8_sqlite.cli.reports import FORMATS, Places, write_report
+    from orchestr8_sqlite.library.rules import SAID
     from orchestr8_sqlite.library.trust.findings import denied
     from orchestr8_sqlite.model.records import Severity
 
-    deny = read_level(deny)
+    if rules:
+        print_rows(("rule", "what it says"), sorted(SAID.items()))
+        return
+    if form not in FORMATS:
+        raise RequestError(f"--format must be one of {', '.join(FORMATS)}, not {form!r}.")
+    project = _project(roots, config, category, deny, select, ignore)
+    places = Places(project)
     with _progress() as progress:
-        found = lint_library(roots, category=category and parse_category(category), progress=progress)
-    if as_json:
-        print_json([asdict(diagnostic) for diagnostic in found.diagnostics])
-    else:
-        for diagnostic in found.diagnostics:
-            echo(diagnostic.line_of_text)
-        echo(f"{found.fragments:,} fragments, {found.prompts:,} prompts: {_counts(found.diagnostics)}")
-    bad = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
-    is_denied = deny is not None and any(denied(found.diagnostics, deny))
-    if is_denied or any(diagnostic.severity in bad for diagnostic in found.diagnostics):
+        found = lint_library(
+            project.roots,
+            category=project.category,
+            progress=progress,
+            own=tuple(project.categories.items()),
+            lists=project.synonyms,
+            similar=True,
+        )
+    wanted = [one for one in found.diagnostics if places.is_wanted(one)]
+    form = "json" if as_json else form
+    for line in write_report(form, wanted, places):
+        (echo_json if form in ("json", "sarif") else echo)(line)
+    if form == "text":
+        echo(f"{found.fragments:,} fragments, {found.prompts:,} prompts: {_counts(wanted)}")
+    bad = {Severity.ERROR, Severity.WARNING} if strict or project.strict else {Severity.ERROR}
+    is_denied = project.deny is not None and any(denied(found.diagnostics, project.deny))
+    if is_denied or any(diagnostic.severity in bad for diagnostic in wanted):
         raise typer.Exit(1)
 
 
@@ -135,7 +201,7 @@ def _progress() -> Iterator["Progress"]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _print_grouped(diagnostics: "Sequence[Diagnostic]", roots: str) -> None:
+def _print_grouped(diagnostics: "Sequence[Diagnostic]", places: "Places", roots: str) -> None:
     """Print the first diagnostics of each kind, how many more there are, and how to see all."""
     codes = Counter((diagnostic.severity, diagnostic.code) for diagnostic in diagnostics)
     for (severity, code), count in sorted(
@@ -143,7 +209,7 @@ def _print_grouped(diagnostics: "Sequence[Diagnostic]", roots: str) -> None:
     ):
         alike = [d for d in diagnostics if (d.severity, d.code) == (severity, code)]
         for diagnostic in alike[:EXAMPLES]:
-            echo(diagnostic.line_of_text, err=True)
+            echo(places.line(diagnostic), err=True)
         if count > EXAMPLES:
             echo(f"  … and {count - EXAMPLES:,} more [{code}]", err=True)
     if any(count > EXAMPLES for count in codes.values()):

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
+from orchestr8_sqlite.cli.options import Config, Database, Json, print_json, print_rows
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
 
 if TYPE_CHECKING:
+    from orchestr8_sqlite.evaluation.failures import Failure
     from orchestr8_sqlite.evaluation.measures import RunReport, StratumScore
 
 
@@ -40,16 +41,19 @@ def evaluate(
     present_only: Annotated[
         bool, typer.Option("--present-only", help="Ignore judgements of documents that the index lacks.")
     ] = False,
+    failures: Annotated[int, typer.Option(min=0, help="How many of the failed queries to list, the worst first.")] = 10,
+    config: Config = None,
     db: Database = None,
     ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
     run: Annotated[Path | None, typer.Option(help="Write the ranking here, in TREC form.", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure the answers to judged queries, or with --self to the library's own.
+    """Measure the answers to judged queries, or to the library's own.
 
     Example: orchestr8-sqlite eval --self --fail-under recall@5=0.9 --db index.db
     """
     from orchestr8_sqlite.evaluation import judgements, measures
+    from orchestr8_sqlite.evaluation.failures import find_failures
     from orchestr8_sqlite.index.catalog import Catalog
     from orchestr8_sqlite.model.parameters import make_request
     from orchestr8_sqlite.settings import read_settings
@@ -73,20 +77,58 @@ def evaluate(
         "false-answers": measures.false_answers(asked, report),
         "false-refusals": measures.false_refusals(asked, report),
     }
+    if own and not (fail_under or fail_over):
+        fail_under, fail_over = _bounds(config)
     unmet = measures.unmet_bounds(fail_under or (), scores) + measures.exceeded_bounds(fail_over or (), shares)
-    judged_whole = {
-        "falseAnswers": shares["false-answers"],
-        "falseRefusals": shares["false-refusals"],
-        "missingDocuments": missing,
-    }
+    failed = find_failures(asked, judged, report)
+    judged_whole = {**shares, "missingDocuments": missing}
     if as_json:
         rows = [{"stratum": s.stratum, "queries": s.queries, **s.means, "nDCG@10 interval": s.interval} for s in scores]
-        print_json({"ranker": chosen.value, "scores": rows, **judged_whole, **_costs(report), "unmet": unmet})
+        print_json(
+            {"ranker": chosen.value, "scores": rows, **judged_whole, **_costs(report), "unmet": unmet}
+            | _listed(failed, failures)
+        )
     else:
         _print(scores, judged_whole, _costs(report))
+        _print_failures(failed, failures)
         for problem in unmet:
             echo(problem, err=True)
     raise typer.Exit(1 if unmet else 0)
+
+
+def _bounds(config: Path | None) -> tuple[list[str], list[str]]:
+    """Return the bounds that the settings of a library give: those of *config*, else of the working folder."""
+    if config is None and not Path("orchestr8.toml").is_file():
+        return [], []
+    from orchestr8_sqlite.library.project import find_project
+
+    project = find_project((), config)
+    return [*project.fail_under], [*project.fail_over]
+
+
+def _listed(failed: "Sequence[Failure]", most: int) -> dict[str, object]:
+    rows = [
+        {
+            "what": one.what,
+            "text": one.query.text,
+            "stratum": one.query.stratum,
+            "wanted": one.wanted,
+            "place": one.place,
+            "first": one.first,
+        }
+        for one in failed[:most]
+    ]
+    return {"failed": len(failed), "failures": rows}
+
+
+def _print_failures(failed: "Sequence[Failure]", most: int) -> None:
+    if not failed or not most:
+        return
+    echo("")
+    rows = [(one.what, one.query.text, ", ".join(one.wanted), one.first or "") for one in failed[:most]]
+    print_rows(("failed", "query", "wanted", "first instead"), rows)
+    if len(failed) > most:
+        echo(f"… and {len(failed) - most:,} more; all of them: --failures {len(failed)}")
 
 
 def _costs(report: "RunReport") -> dict[str, float]:
@@ -105,9 +147,9 @@ def _print(
         low, high = s.interval
         rows.append((s.stratum, s.queries, *(f"{value:.3f}" for value in s.means.values()), f"{low:.3f}-{high:.3f}"))
     print_rows(("stratum", "queries", *scores[0].means, "nDCG@10 95 %"), rows)
-    if judged_whole["falseAnswers"] is not None:
-        echo(f"no-answer queries answered with confidence: {judged_whole['falseAnswers']:.3f}")
-    echo(f"answerable queries said to have no answer: {judged_whole['falseRefusals']:.3f}")
+    if judged_whole["false-answers"] is not None:
+        echo(f"false-answers {judged_whole['false-answers']:.3f}: nothing fits, and that was not said")
+    echo(f"false-refusals {judged_whole['false-refusals']:.3f}: something fits, and that was denied")
     echo("means: " + ", ".join(f"{name} {value}" for name, value in costs.items()))
     if judged_whole["missingDocuments"]:
         missing = judged_whole["missingDocuments"]

@@ -1,6 +1,7 @@
 """`sql`, `stats`, `diff`, `path` and `export`: commands that look into an index."""
 
 import os
+import sqlite3
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
+from orchestr8_sqlite.cli.options import Database, Json, print_csv, print_json, print_rows
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.settings import read_settings
@@ -34,16 +35,44 @@ DIAGNOSTICS = "SELECT severity, code, count(*) FROM diagnostic GROUP BY severity
 
 
 def sql(
-    statement: Annotated[str, typer.Argument(help="One SELECT statement; `stats --tables` lists tables and views.")],
+    statement: Annotated[
+        str | None,
+        typer.Argument(help="One SELECT statement. Without one: from standard input, or a shell.", show_default=False),
+    ] = None,
     db: Database = None,
     as_json: Json = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
     timeout: Annotated[float, typer.Option(min=0.01, max=86_400, help="Seconds it may take.")] = 60,
 ) -> None:
-    """Run one read-only SQL statement on the index.
+    """Run a read-only SQL statement on the index, or open a small shell.
 
     Example: orchestr8-sqlite sql "SELECT uri, tags FROM fragment_detail WHERE category = 'skill'"
     """
     from orchestr8_sqlite.index.catalog import Catalog
+
+    if as_json and as_csv:
+        raise RequestError("Give --json or --csv, not both.")
+
+    def run(text: str) -> None:
+        columns, rows = _within(catalog.db, text, timeout)
+        if as_json:
+            print_json([dict(zip(columns, row, strict=True)) for row in rows])
+        elif columns:
+            (print_csv if as_csv else print_rows)(columns, rows)
+
+    with Catalog.open(read_settings(db).database) as catalog:
+        if statement is not None:
+            run(statement)
+        elif sys.stdin.isatty():
+            from orchestr8_sqlite.cli.shell import read_statements
+
+            read_statements(catalog, run)
+        else:
+            run(sys.stdin.read())
+
+
+def _within(db: sqlite3.Connection, statement: str, timeout: float) -> tuple[list[str], list[Sequence[object]]]:
+    """Return the columns and rows of a statement; the process ends where it cannot be interrupted in time."""
     from orchestr8_sqlite.index.statements import out_of_time, run_statement
 
     def give_up() -> None:
@@ -53,18 +82,13 @@ def sql(
 
     watchdog = threading.Timer(timeout + GRACE_SECONDS, give_up)
     watchdog.daemon = True
-    with Catalog.open(read_settings(db).database) as catalog:
-        watchdog.start()
-        try:
-            columns, rows = run_statement(catalog.db, statement, timeout)
-        except RequestError as problem:
-            raise RequestError(f"{problem} {SQL_HINT}") from None
-        finally:
-            watchdog.cancel()
-    if as_json:
-        print_json([dict(zip(columns, row, strict=True)) for row in rows])
-    else:
-        print_rows(columns, rows)
+    watchdog.start()
+    try:
+        return run_statement(db, statement, timeout)
+    except RequestError as problem:
+        raise RequestError(f"{problem} {SQL_HINT}") from None
+    finally:
+        watchdog.cancel()
 
 
 def stats(

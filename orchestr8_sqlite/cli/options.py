@@ -1,6 +1,7 @@
 """Options that several commands share, and how commands print rows and JSON."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Annotated
 import typer
 
 from orchestr8_sqlite.cli.terminal import echo, echo_json, harmless
+
+NUMBER = re.compile(r"~?[-+]?\d[\d,.]*%?|")
 
 Database = Annotated[
     Path | None,
@@ -20,7 +23,45 @@ Deny = Annotated[
     str | None,
     typer.Option(metavar="LEVEL", help="Refuse files with findings of this level or worse: high | medium | low."),
 ]
-Roots = Annotated[list[Path], typer.Argument(metavar="ROOT...", help="Folders of Markdown files.", show_default=False)]
+Roots = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[ROOT]...",
+        help="Folders of Markdown files. Default: those of orchestr8.toml here.",
+        show_default=False,
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        exists=True,
+        dir_okay=False,
+        help="Settings of the library. Default: orchestr8.toml in the first folder, or beside it.",
+        show_default=False,
+    ),
+]
+Select = Annotated[
+    list[str] | None, typer.Option("--select", metavar="RULES", help="Only these rules: a,b; repeatable.")
+]
+Ignore = Annotated[
+    list[str] | None, typer.Option("--ignore", metavar="RULES", help="Not these rules: a,b; repeatable.")
+]
+
+
+def print_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows as comma-separated values with a header line.
+
+    Source: RFC 4180; the lines end as others do here.
+    """
+    import csv
+    import io
+
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_hex(value) if isinstance(value, bytes) else value for value in row] for row in rows)
+    echo(written.getvalue().removesuffix("\n"))
 
 
 def print_json(value: object) -> None:
@@ -35,16 +76,50 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None
         for row in rows:
             echo("\t".join(_cell(value) for value in row))
         return
+    cells = [[harmless(_cell(value)) for value in row] for row in rows]
+    _print_table([harmless(column) for column in columns], cells)
+
+
+def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table if no word must be cut for it, else a line for each value: what is to be copied stays whole."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table()
-    for column in columns:
-        table.add_column(Text(harmless(column)))
+    console, table = Console(), Table()
+    cells = [[column, *(row[place] for row in rows)] for place, column in enumerate(columns)]
+    numeric = [all(map(NUMBER.fullmatch, column[1:])) and len(column) > 1 for column in cells]
+    widths = _widths(cells, numeric, console.width - 3 * len(columns) - 1)
+    if widths is None:
+        name = max(map(len, columns))
+        records = ("\n".join(f"{c:{name}}  {v}" for c, v in zip(columns, row, strict=True)) for row in rows)
+        echo("\n\n".join(records))
+        return
+    for column, width, is_number in zip(columns, widths, numeric, strict=True):
+        table.add_column(Text(column), justify="right" if is_number else "left", width=width)
     for row in rows:
-        table.add_row(*(Text(harmless(_cell(value))) for value in row))
-    Console().print(table)
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def _widths(cells: Sequence[Sequence[str]], whole: Sequence[bool], room: int) -> list[int] | None:
+    """Return the width of each column of *cells*, so that no word is cut; None where *room* is too small for that.
+
+    Args:
+        whole: Columns that are not wrapped at all.
+    """
+    from rich.cells import cell_len
+
+    most = [max(map(cell_len, column)) for column in cells]
+    least = [
+        wide if is_whole else max(cell_len(word) for cell in column for word in ("", *cell.split()))
+        for column, wide, is_whole in zip(cells, most, whole, strict=True)
+    ]
+    left, wanted = room - sum(least), sum(most) - sum(least)
+    if left < 0:
+        return None
+    share = min(1.0, left / wanted) if wanted else 0.0
+    return [low + int((high - low) * share) for low, high in zip(least, most, strict=True)]
 
 
 def _cell(value: object) -> str:

@@ -6,8 +6,8 @@ import os
 import signal
 import stat
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,25 +15,34 @@ from orchestr8_sqlite.cli.terminal import echo
 
 if TYPE_CHECKING:
     from orchestr8_sqlite.builder.watch import SessionBuild
+    from orchestr8_sqlite.cli.reports import Places
+    from orchestr8_sqlite.library.project import Project
 
 NAMED = 3
 """Changed files that a line names; it counts the others."""
 
 
-def watch_and_report(
-    roots: Sequence[Path], output: Path, *, category: str | None, strict: bool, deny: str | None, as_json: bool
-) -> None:
-    """Build whenever a file below *roots* changes and print what was done, until interrupted."""
+def watch_and_report(project: "Project", places: "Places", output: Path, *, as_json: bool) -> None:
+    """Build whenever a file of a library changes and print what was done, until interrupted."""
     from orchestr8_sqlite.builder.watch import BuildSession, watch_roots
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _end_with_parent()
-    session = BuildSession(roots, output, category=category, strict=strict, deny=deny)
+    session = BuildSession(
+        project.roots,
+        output,
+        category=project.category,
+        strict=project.strict,
+        deny=project.deny,
+        own=tuple(project.categories.items()),
+        lists=project.synonyms,
+        wanted=places.is_wanted,
+    )
     with suppress(KeyboardInterrupt):
         if as_json:
             watch_roots(session, _print_built_json, _print_failed_json)
         else:
-            watch_roots(session, _print_built, _print_failed)
+            watch_roots(session, partial(_print_built, places), _print_failed)
 
 
 def _end_with_parent() -> None:
@@ -77,9 +86,9 @@ def _print_event(event: str, **values: object) -> None:
     echo(json.dumps({"event": event, **values}))
 
 
-def _print_built(built: "SessionBuild") -> None:
+def _print_built(places: "Places", built: "SessionBuild") -> None:
     for diagnostic in built.diagnostics:
-        echo(diagnostic.line_of_text, err=True)
+        echo(places.line(diagnostic), err=True)
     named = ", ".join(built.changed[:NAMED])
     more = f" and {len(built.changed) - NAMED:,} more" if len(built.changed) > NAMED else ""
     echo(f"{named or 'nothing'}{more} changed: {built.fragments:,} fragments, {built.seconds:.2f} s")

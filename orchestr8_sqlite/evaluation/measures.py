@@ -23,8 +23,7 @@ from orchestr8_sqlite.ranking.holdout import HeldOut
 from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.text.tokens import estimate_tokens
 
-MEASURES = ("nDCG@10", "nDCG@5", "MRR@10", "R@5", "R@15", "S@1")
-ALIASES = {"R@5": ("recall@5",), "R@15": ("recall@15",), "S@1": ("success@1",)}
+MEASURES = ("nDCG@10", "nDCG@5", "MRR@10", "recall@5", "recall@15", "success@1")
 DEPTH = 100
 RESAMPLES = 2000
 
@@ -186,7 +185,7 @@ def unmet_bounds(bounds: Iterable[str], scores: Sequence[StratumScore]) -> list[
         RequestError: A bound names no measure, no stratum or no number.
     """
     by_name = {score.stratum.casefold(): score for score in scores}
-    known = {alias: name for name in MEASURES for alias in (name.casefold(), *ALIASES.get(name, ()))}
+    known = {name.casefold(): name for name in MEASURES}
     problems = []
     for bound in bounds:
         place, least = _read_bound("--fail-under", bound, "recall@5=0.9")
@@ -265,13 +264,13 @@ def _measure(queries: Iterable[JudgedQuery], qrels: Qrels, run: Run) -> dict[str
         ir_measures.nDCG @ 10: "nDCG@10",
         ir_measures.nDCG @ 5: "nDCG@5",
         ir_measures.RR @ 10: "MRR@10",
-        ir_measures.R @ 5: "R@5",
-        ir_measures.R @ 15: "R@15",
+        ir_measures.R @ 5: "recall@5",
+        ir_measures.R @ 15: "recall@15",
     }
     for metric in ir_measures.iter_calc(list(wanted), judged, ranked):
         values[wanted[metric.measure]][metric.query_id] = float(metric.value)
     for id_ in ids:
         best = max(qrels.get(id_, {}).values(), default=0)
         first = next((doc for doc, _ in run.get(id_, ())), None)
-        values["S@1"][id_] = float(best > 0 and first is not None and qrels[id_].get(first, 0) == best)
+        values["success@1"][id_] = float(best > 0 and first is not None and qrels[id_].get(first, 0) == best)
     return values

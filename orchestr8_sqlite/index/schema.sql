@@ -49,7 +49,7 @@ CREATE TABLE fragment (  -- one Markdown document; its long texts come last
     author_id_line INTEGER,               -- its line in the source file
     source_id      INTEGER NOT NULL REFERENCES source (id),  -- the file it was read from
     version        TEXT,  -- as the author wrote it
-    title          TEXT NOT NULL,  -- front matter, else the first heading
+    title          TEXT NOT NULL,  -- front matter, else a heading, name or file
     description    TEXT NOT NULL,         -- may be empty
     metadata       TEXT NOT NULL CHECK (json_valid(metadata))  -- other front-matter fields
 ) STRICT;

@@ -1,20 +1,36 @@
 """What the body of a document tells when its front matter does not: title, description, lists, tags."""
 
 import re
+from typing import NamedTuple
 
 from orchestr8_sqlite.text.keywords import TECHNOLOGY_NAMES, extract_keywords, has_keywords
 from orchestr8_sqlite.text.markdown import Body, plain_text
 
-NO_PROSE = ("#", "|", "<", "---", "===", "- ", "* ")
+NO_PROSE = re.compile(r"#|\||<|---|===|[-*+] |[a-z][\w-]{0,30}:(?: |$)", re.ASCII)
+"""What opens a line of no paragraph: headings, tables, HTML, rules, bullets, fields outside front matter."""
+
+LIST_MARK = re.compile(r"(?:\d{1,3}[.)]|[-*+])\s")
+LABEL = re.compile(r"^(?:\W{0,3}[A-Z][\w-]{0,30}){1,3}:\W")
+"""What an entry of a form begins with, such as `Status: accepted`: no word of a need."""
+
+FEWEST_WORDS = 4
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9])")
 MAX_ITEMS = 12
 MAX_DESCRIPTION = 300
 MAX_TAGS = 8
 
 
-def first_heading(body: Body) -> str | None:
-    """Return the text of the first heading."""
-    return body.headings[0].title if body.headings else None
+class Title(NamedTuple):
+    """The text of a level-1 heading, and whether the document opens with it."""
+
+    text: str
+    opens: bool
+
+
+def first_title(body: Body) -> Title | None:
+    """Return the first level-1 heading."""
+    found = next((heading for heading in body.headings if heading.level == 1), None)
+    return None if found is None else Title(found.title, body.line_at(found.start) == 0)
 
 
 def first_paragraph(body: Body) -> str | None:
@@ -22,7 +38,7 @@ def first_paragraph(body: Body) -> str | None:
     paragraph: list[str] = []
     for position, line in body.lines():
         text = line.strip()
-        if text and not text.startswith(NO_PROSE) and not body.is_code(position):
+        if text and not NO_PROSE.match(text) and not body.is_code(position):
             paragraph.append(text.removeprefix("> "))
         elif paragraph:
             break
@@ -31,6 +47,17 @@ def first_paragraph(body: Body) -> str | None:
         cut = text[:MAX_DESCRIPTION]
         text = (cut.rpartition(" ")[0] or cut) + "…"
     return text or None
+
+
+def needs(text: str) -> tuple[str, ...]:
+    """Return the sentences of a paragraph that can say a need: no items of lists or forms, and of some words."""
+    return tuple(sentence for sentence in sentences(text) if _is_need(sentence))
+
+
+def _is_need(sentence: str) -> bool:
+    if LIST_MARK.match(sentence):
+        return False
+    return len(LABEL.sub("", sentence).split()) >= FEWEST_WORDS or not sentence.isascii()
 
 
 def section_bullets(body: Body, *titles: str) -> tuple[str, ...]:
@@ -46,7 +73,7 @@ def sentences(text: str) -> tuple[str, ...]:
 
 
 def heading_tags(title: str, body: Body) -> tuple[str, ...]:
-    """Return tags for a document without any: words of its first heading, technologies its text names."""
+    """Return tags for a document without any: words of its title, technologies its text names."""
     words = [word for word in extract_keywords(title) if len(word) > 2 or word in TECHNOLOGY_NAMES]
     technologies = [word for word in extract_keywords(body.text[:2000]) if word in TECHNOLOGY_NAMES]
     return tuple(dict.fromkeys([*words, *technologies]))[:MAX_TAGS]

@@ -41,6 +41,12 @@ def read_text(document: ParsedDocument, name: str, notes: Notes) -> str | None:
     return text or None
 
 
+def read_plain(document: ParsedDocument, name: str) -> str | None:
+    """Return what was written in the field *name* on one line, whatever YAML takes it for."""
+    node = document.fields.get(name)
+    return None if node is None or _is_null(node) else " ".join(_source(node, document).split()) or None
+
+
 def read_number(document: ParsedDocument, name: str, notes: Notes) -> int | None:
     """Return the whole positive number in the field *name*, or None (and a warning) where there is none."""
     text = read_text(document, name, notes)
@@ -87,10 +93,15 @@ def read_list(document: ParsedDocument, name: str, notes: Notes) -> tuple[str, .
 
 
 def read_maps(document: ParsedDocument, name: str, notes: Notes) -> list[tuple[int, dict[str, str]]]:
-    """Return (line, fields as text) for each map in the list field *name*; a bare text is its `name`."""
+    """Return (line, fields as text) for each map in the list field *name*; a bare text is its `name`.
+
+    A text instead of the list holds names between spaces.
+    """
     node = document.fields.get(name)
     if node is None or _is_null(node):
         return []
+    if isinstance(node, yaml.ScalarNode) and node.tag == TEXT_TAG:
+        return [(node_line(node), {"name": word}) for word in str(node.value).split()]
     if not isinstance(node, yaml.SequenceNode):
         notes.warn(
             "not-a-list", f"{name} must be a list of maps", "write '- name: …'", line=node_line(node), field=name

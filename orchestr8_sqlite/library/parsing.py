@@ -13,7 +13,7 @@ from orchestr8_sqlite.library.door import read_regular
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
 from orchestr8_sqlite.library.trust.findings import note_findings, worst_of
-from orchestr8_sqlite.library.walk import SKILL_FILE, FoundFile, Kind, file_time
+from orchestr8_sqlite.library.walk import SKILL_FILE, FoundFile, Kind, OwnCategories, file_time
 from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, Severity, SkillFile, SourceFile
 from orchestr8_sqlite.processes import map_in_processes
 from orchestr8_sqlite.settings import Limits
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from orchestr8_sqlite.library import transfer
 
 UNCLOSED = "unclosed-front-matter"
+EMPTY = "empty-file"
 UNSETTLED = "written-while-read"
 HALF_WRITTEN = frozenset({UNCLOSED, UNSETTLED})
 
@@ -71,7 +72,7 @@ class Task:
     """A file to be read, and all that this takes.
 
     `label` is the name of its root, `category` that of plain files that do not say theirs; `latest` bounds the
-    recorded file time, `most` the bytes.
+    recorded file time, `most` the bytes; `own` are the library's own categories.
     """
 
     root: Path
@@ -81,6 +82,7 @@ class Task:
     latest: int | None = None
     bundle: Bundle = Bundle()
     most: int = Limits().file_bytes
+    own: OwnCategories = ()
 
     @property
     def key(self) -> Key:
@@ -180,6 +182,9 @@ def parse_content(task: Task, source: SourceFile, content: bytes, notes: Notes) 
     It may be half written if it is empty, its front matter has no end, or it was written to while it was read.
     """
     text = decode(content, notes)
+    if text is not None and not text.strip() and task.found.kind is not Kind.SKILL:
+        notes.warn(EMPTY, "holds no text; it is left out", "write the text or remove the file")
+        return Parsed(None, tuple(notes.diagnostics), finished=False)
     document = None if text is None else parse_document(text, notes)
     if text is None or document is None:
         return Parsed(None, tuple(notes.diagnostics))
@@ -193,9 +198,16 @@ def parse_content(task: Task, source: SourceFile, content: bytes, notes: Notes) 
         if found.kind is Kind.SKILL:
             skill_files = [SkillFile(SKILL_FILE, content, source.sha256, source), *bundle.own]
         record = read_fragment(
-            found, document, source, skill_files, bundle.nested, notes, fallback_category=task.category
+            found,
+            document,
+            source,
+            skill_files,
+            bundle.nested,
+            notes,
+            fallback_category=task.category,
+            own=dict(task.own),
         )
-    finished = bool(content.strip()) and all(note.code not in HALF_WRITTEN for note in notes.diagnostics)
+    finished = all(note.code not in HALF_WRITTEN for note in notes.diagnostics)
     return Parsed(record, tuple(notes.diagnostics), document.line_of("id"), finished, worst)
 
 

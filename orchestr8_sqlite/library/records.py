@@ -1,20 +1,29 @@
 """One decoded document → a `Fragment` or a `Prompt`, its metadata repaired or found in the body."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.library.agent_skills import check_described, read_skill
+from orchestr8_sqlite.library.arguments import read_template
+from orchestr8_sqlite.library.client_folders import library_path
 from orchestr8_sqlite.library.document import ParsedDocument
-from orchestr8_sqlite.library.fallbacks import first_heading, first_paragraph, heading_tags, section_bullets, sentences
-from orchestr8_sqlite.library.fields import json_values, read_list, read_maps, read_number, read_text
+from orchestr8_sqlite.library.fallbacks import (
+    first_paragraph,
+    first_title,
+    heading_tags,
+    needs,
+    section_bullets,
+    sentences,
+)
+from orchestr8_sqlite.library.fields import json_values, read_list, read_number, read_plain, read_text
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.library.references import PLAIN_ID, RELATED_FIELDS, find_references
 from orchestr8_sqlite.library.walk import FoundFile, Kind, plain_id
 from orchestr8_sqlite.model.parameters import fold_tag, parse_category
 from orchestr8_sqlite.model.records import Fragment, Prompt, SkillFile, SourceFile
-from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, PromptArgument
+from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS
 from orchestr8_sqlite.model.uris import Read, compose, fragment_uri, parse_uri
 from orchestr8_sqlite.text.keywords import has_keywords
 from orchestr8_sqlite.text.tokens import estimate_tokens
@@ -24,8 +33,6 @@ TOKEN_FACTOR = 2.0
 
 SHOWN_KEYS = frozenset({"title", "description", "tags", "capabilities", "useWhen"})
 """Fields that have columns or tables of their own; all others are kept as JSON."""
-
-PLACEHOLDER = re.compile(r"\$ARGUMENTS\b")
 
 
 def read_fragment(
@@ -37,14 +44,18 @@ def read_fragment(
     notes: Notes,
     *,
     fallback_category: str | None,
+    own: Mapping[str, str] = MappingProxyType({}),
 ) -> Fragment | None:
     """Return the fragment in *document*, or None (and an error noted) where it must be left out.
 
     Args:
         skill_files: Of a skill, its SKILL.md first.
         nested_files: Those of the skills within it, which are its files too where it is offered over MCP.
+        own: Categories of the library's own, and which one each is; its name becomes a tag.
     """
-    category = _category(found, document, notes, fallback_category)
+    written = read_text(document, "category", notes)
+    own_name = next((name for name in own if written and _is_called(written, name)), "" if written else found.own)
+    category = _category(found, document, written, own.get(own_name), notes, fallback_category)
     fragment_id = plain_id(found, category)
     if not _has_uri(fragment_id, notes):
         return None
@@ -58,7 +69,7 @@ def read_fragment(
     _check_id(document, name, notes)
     if not document.body.text:
         notes.warn("empty-body", "there is no text below the front matter", "write the text or remove the file", line=1)
-    title = read_text(document, "title", notes) or first_heading(document.body) or _words(name)
+    title = _title(document, name, notes)
     description = described or first_paragraph(document.body) or ""
     related = [(item, document.line_of(key) or 1) for key in RELATED_FIELDS for item in read_list(document, key, notes)]
     author_tokens = read_number(document, "estimatedTokens", notes)
@@ -71,10 +82,10 @@ def read_fragment(
         title=title,
         description=description,
         version=read_text(document, "version", notes),
-        tags=_tags(document, title, notes),
+        tags=_tags(document, title, own_name, notes),
         capabilities=read_list(document, "capabilities", notes)
         or section_bullets(document.body, "capabilities", "core capabilities"),
-        use_when=_scenarios(document, description, notes),
+        use_when=_scenarios(document, described, description, notes),
         author_tokens=author_tokens,
         token_estimate=token_estimate,
         metadata=json_values(document, SHOWN_KEYS),
@@ -86,36 +97,62 @@ def read_fragment(
     )
 
 
-def _tags(document: ParsedDocument, title: str, notes: Notes) -> tuple[str, ...]:
-    """Return the tags of the front matter, else those that the first heading suggests."""
-    tags = read_list(document, "tags", notes) or heading_tags(first_heading(document.body) or title, document.body)
+def _title(document: ParsedDocument, stem: str, notes: Notes) -> str:
+    """Return what a document is called: `title`, a level-1 heading that it opens with, `name`, another one, its file.
+
+    Headings below level 1 name parts of it.
+    """
+    heading = first_title(document.body)
+    if title := read_text(document, "title", notes):
+        return title
+    if heading and (heading.opens or "name" not in document.fields):
+        return heading.text
+    if named := read_plain(document, "name"):
+        return _words(named)
+    return heading.text if heading else _words(stem)
+
+
+def _is_called(written: str, own: str) -> bool:
+    """Tell whether a category that was written is the *own* one of a library, in singular or plural."""
+    return written.casefold().removesuffix("s") == own.casefold().removesuffix("s")
+
+
+def _tags(document: ParsedDocument, title: str, own: str, notes: Notes) -> tuple[str, ...]:
+    """Return the tags of the front matter, else those that the title suggests, and the library's *own* category."""
+    tags = [*(read_list(document, "tags", notes) or heading_tags(title, document.body)), own]
     return tuple(dict.fromkeys(folded for tag in tags if (folded := fold_tag(tag))))
 
 
-def _scenarios(document: ParsedDocument, description: str, notes: Notes) -> tuple[str, ...]:
-    """Return the scenarios of the front matter, else those of a section for them, else the description's sentences."""
+def _scenarios(document: ParsedDocument, described: str | None, first_words: str, notes: Notes) -> tuple[str, ...]:
+    """Return the scenarios of the front matter, else those of a section for them, else sentences.
+
+    Those are the ones of the description, or without one what the first paragraph says of a need.
+    """
     written = _reachable(read_list(document, "useWhen", notes), document, notes)
-    return written or section_bullets(document.body, "when to use", "use when") or sentences(description)
+    bullets = written or section_bullets(document.body, "when to use", "use when")
+    return bullets or (sentences(described) if described else needs(first_words))
 
 
 def read_prompt(found: FoundFile, document: ParsedDocument, source: SourceFile, notes: Notes) -> Prompt:
     """Return the prompt in *document*."""
-    stem = compose(found.path.rpartition("/")[2].removesuffix(".md"))
+    path = library_path(found.path)
+    stem = compose(path.rpartition("/")[2].removesuffix(".md"))
     name = read_text(document, "name", notes) or stem
-    folders = found.path.split("/")[1:-1]
+    folders = path.split("/")[1:-1]
     category = "workflow"
     if folders and folders[0] in CATEGORY_FOLDERS.values():
         category = parse_category(folders[0])
+    template = read_template(document, notes)
     return Prompt(
         name=name,
-        title=read_text(document, "title", notes) or first_heading(document.body) or _words(name),
+        title=_title(document, stem, notes),
         description=read_text(document, "description", notes) or first_paragraph(document.body) or "",
         version=read_text(document, "version", notes),
         category=category,
-        arguments=tuple(_arguments(document, notes)),
+        arguments=tuple(template.arguments),
         metadata=json_values(document, SHOWN_KEYS | {"name"}),
-        body=document.body.text,
-        token_estimate=estimate_tokens(document.body.text),
+        body=template.text,
+        token_estimate=estimate_tokens(template.text),
         source=source,
     )
 
@@ -131,11 +168,21 @@ def _has_uri(fragment_id: str, notes: Notes) -> bool:
     return False
 
 
-def _category(found: FoundFile, document: ParsedDocument, notes: Notes, fallback: str | None) -> str:
-    """Return the category: the folder's, else the front matter's, else the caller's, else what the keys suggest."""
-    written = read_text(document, "category", notes)
-    named = None
-    if written is not None:
+def _category(
+    found: FoundFile,
+    document: ParsedDocument,
+    written: str | None,
+    named: str | None,
+    notes: Notes,
+    fallback: str | None,
+) -> str:
+    """Return the category of a file.
+
+    Args:
+        written: What its front matter says, and *named* what that is where it is one of the library's own.
+        fallback: Of files in no folder of a category that do not say theirs.
+    """
+    if written is not None and named is None:
         with suppress(RequestError):
             named = parse_category(written)
     in_layout = found.category is not None and found.id.startswith(f"{CATEGORY_FOLDERS[found.category]}/")
@@ -153,7 +200,7 @@ def _category(found: FoundFile, document: ParsedDocument, notes: Notes, fallback
         notes.inform(
             "unknown-category",
             f"{shown(written)} is no category of this index; kept in the metadata",
-            f"use one of {', '.join(CATEGORY_FOLDERS)}",
+            f"use one of {', '.join(CATEGORY_FOLDERS)}, or name it in orchestr8.toml",
             line=document.line_of("category"),
             field="category",
         )
@@ -208,21 +255,8 @@ def _check_tokens(document: ParsedDocument, author: int | None, estimate: int, n
         )
 
 
-def _arguments(document: ParsedDocument, notes: Notes) -> list[PromptArgument]:
-    arguments: dict[str, PromptArgument] = {}
-    for line, fields in read_maps(document, "arguments", notes):
-        name = " ".join(fields.get("name", "").split())
-        if not name or name in arguments:
-            what = f"argument {name!r} is given twice" if name else "an argument has no name"
-            notes.warn("argument", f"{what}; left out", "give each a name of its own", line=line, field="arguments")
-            continue
-        required = fields.get("required", "false").strip().casefold() in ("true", "yes", "on")
-        arguments[name] = PromptArgument(name, " ".join(fields.get("description", "").split()), required)
-    if not arguments and PLACEHOLDER.search(document.body.text):
-        hint = read_text(document, "argument-hint", notes) or "What the command should work on"
-        return [PromptArgument("arguments", hint, required=False)]
-    return list(arguments.values())
-
-
 def _words(name: str) -> str:
+    """Return a name of a file or a skill as words; one that holds capitals or spaces is written for readers already."""
+    if " " in name or name != name.casefold():
+        return name.replace("_", " ").strip() or name
     return name.replace("-", " ").replace("_", " ").strip().capitalize() or name

@@ -14,7 +14,16 @@ from orchestr8_sqlite.library.checkouts import read_commits
 from orchestr8_sqlite.library.door import NotOfLibrary, read_regular
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import Bundle, Task, read_source
-from orchestr8_sqlite.library.walk import SKILL_FILE, Files, FoundFile, Kind, Layout, list_files, skills_around
+from orchestr8_sqlite.library.walk import (
+    SKILL_FILE,
+    Files,
+    FoundFile,
+    Kind,
+    Layout,
+    OwnCategories,
+    list_files,
+    skills_around,
+)
 from orchestr8_sqlite.model.records import Diagnostic, SkillFile, SourceFile
 from orchestr8_sqlite.settings import Limits
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
@@ -32,6 +41,7 @@ class Root:
     files: Files
     notes: Notes
     limits: Limits
+    own: OwnCategories = ()
 
     @cached_property
     def commits(self) -> dict[str, str]:
@@ -41,7 +51,7 @@ class Root:
     @cached_property
     def layout(self) -> Layout:
         """Return what the files say together about each of them."""
-        return Layout(self.folder, self.files.paths)
+        return Layout(self.folder, self.files.paths, self.own)
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
@@ -94,7 +104,7 @@ class Root:
             bundle = Bundle()
             if found.skill is not None and found.skill in self._bundled:
                 bundle = self._read_bundle(found.skill, self._bundled[found.skill], latest)
-            yield Task(self.folder, self.label, found, category, latest, bundle, self.limits.file_bytes)
+            yield Task(self.folder, self.label, found, category, latest, bundle, self.limits.file_bytes, self.own)
 
     @cached_property
     def _bundled(self) -> dict[str, list[int]]:
@@ -137,19 +147,22 @@ class Root:
         return SourceFile(self.label, self.files.paths[place], mtime_ns, self.files.sizes[place], ""), b""
 
 
-def open_roots(folders: Sequence[Path], limits: Limits) -> list[Root]:
+def open_roots(folders: Sequence[Path], limits: Limits, own: OwnCategories = ()) -> list[Root]:
     """Return the roots in *folders* with their files, of which no more than *limits* allow is read.
+
+    Args:
+        own: The library's own categories.
 
     Raises:
         LibraryError: A root is missing, is no folder, or holds no Markdown at all.
     """
     roots = []
-    for folder, label in zip(folders, _labels(folders), strict=True):
+    for folder, label in zip(folders, label_roots(folders), strict=True):
         notes = Notes(label, "")
         files = list_files(folder, notes, limits.folder_depth)
         if not any(path.endswith(".md") for path in files.paths):
             raise LibraryError(f"{folder} holds no Markdown files; give the folder of a library.")
-        roots.append(Root(folder, label, files, notes, limits))
+        roots.append(Root(folder, label, files, notes, limits, own))
     return roots
 
 
@@ -185,7 +198,7 @@ def own_synonyms(roots: Iterable[Root]) -> Iterator[tuple[str, str]]:
             raise LibraryError(f"{root.label}/{SYNONYMS} is not UTF-8; save it as UTF-8.") from None
 
 
-def _labels(roots: Sequence[Path]) -> list[str]:
+def label_roots(roots: Sequence[Path]) -> list[str]:
     """Return a name for each root: its folder's, numbered where two are the same."""
     labels: list[str] = []
     for root in roots:

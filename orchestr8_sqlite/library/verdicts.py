@@ -13,8 +13,18 @@ from orchestr8_sqlite.model.records import Diagnostic, Fragment, LibraryQuery, P
 COLLISION = "collision"
 SHARED_ID = "duplicate-id"
 
-Holder = Callable[[Fragment | Prompt], str | None]
-"""Returns the place of the file whose record has the name of another one already."""
+COPY = "copy"
+
+
+class Holding(NamedTuple):
+    """The place of the file whose record has a name, and the digest of what it holds."""
+
+    place: str
+    sha256: str
+
+
+Holder = Callable[[Fragment | Prompt], Holding | None]
+"""Returns the file whose record has the name of another one already."""
 
 
 class Verdict(NamedTuple):
@@ -67,8 +77,11 @@ def judge(task: Task, outcome: Outcome, holder: Holder, denied: str | None = Non
         record = None
     elif record is not None and (first := holder(record)) is not None:
         name = record.name if isinstance(record, Prompt) else record.id
-        what = f"{name} is already taken by {first}; this file is left out"
-        notes.error(COLLISION, what, "rename one of them")
+        if first.sha256 == outcome.source.sha256:
+            notes.inform(COPY, f"is the same as {first.place}; it is left out", "nothing, or remove one of them")
+        else:
+            what = f"{name} is already taken by {first.place}; this file is left out"
+            notes.error(COLLISION, what, "rename one of them")
         record = None
     elif isinstance(record, Fragment):
         queries = tuple(own_queries(record, notes))

@@ -3,28 +3,38 @@
 orchestr8 layout   {agents,skills,…}/**/*.md at the top of the root
 prompts            prompts/**/*.md and commands/**/*.md
 Agent Skills       any folder with a SKILL.md; everything else in it is bundled with the skill
+clients' folders   .claude/agents and the like, at any depth: see `client_folders`
 plain folder       none of these at the top: every Markdown file is a fragment
 """
 
 import os
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 
+from orchestr8_sqlite.library.client_folders import (
+    CLIENT_FOLDERS,
+    count_markdown,
+    is_skipped,
+    library_path,
+)
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.model.requests import CATEGORIES, CATEGORY_FOLDERS
 from orchestr8_sqlite.model.uris import compose
 from orchestr8_sqlite.settings import Limits
 
-SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv"})
 PROMPT_FOLDERS = frozenset({"prompts", "commands"})
 SKILL_FILE = "SKILL.md"
 GIT = ".git"
 LAID_OUT = tuple(f"{folder}/" for folder in (*CATEGORIES, *PROMPT_FOLDERS))
 """What the paths begin with that tell a library with folders for its categories from a plain folder."""
+
+MOST_NAMED = 5
+"""Folders that are not read which a message names."""
 
 OTHER_SUFFIXES = (".md", ".markdown", ".mdx", ".mdown")
 
@@ -50,7 +60,7 @@ class FoundFile:
     `path` is relative to the root with `/`. `category` is None where only the file itself can tell.
     `id` is the fragment id; for a plain file without category it is the path without `.md`.
     `skill` is the folder of the skill that the file belongs to, `skill_path` for a SKILL.md where `skill://` URIs
-    find that folder.
+    find that folder. `own` is the category of the library's own that its folder names, `category` what that is.
     """
 
     path: str
@@ -59,6 +69,7 @@ class FoundFile:
     id: str = ""
     skill: str | None = None
     skill_path: str = ""
+    own: str = ""
 
 
 LATEST = (1 << 63) - 1
@@ -80,6 +91,7 @@ class Files:
         self.changed = array("q")
         self.checkouts: list[str] = []
         self.linked = 0
+        self.passed: dict[str, int] = {}  # folders that are not looked into, with the Markdown files seen there
 
     def add(self, path: str, status: os.stat_result) -> None:
         """Take the file at *path*, relative to the root with `/`: its bytes, its times in ns since 1970."""
@@ -97,15 +109,21 @@ def list_files(root: Path, notes: Notes, depth: int = Limits().folder_depth) -> 
     Symbolic links that lead out of the root are noted and not followed, and so are folders below the *depth*.
     """
     files = Files()
-    _walk(os.fspath(root), "", (root.resolve(),), files, notes, depth)
+    _Walker(files, notes, depth).walk(os.fspath(root), "", (root.resolve(),))
+    _note_passed(files.passed, notes)
     return files
+
+
+OwnCategories = tuple[tuple[str, str], ...]
+"""Folders of a library's own, each with the category that it is."""
 
 
 class Layout:
     """What the files of a root say together about each of them. Two that are equal classify a path alike."""
 
-    def __init__(self, root: Path, paths: Iterable[str]) -> None:
+    def __init__(self, root: Path, paths: Iterable[str], own: OwnCategories = ()) -> None:
         self._root = root
+        self._own = dict(own)
         paths = list(paths)
         ending = [path for path in paths if path.endswith(SKILL_FILE)]
         self.skills = frozenset(_folder(path) for path in ending if _is_skill_file(path))
@@ -113,7 +131,27 @@ class Layout:
 
     def classify(self, path: str) -> FoundFile | None:
         """Return as what the file at *path* is read, None where it does not belong to the library."""
-        return _classify(path, self._root, self.skills, self.has_categories)
+        skill = _skill_of(path, self.skills)
+        if skill is not None:
+            return _classify_in_skill(path, skill, self._root, self.skills)
+        return self._classify_markdown(path) if path.endswith(".md") else None
+
+    def _classify_markdown(self, path: str) -> FoundFile:
+        top, _, rest = library_path(path).partition("/")
+        if rest and top in PROMPT_FOLDERS:
+            return FoundFile(path, Kind.PROMPT)
+        if rest and top in CATEGORIES:
+            return FoundFile(path, Kind.FRAGMENT, CATEGORIES[top], f"{top}/{_without_suffix(rest)}")
+        if rest and top in self._own:
+            category = self._own[top]
+            fragment_id = f"{CATEGORY_FOLDERS[category]}/{_without_suffix(path)}"
+            return FoundFile(path, Kind.FRAGMENT, category, fragment_id, own=top)
+        if self.has_categories:
+            return FoundFile(path, Kind.OUTSIDE)
+        named = [self._root.name, *path.split("/")[:-1]]
+        own = next((name for name in reversed(named) if name in self._own or name in CATEGORIES), "")
+        category_of = {**CATEGORIES, **self._own}.get(own)
+        return FoundFile(path, Kind.FRAGMENT, category_of, _without_suffix(path), own=own if own in self._own else "")
 
     def note_suffixes(self, paths: Iterable[str], notes: Notes) -> None:
         """Note the Markdown files that have another suffix and are not read."""
@@ -135,46 +173,93 @@ def _folder(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def is_skipped(name: str) -> bool:
-    """Tell whether a file or folder of that name is never read."""
-    return name.startswith(".") or name in SKIPPED_FOLDERS
+class _Walker:
+    """Adds the files below a root: one folder after the other, each on the way down from the root."""
 
+    def __init__(self, files: Files, notes: Notes, depth: int) -> None:
+        self._files = files
+        self._notes = notes
+        self._depth = depth
 
-def _walk(
-    folder: str, below: str, chain: tuple[Path, ...], files: Files, notes: Notes, depth: int, *, in_skill: bool = False
-) -> None:
-    """Add the files in *folder*, that is *below* its root; *chain* holds the real folders from the root down to it."""
-    try:
-        with os.scandir(folder) as entries:
-            named = _named([*entries])
-    except OSError as problem:
-        notes.error("unreadable-folder", f"{below or '.'}: {problem.strerror}", "make the folder readable")
-        return
-    names = [name for name, _ in named]
-    _note_alike(names, below, notes)
-    in_skill = in_skill or SKILL_FILE in names
-    if GIT in names:
-        files.checkouts.append(below)
-    are_readable = "".join(names).isprintable()  # what is no text is not, either
-    for name, entry in named:
-        if name[0] == "." or name in SKIPPED_FOLDERS:
-            continue
-        path = f"{below}/{name}" if below else name
-        if not (are_readable or name.isprintable()):
-            notes.error("file-name", f"{path!a} is no readable name", "rename it")
-        elif entry.is_symlink() and _followed(entry, chain) is None:
-            notes.error(
-                "link-leaves-root", f"{path} is a symbolic link that cannot be followed", "copy the file instead"
-            )
+    def walk(self, folder: str, below: str, chain: tuple[Path, ...], *, in_skill: bool = False) -> None:
+        """Add the files in *folder*, *below* its root; *chain* holds the real folders from the root down to it."""
+        try:
+            with os.scandir(folder) as entries:
+                named = _named([*entries])
+        except OSError as problem:
+            self._notes.error("unreadable-folder", f"{below or '.'}: {problem.strerror}", "make the folder readable")
+            return
+        names = [name for name, _ in named]
+        _note_alike(names, below, self._notes)
+        if GIT in names:
+            self._files.checkouts.append(below)
+        are_readable = "".join(names).isprintable()  # what is no text is not, either
+        inside = None if in_skill else CLIENT_FOLDERS.get(below.rpartition("/")[2])
+        in_skill = in_skill or (inside is None and SKILL_FILE in names)
+        for name, entry in named:
+            path = _join(below, name)
+            if _is_left(name, inside, in_skill=in_skill):
+                _pass(entry, path, self._files)
+            elif not (are_readable or name.isprintable()):
+                self._notes.error("file-name", f"{path!a} is no readable name", "rename it")
+            else:
+                self._add(entry, path, chain, in_skill=in_skill)
+
+    def _add(self, entry: os.DirEntry[str], path: str, chain: tuple[Path, ...], *, in_skill: bool) -> None:
+        """Add a file, or what is in a folder."""
+        if entry.is_symlink() and _followed(entry, chain) is None:
+            what = f"{path} is a symbolic link that cannot be followed"
+            self._notes.error("link-leaves-root", what, "copy the file instead")
         elif entry.is_file():
-            if in_skill or name.endswith(".md") or name.casefold().endswith(OTHER_SUFFIXES):
+            if in_skill or path.endswith(".md") or path.casefold().endswith(OTHER_SUFFIXES):
                 try:
-                    files.add(path, entry.stat())
+                    self._files.add(path, entry.stat())
                 except OSError as problem:
                     what = f"{path} cannot be read: {problem.strerror}"
-                    notes.error("unreadable", what, "make it readable or remove it")
+                    self._notes.error("unreadable", what, "make it readable or remove it")
         else:
-            _enter(entry, path, chain, files, notes, depth, in_skill=in_skill)
+            self._enter(entry, path, chain, in_skill=in_skill)
+
+    def _enter(self, entry: os.DirEntry[str], path: str, chain: tuple[Path, ...], *, in_skill: bool) -> None:
+        """Add the files in what is no file itself."""
+        if entry.is_dir() and len(chain) > self._depth:
+            what = f"{shown(path)} lies in {self._depth} folders inside one another; deeper ones are not read"
+            self._notes.error("folder-depth", what, "move it up, or raise ORCHESTR8_MAX_FOLDER_DEPTH")
+        elif entry.is_dir() and entry.is_symlink() and self._files.linked >= MOST_LINKED:
+            self._files.linked += 1
+            if self._files.linked == MOST_LINKED + 1:
+                what = (
+                    f"{shown(path)} is the symbolic link to a folder after {MOST_LINKED:,} others; no more are followed"
+                )
+                self._notes.error("many-links", what, "remove links to folders that hold links to others")
+        elif entry.is_dir():
+            self._files.linked += entry.is_symlink()
+            real = (_followed(entry, chain) if entry.is_symlink() else None) or chain[-1] / entry.name
+            self.walk(entry.path, path, (*chain, real), in_skill=in_skill)
+        elif entry.name.endswith(".md"):
+            self._notes.error("not-a-file", f"{path} is neither a file nor a folder", "remove it or make it a file")
+
+
+def _is_left(name: str, inside: Collection[str] | None, *, in_skill: bool) -> bool:
+    """Tell whether an entry is not read; *inside* are those that are, of the folder of a client."""
+    if inside is not None:
+        return name not in inside
+    return is_skipped(name) and (in_skill or name not in CLIENT_FOLDERS)
+
+
+def _pass(entry: os.DirEntry[str], path: str, files: Files) -> None:
+    """Note a folder that is not read where an author could miss it."""
+    if entry.is_dir(follow_symlinks=False) and (count := count_markdown(entry.path)):
+        files.passed[path] = count
+
+
+def _note_passed(passed: Mapping[str, int], notes: Notes) -> None:
+    """Say in one line which folders with Markdown are not read."""
+    if passed:
+        named = [f"{shown(path)} ({count:,})" for path, count in islice(passed.items(), MOST_NAMED)]
+        more = f" and {len(passed) - MOST_NAMED:,} more" if len(passed) > MOST_NAMED else ""
+        what = f"not looked into for Markdown: {', '.join(named)}{more}"
+        notes.inform("skipped-folder", what, "give a folder as a root of its own to read it")
 
 
 def _named(entries: Sequence[os.DirEntry[str]]) -> list[tuple[str, os.DirEntry[str]]]:
@@ -211,33 +296,6 @@ def _note_alike(names: Iterable[str], below: str, notes: Notes) -> None:
             notes.warn("names-alike", what, "rename one of them")
 
 
-def _enter(
-    entry: os.DirEntry[str],
-    path: str,
-    chain: tuple[Path, ...],
-    files: Files,
-    notes: Notes,
-    depth: int,
-    *,
-    in_skill: bool,
-) -> None:
-    """Add the files in what is no file itself."""
-    if entry.is_dir() and len(chain) > depth:
-        what = f"{shown(path)} lies in {depth} folders inside one another; deeper ones are not read"
-        notes.error("folder-depth", what, "move it up, or raise ORCHESTR8_MAX_FOLDER_DEPTH")
-    elif entry.is_dir() and entry.is_symlink() and files.linked >= MOST_LINKED:
-        files.linked += 1
-        if files.linked == MOST_LINKED + 1:
-            what = f"{shown(path)} is the symbolic link to a folder after {MOST_LINKED:,} others; no more are followed"
-            notes.error("many-links", what, "remove links to folders that hold links to others")
-    elif entry.is_dir():
-        files.linked += entry.is_symlink()
-        real = (_followed(entry, chain) if entry.is_symlink() else None) or chain[-1] / entry.name
-        _walk(entry.path, path, (*chain, real), files, notes, depth, in_skill=in_skill)
-    elif entry.name.endswith(".md"):
-        notes.error("not-a-file", f"{path} is neither a file nor a folder", "remove it or make it a file")
-
-
 def _followed(entry: os.DirEntry[str], chain: tuple[Path, ...]) -> Path | None:
     """Return where a link leads, None for one out of the root or back into a folder above itself."""
     try:
@@ -247,25 +305,11 @@ def _followed(entry: os.DirEntry[str], chain: tuple[Path, ...]) -> Path | None:
     return target if target.is_relative_to(chain[0]) and target not in chain else None
 
 
-def _classify(path: str, root: Path, skills: Collection[str], laid_out: bool) -> FoundFile | None:
-    skill = _skill_of(path, skills)
-    if skill is not None:
-        if path == _join(skill, SKILL_FILE):
-            fragment_id = compose(f"skills/{_below_category(skill) or root.resolve().name}")
-            return FoundFile(path, Kind.SKILL, "skill", fragment_id, skill, _skill_path(skill, root, skills))
-        return FoundFile(path, Kind.SKILL_FILE, skill=skill)
-    return _classify_markdown(path, root, laid_out) if path.endswith(".md") else None
-
-
-def _classify_markdown(path: str, root: Path, laid_out: bool) -> FoundFile:
-    top, _, rest = path.partition("/")
-    if rest and top in PROMPT_FOLDERS:
-        return FoundFile(path, Kind.PROMPT)
-    if rest and top in CATEGORIES:
-        return FoundFile(path, Kind.FRAGMENT, CATEGORIES[top], f"{top}/{_without_suffix(rest)}")
-    if laid_out:
-        return FoundFile(path, Kind.OUTSIDE)
-    return FoundFile(path, Kind.FRAGMENT, _folder_category(path, root), _without_suffix(path))
+def _classify_in_skill(path: str, skill: str, root: Path, skills: Collection[str]) -> FoundFile:
+    if path == _join(skill, SKILL_FILE):
+        fragment_id = compose(f"skills/{_below_category(skill) or root.resolve().name}")
+        return FoundFile(path, Kind.SKILL, "skill", fragment_id, skill, _skill_path(skill, root, skills))
+    return FoundFile(path, Kind.SKILL_FILE, skill=skill)
 
 
 def _skill_of(path: str, skills: Collection[str]) -> str | None:
@@ -297,16 +341,12 @@ def _skill_path(folder: str, root: Path, skills: Collection[str]) -> str:
 
 def _below_category(folder: str) -> str:
     """Return a skill's folder below the first `skills` folder, or whole where there is none."""
+    folder = library_path(f"{folder}/{SKILL_FILE}").removesuffix(f"/{SKILL_FILE}")
     parts = [part for part in folder.split("/") if part and part != "_fragments"]
     if "skills" in parts[:-1]:
         cut = parts.index("skills")
         parts = parts[:cut] + parts[cut + 1 :]
     return "/".join(parts)
-
-
-def _folder_category(path: str, root: Path) -> str | None:
-    folders = [root.name, *path.split("/")[:-1]]
-    return next((CATEGORIES[name] for name in reversed(folders) if name in CATEGORIES), None)
 
 
 def _without_suffix(path: str) -> str:

@@ -4,6 +4,7 @@ PyYAML's composer keeps the lines. YAML that does not parse is repaired line by 
 """
 
 import re
+from collections.abc import Sequence
 
 import yaml
 from yaml.constructor import ConstructorError, SafeConstructor
@@ -30,9 +31,14 @@ READERS = {
 }
 """Readers of scalars that JSON can say and that are no text."""
 
+KINDS = {"tag:yaml.org,2002:timestamp": "date", "tag:yaml.org,2002:int": "number", "tag:yaml.org,2002:float": "number"}
 YAML_PROBLEMS = (yaml.YAMLError, ValueError, RecursionError)
 ENTRY = re.compile(r"(?P<lead>\s*(?:- +)?(?:[\w.-]+: +|(?<=- )))(?P<value>\S(?:.*\S)?)\s*$")
 
+
+HINT, QUOTE = "argument-hint", "'"
+HINT_LINE = re.compile(rf"^(?P<lead>{HINT}:[ \t]+)(?P<value>\[.*\S)[ \t]*$", re.MULTILINE)
+"""A field whose documented form, [one] [other], is no YAML, or a list where a text is meant."""
 
 LONGEST_WORD = len("false")
 """Of the words that YAML reads as something else than text: true, no, null and their like."""
@@ -60,10 +66,26 @@ class _Loader(SafeLoader):
     last: yaml.Node | None = None
     """The node whose value is being made."""
 
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.text = stream
+        self.misread: list[tuple[int, str]] = []
+
     def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
-        """Return the value of a node."""
+        """Return the value of a node: the text that was written, where that only looks like a date or a number."""
         self.last = node
-        return super().construct_object(node, deep)
+        try:
+            return super().construct_object(node, deep)
+        except RecursionError:
+            raise
+        except Exception:  # PyYAML's constructors raise nearly anything
+            if not isinstance(node, yaml.ScalarNode) or self.text[node.start_mark.index] == "!":
+                raise
+        self.misread.append((node_line(node), f"{shown(node.value)} is no {KINDS.get(node.tag, 'such value')}"))
+        node.tag = TEXT_TAG
+        self.recursive_objects.pop(node, None)
+        self.constructed_objects[node] = node.value
+        return node.value
 
 
 def node_line(node: yaml.Node) -> int:
@@ -85,12 +107,16 @@ def first_styled_line(text: str) -> int | None:
 def load_repairing(front: str, notes: Notes) -> tuple[yaml.Node | None, object, str] | None:
     """Return (node, value, text) of the YAML text *front*, quoting values that keep it from parsing."""
     repairs = Notes(notes.root, notes.path)
+    if HINT in front:
+        front = HINT_LINE.sub(lambda line: f"{line['lead']}'{line['value'].replace(QUOTE, QUOTE * 2)}'", front)
     while True:
         try:
-            node, value = _compose(front)
+            node, value, misread = _compose(front)
         except YAML_PROBLEMS as problem:
             line, text = _problem_line(problem), _problem_text(problem)
         else:
+            for at, what in misread:
+                repairs.warn("yaml-repaired", f"{what}; kept as text", "put the value in quotes", line=at)
             notes.diagnostics.extend(repairs.diagnostics)
             return node, value, front
         repair = None if line is None or len(repairs.diagnostics) == MAX_REPAIRS else _repair(front, line)
@@ -130,16 +156,17 @@ def _repair(front: str, line: int) -> tuple[int, str] | None:
     return None
 
 
-def _compose(front: str) -> tuple[yaml.Node | None, object]:
+def _compose(front: str) -> tuple[yaml.Node | None, object, Sequence[tuple[int, str]]]:
+    """Return the node and the value of YAML text, and what was kept as text on which line, as it is nothing else."""
     loader = _Loader(front)
     try:
         node = loader.get_single_node()
         if node is None:
-            return None, None
+            return None, None, ()
         if MERGE in front:
             _check_merged(node)
         values = _plain_values(node)
-        return node, _construct(loader, node) if values is None else values
+        return node, _construct(loader, node) if values is None else values, loader.misread
     finally:
         loader.dispose()
 

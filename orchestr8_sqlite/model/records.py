@@ -13,6 +13,8 @@ from orchestr8_sqlite.model.requests import PromptArgument
 class Severity(StrEnum):
     """How bad a diagnostic is: `error` left something out, `warning` was repaired, `info` is worth knowing.
 
+    What is left out without a loss is no error: an empty file, or a copy of another one.
+
     For findings of `library/trust/` they are the levels high, medium and low.
     """
 

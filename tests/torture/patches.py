@@ -12,6 +12,7 @@ from typing import Any
 from orchestr8_sqlite.builder import build
 from orchestr8_sqlite.library import parsing, roots
 from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.walk import OwnCategories
 from orchestr8_sqlite.model.records import SourceFile
 from orchestr8_sqlite.settings import Limits
 
@@ -114,8 +115,8 @@ def _change_clock(seconds: float, first: int) -> None:
 def _after_listing(deed: Callable[[], object]) -> None:
     open_roots = roots.open_roots
 
-    def open_and_change(folders: Sequence[Path], limits: Limits) -> list[roots.Root]:
-        found = open_roots(folders, limits)
+    def open_and_change(folders: Sequence[Path], limits: Limits, own: OwnCategories) -> list[roots.Root]:
+        found = open_roots(folders, limits, own)
         deed()
         return found
 

@@ -1,0 +1,60 @@
+"""The queries that an index answers wrongly, so that somebody can look at them."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from orchestr8_sqlite.evaluation.judgements import NO_ANSWER, JudgedQuery, Qrels
+from orchestr8_sqlite.evaluation.measures import RunReport
+
+FIRST = 5
+"""Results among which a right one must be, as in recall@5."""
+
+
+class Failure(NamedTuple):
+    """A query and what was wanted; `place` is that of the best right document, `first` what came first instead.
+
+    `refused` tells that the answer was that nothing fits. Nothing is `wanted` where nothing fits.
+    """
+
+    query: JudgedQuery
+    wanted: tuple[str, ...]
+    place: int | None
+    first: str | None
+    score: float
+    refused: bool
+
+    @property
+    def what(self) -> str:
+        """Return in two words what went wrong."""
+        if self.refused:
+            return "false refusal"
+        if not self.wanted:
+            return "false answer"
+        return f"place {self.place}" if self.place else "not found"
+
+
+def find_failures(queries: Iterable[JudgedQuery], qrels: Qrels, report: RunReport) -> list[Failure]:
+    """Return the queries without a right document among the first, refused, or answered though nothing fits.
+
+    The worst come first: refused and answered ones, those whose documents are not found, then the ones further down.
+    """
+    failures = [failure for query in queries if (failure := _failure(query, qrels, report)) is not None]
+    return sorted(failures, key=_badness)
+
+
+def _failure(query: JudgedQuery, qrels: Qrels, report: RunReport) -> Failure | None:
+    found: Sequence[tuple[str, float]] = report.run.get(query.id, ())
+    refused = query.id in report.weak or not found
+    wanted = tuple(sorted(document for document, grade in qrels.get(query.id, {}).items() if grade > 0))
+    place = next((place for place, (document, _) in enumerate(found, start=1) if document in wanted), None)
+    fails = not refused if query.stratum == NO_ANSWER else refused or place is None or place > FIRST
+    if not fails:
+        return None
+    right_first = place == 1
+    first, score = (None, 0.0) if right_first or not found else found[0]
+    return Failure(query, wanted, place, first, score, refused)
+
+
+def _badness(failure: Failure) -> tuple[bool, bool, float, float]:
+    place = float("inf") if failure.place is None else failure.place
+    return not failure.refused, bool(failure.wanted), -place, -failure.score
