@@ -1,7 +1,10 @@
-"""Renews what README.md and docs/schema.md show of the program; with --check, exits 1 where they differ from it.
+"""Renews what the documents show of the program; with --check, exits 1 if they differ from it.
 
-A `console` block behind `<!-- generated -->` shows what its command prints. Between `<!-- rows -->` and `<!-- end -->`
-stand the rows of the `sql` block before, between `<!-- schema -->` and `<!-- end -->` the tables and views of an index.
+A `console` block behind `<!-- generated -->` shows what its command prints. Behind `<!-- generated, scratch -->` the
+command runs in an empty folder that all such blocks of a document share, and a block behind `<!-- file: PATH -->` is
+written there first. Between `<!-- rows -->` and `<!-- end -->` stand the rows of the `sql` block before, between
+`<!-- schema -->` and `<!-- end -->` the tables and views of an index, and between `<!-- commands -->` and
+`<!-- end -->` the help of each command.
 """
 
 import json
@@ -12,30 +15,38 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from sqlite_utils import Database
 from sqlite_utils.db import Table
 
 from orchestr8_sqlite.builder.writer import create_schema
+from orchestr8_sqlite.cli.app import COMMANDS
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "schema.md")
+DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / name for name in ("tutorial.md", "schema.md", "cli.md")))
 SCHEMA = ROOT / "orchestr8_sqlite" / "index" / "schema.sql"
-CONSOLE = re.compile(r"(<!-- generated -->\n```console\n\$ (?P<command>.*)\n)(?:.*\n)*?(```)")
+SHOWN = re.compile(
+    r"<!-- file: (?P<path>\S+) -->\n(?P<fence>`{3,4})\w*\n(?P<content>(?:.*\n)*?)(?P=fence)"
+    r"|(?P<head><!-- generated(?P<scratch>, scratch)? -->\n```console\n\$ (?P<command>.*)\n)(?:.*\n)*?(?P<tail>```)"
+)
+COMMANDS_SHOWN = re.compile(r"(<!-- commands -->\n)(?:.*\n)*?(<!-- end -->)")
+WIDTH = "100"
+"""Columns that the help of commands is laid out for."""
 ROWS = re.compile(r"(```sql\n(?P<sql>[^`]*)```\n\n<!-- rows -->\n)(?:.*\n)*?(<!-- end -->)")
 TABLES = re.compile(r"(<!-- schema -->\n)(?:.*\n)*?(<!-- end -->)")
 COLUMN = re.compile(r"    (\w+) +(?:TEXT|INTEGER|REAL|BLOB)\b")
 
 
-def run(command: str) -> str:
-    """Return what *command* prints on both streams, with this environment's programs first on the path."""
+def run(command: str, folder: Path = ROOT) -> str:
+    """Return what *command* prints on both streams in *folder*, with this environment's programs first on the path."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     environment = {key: value for key, value in os.environ.items() if not key.startswith("ORCHESTR8_")}
     done = subprocess.run(
         command,
         shell=True,
-        cwd=ROOT,
-        env={**environment, "PATH": path},
+        cwd=folder,
+        env={**environment, "PATH": path, "COLUMNS": WIDTH},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -46,9 +57,27 @@ def run(command: str) -> str:
 
 def renewed(text: str) -> str:
     """Return *text* with fresh output in every generated part."""
-    text = CONSOLE.sub(lambda part: part[1] + run(part["command"]) + part[3], text)
+    with TemporaryDirectory() as scratch:
+        text = SHOWN.sub(lambda part: _shown(part, Path(scratch)), text)
+    text = COMMANDS_SHOWN.sub(lambda part: "\n".join((part[1], *helps(), part[2])), text)
     text = ROWS.sub(lambda part: f"{part[1]}\n{rows_of(part['sql'])}\n{part[3]}", text)
     return TABLES.sub(lambda part: "\n".join((part[1], *schema(), part[2])), text)
+
+
+def _shown(part: re.Match[str], scratch: Path) -> str:
+    """Return a console block with what its command prints, or a block of a file, which is written, as it is."""
+    if part["path"]:
+        path = scratch / part["path"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(part["content"], encoding="utf-8")
+        return part[0]
+    return part["head"] + run(part["command"], scratch if part["scratch"] else ROOT) + part["tail"]
+
+
+def helps() -> Iterator[str]:
+    """Yield a section with the help of each command."""
+    for name in COMMANDS:
+        yield f"## {name}\n\n```text\n{run(f'orchestr8-sqlite {name} --help').strip()}\n```\n"
 
 
 def rows_of(sql: str) -> str:

@@ -17,7 +17,7 @@ SHADOW = re.compile(r"(fragment|keyword)_text_\w+")
 """Tables that FTS5 keeps for itself."""
 
 
-@pytest.mark.parametrize("document", [README, SCHEMA], ids=lambda path: path.name)
+@pytest.mark.parametrize("document", docs_output.DOCUMENTS, ids=lambda path: path.name)
 def test_generated_output_in_the_documents_is_what_the_commands_print(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     assert docs_output.renewed(text) == text
