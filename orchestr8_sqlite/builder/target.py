@@ -18,7 +18,7 @@ from orchestr8_sqlite.index.catalog import APPLICATION_ID
 from orchestr8_sqlite.index.checksums import add_checksum
 from orchestr8_sqlite.index.connections import Identity, identity_of
 from orchestr8_sqlite.index.leftovers import temporary_beside
-from orchestr8_sqlite.system import is_held, is_posix, replace, sync_file, sync_folder
+from orchestr8_sqlite.system import give, is_held, is_posix, replace, sync_file, sync_folder
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -226,9 +226,7 @@ def _copy_rights(target: Path, temporary: Path) -> None:
         status = target.stat()
     except FileNotFoundError:
         return
-    if hasattr(os, "chown"):
-        with suppress(OSError):
-            os.chown(temporary, status.st_uid, status.st_gid)
+    give(temporary, status)
     temporary.chmod(stat.S_IMODE(status.st_mode))
 
 
