@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from orchestr8_sqlite import __version__
+from orchestr8_sqlite.builder.target import Moment
 from orchestr8_sqlite.builder.writer import json_text
 from orchestr8_sqlite.errors import RefusedLibrary
 from orchestr8_sqlite.index.catalog import COMMITS, Catalog
@@ -61,14 +62,14 @@ class How(StrEnum):
 class Job:
     """A library as its folders are now, and how its index is to be built: see `build_index`.
 
-    `began` is when its files were looked at, in ns since 1970; `latest` bounds the recorded file times.
+    `began` is when its files were looked at; `latest` bounds the recorded file times, in ns since 1970.
     """
 
     folders: Sequence[Path]
     roots: Sequence[Root]
     category: str | None
     latest: int | None
-    began: int
+    began: Moment
     strict: bool
     deny: str | None
     leave_out: bool
