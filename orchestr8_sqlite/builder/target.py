@@ -281,7 +281,13 @@ def _freeing_aside(target: Path) -> Iterator[None]:
         yield
     finally:
         if before is not None:
-            Thread(target=os.close, args=(before,), name="free", daemon=True).start()
+            Thread(target=_close, args=(before,), name="free", daemon=True).start()
+
+
+def _close(number: int) -> None:
+    """Close a file that was only read and is no more: a disk that fails now loses nothing."""
+    with suppress(OSError):
+        os.close(number)
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
