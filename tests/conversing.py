@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -28,12 +29,17 @@ def converse(server: Server[dict[str, Any]], *said: object, at_end: Callable[[],
     if isinstance(server, LibraryServer):
         at_end = server.changes.close
     here, there = socket.socketpair()
-    with closing(here), closing(there):
+    with closing(here), closing(there), ThreadPoolExecutor(1) as reading:
         here.settimeout(10)
+        hearing = reading.submit(_hear, here)
         asyncio.run(asyncio.wait_for(_serve(server, here, there, lines(*said), at_end), 10))
         there.close()
-        with here.makefile("rb") as heard:
-            return [json.loads(line) for line in heard]
+        return hearing.result()
+
+
+def _hear(here: socket.socket) -> list[Answer]:
+    with here.makefile("rb") as arriving:
+        return [json.loads(line) for line in arriving]
 
 
 async def _serve(

@@ -1,5 +1,7 @@
 """Sentences of single revisions of the specification, each kept where that revision is spoken, and only there."""
 
+import random
+
 import pytest
 from conversing import converse, handshake, modern, sorted_out
 from servers import request
@@ -152,6 +154,46 @@ def test_batch_that_comes_with_its_handshake_is_answered(server: LibraryServer) 
     """The revision is not agreed on yet when the line is there."""
     begin, initialized = handshake(BATCHED)
     assert [len(batch) for batch in sorted_out(converse(server, begin, [initialized, PING])).batches] == [1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_batch_is_answered_by_one_array_of_what_its_members_ask_for(server: LibraryServer, seed: int) -> None:
+    """And every other request beside them by itself, whatever stands between."""
+    choice = random.Random(seed)
+    batches = [[_some_member(choice) for _ in range(choice.randint(1, MOST_IN_BATCH))] for _ in range(20)]
+    beside = [request(number, "ping") for number in range(-20, 0)]
+    said = [line for pair in zip(batches, beside, strict=True) for line in pair]
+    found = sorted_out(converse(server, *handshake(BATCHED), *said))
+    assert found.by_id.keys() == {"hello", *range(-20, 0)}
+    told = [sorted(repr(answer.get("id")) for answer in batch) for batch in found.batches]
+    wanted = [sorted(repr(_asked(one)) for one in batch if _asked(one) != NOBODY) for batch in batches]
+    assert sorted(told) == sorted(filter(None, wanted))
+
+
+NOBODY = "nobody is answered"
+MEMBERS: tuple[tuple[object, object], ...] = (
+    (5, None),
+    (None, None),
+    ([], None),
+    ({}, None),
+    ({"jsonrpc": "2.0", "id": "x", "method": 7}, "x"),
+    ({"jsonrpc": "2.0", "id": 2.5, "method": "ping"}, None),
+    ({"jsonrpc": "1.0", "id": 8, "method": "ping"}, 8),
+    ({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}, NOBODY),
+    ({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "unknown"}}, NOBODY),
+    ({"jsonrpc": "2.0", "id": 3, "result": {}}, NOBODY),
+)
+"""Messages and what is none, with the id that the answer has by JSON-RPC 2.0."""
+
+
+def _some_member(choice: random.Random) -> object:
+    methods = ["ping", "tools/list", "no such method", "resources/read", "subscriptions/listen"]
+    return choice.choice([choice.choice(MEMBERS)[0], request(choice.randint(1, 200), choice.choice(methods))])
+
+
+def _asked(member: object) -> object:
+    known = [asked for one, asked in MEMBERS if one == member]
+    return known[0] if known else member["id"]  # type: ignore[index]
 
 
 @others

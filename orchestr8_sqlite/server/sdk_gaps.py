@@ -261,6 +261,7 @@ async def answer_batch(batch: Batch, app: ASGIApp, scope: Scope, send: Send) -> 
                 await send(start)
                 await send({"type": "http.response.body", "body": body})
                 return
+            body = body if start["status"] < 400 else _mend_body(body)
         if body:
             if not begun:
                 await send({"type": "http.response.start", "status": 200, "headers": [JSON]})
