@@ -53,7 +53,7 @@ async def _serve(
         await serving
 
 
-def handshake(revision: str) -> tuple[object, object]:
+def handshake(revision: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what a client of *revision* begins with; the request has the id `hello`."""
     params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": CLIENT}
     return {"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params}, INITIALIZED

@@ -5,7 +5,7 @@ import random
 import pytest
 from conversing import converse, handshake, modern, sorted_out
 from servers import request
-from serving import HANDSHAKES, MODERN, REVISIONS
+from serving import ENVELOPE, HANDSHAKES, MODERN, REVISIONS
 
 from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.messages import MOST_IN_BATCH
@@ -52,6 +52,15 @@ def test_request_that_names_a_revision_with_a_handshake_is_told_how_that_begins(
     assert found["error"]["code"] == -32022
     assert found["error"]["data"] == {"supported": ALL, "requested": revision}
     assert "initialize" in found["error"]["message"]
+
+
+@all_handshakes
+def test_handshake_that_names_a_revision_in_meta_too_is_a_handshake(server: LibraryServer, revision: str) -> None:
+    begin, initialized = handshake(revision)
+    said = {**begin, "params": {**begin["params"], "_meta": ENVELOPE}}
+    found = sorted_out(converse(server, said, initialized, request(2, "tools/list"))).by_id
+    assert found["hello"]["result"]["protocolVersion"] == revision
+    assert found[2]["result"]["tools"]
 
 
 @pytest.mark.parametrize("opened", [(), (modern(9, "server/discover"),)])

@@ -105,7 +105,6 @@ class _Answers:
 
     def expect(self, request: JSONRPCRequest) -> None:
         """Take note of a request."""
-        self.forget(request.id)
         if request.method == LISTEN:
             self._listening.add(request.id)
 
