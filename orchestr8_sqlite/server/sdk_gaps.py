@@ -1,7 +1,7 @@
 """What the specification asks for and the SDK does not do (mcp 2.3.0), each part under the sentence that it keeps.
 
 Eras           a connection whose requests each choose their era; the end of a subscription, told
-mend           what the SDK's errors leave out
+mend, mending  what the errors of the SDK leave out
 mismatch       a header that says another revision than `_meta`
 Batches        batches over a connection that answers request by request
 answer_batch   the same over HTTP
@@ -11,14 +11,15 @@ tests/test_sdk_gaps.py asks the SDK alone, and fails as soon as a part of this i
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
+from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp.shared.message import SessionMessage
-from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import (
     HEADER_MISMATCH,
     PROTOCOL_VERSION_META_KEY,
@@ -69,13 +70,15 @@ class Eras:
     async def run(self, incoming: Stream, outgoing: Stream) -> None:
         """Serve a connection until its read side ends."""
         answers = _Answers(outgoing)
-        async with incoming, outgoing, anyio.create_task_group() as tasks:
+        async with incoming, outgoing, AsyncExitStack() as streams, anyio.create_task_group() as tasks:
             async for item in incoming:
-                await self._hand_on(item, answers, tasks)
+                await self._hand_on(item, answers, tasks, streams)
             for loop in self._loops.values():
                 loop.close()
 
-    async def _hand_on(self, item: SessionMessage | Exception, answers: "_Answers", tasks: TaskGroup) -> None:
+    async def _hand_on(
+        self, item: SessionMessage | Exception, answers: "_Answers", tasks: TaskGroup, streams: AsyncExitStack
+    ) -> None:
         message = item.message if isinstance(item, SessionMessage) else None
         if isinstance(message, JSONRPCRequest):
             answers.expect(message)
@@ -87,6 +90,8 @@ class Eras:
         is_modern = isinstance(message, JSONRPCRequest) and message.method != "initialize" and bool(envelope(message))
         if is_modern not in self._loops:
             self._loops[is_modern], theirs = anyio.create_memory_object_stream[SessionMessage | Exception]()
+            streams.enter_context(self._loops[is_modern])
+            streams.enter_context(theirs)
             tasks.start_soon(self._serve, theirs, answers)
         await self._loops[is_modern].send(item)
 
