@@ -84,8 +84,11 @@ async def living(app: ASGIApp, host: str) -> AsyncIterator[Asked]:
         if message["type"] == "lifespan.startup.complete":
             started.set()
 
+    async def live() -> None:
+        await app({"type": "lifespan"}, receive, send)
+
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(app, {"type": "lifespan"}, receive, send)
+        tasks.start_soon(live)
         await started.wait()
         yield Asked(app, host)
         ending.set()
