@@ -146,6 +146,17 @@ def sync_folder(folder: Path, platform: str = sys.platform) -> None:
         os.close(number)
 
 
+def give(path: Path, like: os.stat_result) -> bool:
+    """Give a file the owner and group of another one, as far as that is allowed; tell whether it has that owner now.
+
+    Where files have no owners of this kind they all are alike.
+    """
+    if hasattr(os, "chown"):
+        with suppress(OSError):
+            os.chown(path, like.st_uid, like.st_gid)
+    return path.stat().st_uid == like.st_uid
+
+
 def try_lock(descriptor: int) -> bool | None:
     """Lock a file until *descriptor* is closed and tell whether that could be done: None where there are no locks."""
     fcntl = _module("fcntl")

@@ -182,6 +182,8 @@ def test_load_prints_the_body_and_its_neighbours(invoke: Invoke, index: Path) ->
             "There is no orchestr8://skills/retri. Nearest: orchestr8://skills/retry",
         ),
         (["sql", "SELECT nope FROM fragment"], "SQLite says: no such column: nope."),
+        (["sql", ""], "The statement is empty; write a SELECT."),
+        (["sql", " ;\t-- a\n/* b */"], "The statement is empty; write a SELECT."),
         (["export", "--format", "xml"], "--format must be json, not 'xml'."),
     ],
 )

@@ -1,8 +1,13 @@
 """The clients' configuration: where it lies, how it looks, and that an edit changes nothing else."""
 
+import contextlib
 import json
 import os
 import re
+import socket
+import subprocess
+import sys
+import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +18,9 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestr8_sqlite.clients import jsonc
+from orchestr8_sqlite.clients import files, jsonc
 from orchestr8_sqlite.clients.documents import make_entry, servers_of, snippet, with_server
-from orchestr8_sqlite.clients.files import read_text, replace_text
+from orchestr8_sqlite.clients.files import Edited, edit_text, read_text
 from orchestr8_sqlite.clients.known import CLIENTS, Scope, find_client
 from orchestr8_sqlite.clients.launch import client_command, is_ephemeral, serve_arguments
 from orchestr8_sqlite.errors import ClientFileError, RequestError
@@ -363,12 +368,56 @@ def test_a_file_that_cannot_be_edited_safely_is_refused_in_one_sentence(client: 
 def test_another_server_of_that_name_is_replaced_only_by_force(client: str, text: str) -> None:
     with pytest.raises(ClientFileError) as refused:
         edit(client, text)
-    assert 'has another server named \'orchestr8\': {"command": "theirs"' in str(refused.value)
-    assert str(refused.value).endswith("replace it with --force, or choose another --name.")
+    assert str(refused.value) == (
+        "settings.json has another server named 'orchestr8'; replace it with --force, or choose another --name."
+    )
     edited = edit(client, text, force=True)
     assert servers_of(CLIENTS[client], edited, FILE)["orchestr8"] == (TYPED if client == "cursor" else PLAIN)
     assert "theirs" not in edited
     assert edited.endswith(text[-9:])
+
+
+UNITS = [
+    '"',
+    '"\\',
+    "\\",
+    "/*",
+    "/* ",
+    "/",
+    "//",
+    "*/",
+    "{",
+    "[",
+    "[,",
+    ", ",
+    ": ,",
+    " ",
+    "\n",
+    "\n ",
+    '{"a":',
+    "[[",
+    "a=",
+    '"""',
+    "#\n",
+]
+
+
+@pytest.mark.parametrize("start", ["", '{"a": ', "a = "])
+@pytest.mark.parametrize("unit", UNITS)
+def test_hostile_text_of_any_length_is_read_or_refused_in_bounded_time(unit: str, start: str) -> None:
+    """100,000 times the unit; what takes time by the square takes a minute for it."""
+    text = start + unit * 100_000
+    began = time.process_time()
+    for client in ("cursor", "codex"):
+        with contextlib.suppress(ClientFileError):
+            edit(client, text)
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("text", ['{"a": 1} /* b', '{"a": 1} /*/', '{"a": "b', '{"a": "b\\'])
+def test_comment_or_string_without_an_end_is_a_problem(text: str) -> None:
+    with pytest.raises(ClientFileError, match="cannot be parsed"):
+        edit("cursor", text)
 
 
 # --- editing TOML
@@ -408,12 +457,21 @@ def test_a_table_is_added_to_toml_after_a_blank_line_with_the_files_line_ends(en
 # --- files
 
 
+def put(path: Path, text: str) -> Path | None:
+    """Write *text* to *path* and return the backup."""
+    return edit_text(path, lambda _: text).backup
+
+
+posix_only = pytest.mark.skipif(os.name != "posix", reason="access rights, owners and links as POSIX has them")
+root_only = pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only root can give files away")
+
+
 def test_each_change_leaves_a_backup_under_a_name_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
-    assert replace_text(path, "one") is None
+    assert put(path, "one") is None
     (tmp_path / "settings.json.bak").write_text("older", encoding="utf-8")
-    assert replace_text(path, "two") == tmp_path / "settings.json.bak.1"
-    assert replace_text(path, "three") == tmp_path / "settings.json.bak.2"
+    assert put(path, "two") == tmp_path / "settings.json.bak.1"
+    assert put(path, "three") == tmp_path / "settings.json.bak.2"
     assert {file.name: file.read_text(encoding="utf-8") for file in tmp_path.iterdir()} == {
         "settings.json": "three",
         "settings.json.bak": "older",
@@ -422,7 +480,16 @@ def test_each_change_leaves_a_backup_under_a_name_of_its_own(tmp_path: Path) -> 
     }
 
 
-@pytest.mark.skipif(os.name != "posix", reason="access rights and symbolic links as POSIX has them")
+def test_edit_that_changes_nothing_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("one", encoding="utf-8")
+    before = path.stat()
+    assert edit_text(path, lambda text: text) == Edited(changed=False)
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert [*tmp_path.iterdir()] == [path]
+
+
+@posix_only
 def test_access_rights_and_symbolic_links_stay(tmp_path: Path) -> None:
     kept = tmp_path / "dotfiles" / "settings.json"
     kept.parent.mkdir()
@@ -430,13 +497,88 @@ def test_access_rights_and_symbolic_links_stay(tmp_path: Path) -> None:
     kept.chmod(0o640)
     link = tmp_path / "settings.json"
     link.symlink_to(kept)
-    backup = replace_text(link, "two")
+    backup = put(link, "two")
     assert link.is_symlink()
     assert kept.read_text(encoding="utf-8") == "two"
     assert kept.stat().st_mode & 0o777 == 0o640
     assert backup is not None
     assert backup.parent == tmp_path
     assert backup.stat().st_mode & 0o777 == 0o640
+
+
+@root_only
+def test_files_and_folders_stay_and_become_those_of_the_user_whose_folder_it_is(tmp_path: Path) -> None:
+    """As with sudo: the user's client must be able to read them, their backups too."""
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 4711, 4712)
+    path = home / ".config" / "client" / "settings.json"
+    put(path, "one")
+    put(path, "two")
+    owned = [path, Path(f"{path}.bak"), path.parent, path.parent.parent]
+    assert {(one.stat().st_uid, one.stat().st_gid) for one in owned} == {(4711, 4712)}
+    os.chown(path, 4713, 4714)
+    assert put(path, "three") is not None
+    assert (path.stat().st_uid, path.stat().st_gid) == (4713, 4714)
+
+
+@posix_only
+def test_file_of_another_user_is_left_alone_where_it_would_not_stay_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("one", encoding="utf-8")
+    monkeypatch.setattr(files, "give", lambda *_: False)
+    with pytest.raises(
+        ClientFileError, match=r"settings\.json belongs to another user, and would be yours afterwards;"
+    ):
+        put(path, "two")
+    assert path.read_text(encoding="utf-8") == "one"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_read_only_file_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("one", encoding="utf-8")
+    path.chmod(0o444)
+    with pytest.raises(ClientFileError, match=r"settings\.json may not be written to; allow it, or paste"):
+        put(path, "two")
+    assert path.read_text(encoding="utf-8") == "one"
+    assert [*tmp_path.iterdir()] == [path]
+    assert edit_text(path, lambda text: text) == Edited(changed=False)
+    path.chmod(0o644)
+
+
+@posix_only
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "socket"])
+def test_what_is_no_regular_file_is_neither_waited_for_nor_replaced(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "settings.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        bound = socket.socket(socket.AF_UNIX)
+        bound.bind(str(path))
+        bound.close()
+    before = path.lstat()
+    for act in (lambda: read_text(path), lambda: put(path, "two")):
+        with pytest.raises((ClientFileError, OSError)) as refused:
+            act()
+        assert kind == "socket" or "is not a regular file; put one in its place" in str(refused.value)
+    assert path.lstat() == before
+
+
+def test_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 10)
+    path = tmp_path / "settings.json"
+    path.write_text("0123456789", encoding="utf-8")
+    assert read_text(path) == "0123456789"
+    path.write_text("0123456789a", encoding="utf-8")
+    with pytest.raises(ClientFileError, match=r"settings\.json has more than 10 bytes; paste the entry by hand\.$"):
+        read_text(path)
 
 
 def test_a_failed_write_leaves_the_file_and_no_rubbish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -448,9 +590,78 @@ def test_a_failed_write_leaves_the_file_and_no_rubbish(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        replace_text(path, "two")
+        put(path, "two")
     assert path.read_text(encoding="utf-8") == "one"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_what_another_program_writes_meanwhile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients write to their files as well, and know no lock."""
+    path = tmp_path / "settings.json"
+    path.write_text("one", encoding="utf-8")
+    texts = iter(["two", "three"])
+
+    def change(text: str) -> str:
+        if (by_client := next(texts, None)) is not None:
+            path.write_text(by_client, encoding="utf-8")
+        return text + " and ours"
+
+    edited = edit_text(path, change)
+    assert path.read_text(encoding="utf-8") == "three and ours"
+    assert edited.backup is not None
+    assert edited.backup.read_text(encoding="utf-8") == "three"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["settings.json", "settings.json.bak"]
+
+
+def test_file_that_never_stands_still_is_given_up(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+
+    def change(text: str) -> str:
+        path.write_text(text + "x", encoding="utf-8")
+        return text + "ours"
+
+    with pytest.raises(ClientFileError, match=r"settings\.json is changed by another program again and again; quit"):
+        edit_text(path, change)
+    assert set(path.read_text(encoding="utf-8")) == {"x"}
+    assert [*tmp_path.iterdir()] == [path]
+
+
+@posix_only
+@pytest.mark.parametrize("folder", ["", "not/there/yet"])
+def test_edits_at_the_same_time_all_come_to_be(tmp_path: Path, folder: str) -> None:
+    path = tmp_path / folder / "settings.json"
+    code = (
+        "import sys, time\nfrom pathlib import Path\nfrom orchestr8_sqlite.clients.files import edit_text\n"
+        "sys.stdin.readline()\n"
+        "def change(text):\n    time.sleep(0.01)\n    return text + sys.argv[2] + ' '\n"
+        "for _ in range(5):\n    edit_text(Path(sys.argv[1]), change)\n"
+    )
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, str(path), str(number)], stdin=subprocess.PIPE)
+        for number in range(4)
+    ]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.close()
+    assert [process.wait(30) for process in processes] == [0] * 4
+    assert sorted(path.read_text(encoding="utf-8").split()) == sorted("0123" * 5)
+    assert not [file for file in path.parent.iterdir() if file.suffix == ".tmp"]
+
+
+@posix_only
+def test_folder_that_another_program_keeps_locked_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(files, "PATIENCE_SECONDS", 0.05)
+    number = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(number, fcntl.LOCK_EX)
+    try:
+        with pytest.raises(ClientFileError, match=r"^Another program is editing a file in .*; try again"):
+            put(tmp_path / "settings.json", "one")
+    finally:
+        os.close(number)
+    assert [*tmp_path.iterdir()] == []
+    put(tmp_path / "settings.json", "one")
 
 
 def test_text_is_read_with_its_line_ends_and_refused_where_it_is_not_utf_8(tmp_path: Path) -> None:

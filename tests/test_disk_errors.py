@@ -3,9 +3,11 @@
 import errno
 import os
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
+from support import MakeLibrary, build
 
 from orchestr8_sqlite.builder.target import explain, is_of_the_disk
 
@@ -48,6 +50,30 @@ def test_failure_says_where_and_what_to_do(problem: OSError | sqlite3.Error, wor
 def test_file_that_is_not_beside_the_index_is_named() -> None:
     problem = PermissionError(errno.EACCES, "Permission denied", "/library/synonyms.txt")
     assert "/library/synonyms.txt cannot be used (Permission denied)" in explain(problem, TARGET)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a file that is open is replaced on POSIX only")
+def test_disk_that_fails_once_the_index_before_is_closed_is_no_matter(
+    make_library: MakeLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A traceback of the thread would be a warning, which fails this test."""
+    root = make_library({"skills/a.md": "# A\n"})
+    before = build(root, tmp_path / "index.db").stat().st_ino
+    failed, close = threading.Event(), os.close
+
+    def fail(number: int) -> None:
+        is_before = os.fstat(number).st_ino == before
+        close(number)
+        if is_before and threading.current_thread() is not threading.main_thread():
+            failed.set()
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "close", fail)
+    build(root, tmp_path / "index.db")
+    assert failed.wait(10)
+    for thread in threading.enumerate():
+        if thread.name == "free":
+            thread.join()
 
 
 def test_only_what_the_machine_refuses_is_of_the_disk() -> None:

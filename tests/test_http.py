@@ -301,7 +301,7 @@ def test_what_is_under_way_is_answered_before_the_end(index: Index, workers: str
         connection = begin_request(server)
         server.process.send_signal(number)
         wait_until_refused(server)
-        assert finish_request(connection) == 200
+        assert finish_request(connection) == (200, "close")
         assert server.wait() == 0
         assert "not logged" not in [line["message"] for line in server.lines]
 
@@ -461,12 +461,12 @@ def begin_request(server: WebServer) -> http.client.HTTPConnection:
     return connection
 
 
-def finish_request(connection: http.client.HTTPConnection) -> int:
-    """Send the rest of the request and return the status of its answer."""
+def finish_request(connection: http.client.HTTPConnection) -> tuple[int, str | None]:
+    """Send the rest of the request and return the status of its answer, and what that says of the connection."""
     connection.send(connection.rest)  # type: ignore[attr-defined]
-    status = connection.getresponse().status
+    response = connection.getresponse()
     connection.close()
-    return status
+    return response.status, response.getheader("Connection")
 
 
 def wait_until_refused(server: WebServer) -> None:

@@ -1,13 +1,14 @@
 """Who may reach the server over HTTP: what is refused before it starts, and which names and origins it goes by."""
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support import Invoke
 
 from orchestr8_sqlite.errors import ServeError, SettingsError
-from orchestr8_sqlite.server.http.access import Access, accepted_hosts, accepted_origins, bind, read_access
+from orchestr8_sqlite.server.http.access import Access, Names, bind, own_names, read_access
 from orchestr8_sqlite.settings import read_http_token
 
 TOKEN = "correct-horse-battery-staple"
@@ -49,29 +50,66 @@ def test_what_is_no_origin_cannot_be_allowed(origin: str) -> None:
         read_access("localhost:0", origins=[origin])
 
 
-def test_a_server_on_loopback_goes_by_the_names_of_loopback_and_by_those_it_is_given() -> None:
+@pytest.fixture
+def names() -> Iterator[tuple[Names, int]]:
+    """Return the names of a server on loopback with further ones, and its port."""
     access = read_access("127.0.0.1:0", hosts=["library.example.org"], origins=["https://tools.example.org"])
     with bind(access) as listener:
-        port = listener.getsockname()[1]
-        assert set(accepted_hosts(access, listener)) == {
-            f"127.0.0.1:{port}",
-            f"localhost:{port}",
-            f"[::1]:{port}",
-            "library.example.org",
-            "library.example.org:*",
-        }
-        assert set(accepted_origins(access, listener)) == {
-            f"http://127.0.0.1:{port}",
-            f"http://localhost:{port}",
-            f"http://[::1]:{port}",
-            "https://tools.example.org",
-        }
+        yield Names(own_names(access, listener), access), listener.getsockname()[1]
 
 
-def test_a_server_on_every_address_does_not_go_by_that_address() -> None:
+@pytest.mark.parametrize(
+    ("host", "known"),
+    [
+        ("127.0.0.1:PORT", True),
+        ("localhost:PORT", True),
+        ("[::1]:PORT", True),
+        ("library.example.org", True),
+        ("library.example.org:8443", True),
+        ("127.0.0.1", False),
+        ("127.0.0.1:1", False),
+        ("library.example.org:", False),
+        ("library.example.org:8443.evil.example", False),
+        ("library.example.org.evil.example", False),
+        ("evil.example:PORT", False),
+        ("", False),
+    ],
+)
+def test_a_server_on_loopback_goes_by_the_names_of_loopback_and_by_those_it_is_given(
+    names: tuple[Names, int], host: str, *, known: bool
+) -> None:
+    own, port = names
+    assert own.knows_host(host.replace("PORT", str(port)), ("127.0.0.1", port)) is known
+
+
+@pytest.mark.parametrize(
+    ("origin", "known"),
+    [
+        ("http://127.0.0.1:PORT", True),
+        ("http://localhost:PORT", True),
+        ("https://tools.example.org", True),
+        ("https://127.0.0.1:PORT", False),
+        ("http://library.example.org", False),
+        ("https://tools.example.org.evil.example", False),
+        ("null", False),
+    ],
+)
+def test_web_pages_of_the_server_itself_and_of_allowed_origins_may_ask(
+    names: tuple[Names, int], origin: str, *, known: bool
+) -> None:
+    own, port = names
+    assert own.knows_origin(origin.replace("PORT", str(port))) is known
+
+
+@pytest.mark.parametrize(("address", "written"), [("10.0.0.5", "10.0.0.5"), ("2001:db8::5", "[2001:db8::5]")])
+def test_a_server_on_every_address_goes_by_the_one_that_a_connection_came_to(address: str, written: str) -> None:
     access = read_access("0.0.0.0:0", token=TOKEN)
     with bind(access) as listener:
-        assert not [host for host in accepted_hosts(access, listener) if host.startswith("0.0.0.0")]
+        own, port = Names(own_names(access, listener), access), listener.getsockname()[1]
+    assert own.knows_host(f"{written}:{port}", (address, port))
+    assert not own.knows_host(f"{written}:{port}", ("10.0.0.6", port))
+    assert not own.knows_host(f"{written}:{port}", None)
+    assert not own.knows_host(f"0.0.0.0:{port}", (address, port))
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0"])

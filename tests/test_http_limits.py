@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from support import Invoke
 
 from orchestr8_sqlite.server.http import patience
-from orchestr8_sqlite.server.http.access import RATE, read_access
+from orchestr8_sqlite.server.http.access import RATE, Names, read_access
 from orchestr8_sqlite.server.http.patience import PatientProtocol, Seldom
 from orchestr8_sqlite.server.http.rate import BURST_SECONDS, MOST_CLIENTS, Rate
 from orchestr8_sqlite.server.http.web import Gate
@@ -25,6 +25,8 @@ from orchestr8_sqlite.server.http.web import Gate
 pytestmark = pytest.mark.usefixtures("quiet_log")
 NEIGHBOUR = "192.0.2.7"
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+NAMES = Names((), read_access("127.0.0.1:0", hosts=["a"]))
+"""The server of these tests is called `a`."""
 
 
 @pytest.fixture
@@ -90,7 +92,7 @@ def test_addresses_without_number_take_bounded_memory() -> None:
 
 def asked(gate: Gate, *, address: str = NEIGHBOUR, path: str = "/mcp", token: str = "", body: bytes = PING) -> Message:
     """Return the first message that answers a POST from *address*."""
-    headers = [(b"authorization", f"Bearer {token}".encode())] if token else []
+    headers = [(b"host", b"a"), *([(b"authorization", f"Bearer {token}".encode())] if token else [])]
     scope = {"type": "http", "path": path, "method": "POST", "headers": headers, "client": (address, 1)}
     sent: list[Message] = []
 
@@ -114,7 +116,7 @@ async def answer(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.mark.parametrize("path", ["/mcp", "/healthz", "/elsewhere"])
 def test_too_many_requests_are_answered_with_429_and_when_to_come_back(path: str) -> None:
-    gate = Gate(answer, None, Rate(0.2, Clock()))
+    gate = Gate(answer, NAMES, None, Rate(0.2, Clock()))
     assert asked(gate, path=path)["status"] in (200, 404)
     refused = asked(gate, path=path)
     assert refused["status"] == 429
@@ -123,16 +125,16 @@ def test_too_many_requests_are_answered_with_429_and_when_to_come_back(path: str
 
 
 def test_wrong_tokens_count_so_that_they_cannot_be_tried_out() -> None:
-    gate = Gate(answer, "the-right-token-0123", Rate(0.2, Clock()))
+    gate = Gate(answer, NAMES, "the-right-token-0123", Rate(0.2, Clock()))
     assert asked(gate, token="wrong")["status"] == 401
     assert asked(gate, token="the-right-token-0123")["status"] == 429
 
 
 def test_only_a_comparison_in_constant_time_lets_a_token_through(monkeypatch: pytest.MonkeyPatch) -> None:
     token = "the-right-token-0123"
-    assert asked(Gate(answer, token), token=token)["status"] == 200
+    assert asked(Gate(answer, NAMES, token), token=token)["status"] == 200
     monkeypatch.setattr(hmac, "compare_digest", lambda *_: False)
-    assert asked(Gate(answer, token), token=token)["status"] == 401
+    assert asked(Gate(answer, NAMES, token), token=token)["status"] == 401
 
 
 def test_the_rate_is_20_unless_told_otherwise() -> None:
@@ -162,7 +164,9 @@ async def large_answer(_: Scope, __: Receive, send: Send) -> None:
 @contextmanager
 def patient_server(app: ASGIApp | None = None) -> Iterator[tuple[str, int]]:
     """Yield the address of a server of uvicorn with the protocol: for *app*, or what stands behind the gate."""
-    config = uvicorn.Config(app or Gate(answer, None), http=PatientProtocol, log_config=None, lifespan="off", ws="none")
+    config = uvicorn.Config(
+        app or Gate(answer, NAMES, None), http=PatientProtocol, log_config=None, lifespan="off", ws="none"
+    )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))

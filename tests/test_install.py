@@ -99,10 +99,7 @@ def test_another_server_of_that_name_stays_unless_forced(invoke: Invoke, home: P
     path.write_text('{"mcpServers": {"orchestr8": {"command": "theirs"}}}', encoding="utf-8")
     code, out, err = invoke("install", "cursor", "--write")
     assert (code, out) == (1, "")
-    assert err == (
-        f'{path} has another server named \'orchestr8\': {{"command": "theirs"}}; '
-        "replace it with --force, or choose another --name.\n"
-    )
+    assert err == (f"{path} has another server named 'orchestr8'; replace it with --force, or choose another --name.\n")
     assert list(path.parent.iterdir()) == [path]
     assert invoke("install", "cursor", "--write", "--name", "library", "--db", index)[0] == 0
     assert servers(path)["orchestr8"] == {"command": "theirs"}

@@ -31,5 +31,11 @@ def test_every_promise_names_tests_that_exist(row: list[str]) -> None:
     assert len(named) == tests.count("`") // 2
 
 
+@pytest.mark.parametrize("page", sorted((TESTS.parent / "docs").glob("*.md")), ids=lambda page: str(page.name))
+def test_every_test_that_a_page_names_exists(page: Path) -> None:
+    named = NAMED.findall(page.read_text(encoding="utf-8"))
+    assert [f"{file}::{test}" for file, test in named if test not in functions_of(file)] == []
+
+
 def test_there_are_promises() -> None:
     assert len(ROWS) >= 20

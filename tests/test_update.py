@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -30,7 +31,7 @@ from orchestr8_sqlite.builder.writer import IndexWriter, write_synonyms
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.index.catalog import APPLICATION_ID, Catalog
 from orchestr8_sqlite.index.checksums import add_checksum
-from orchestr8_sqlite.library import door, parsing
+from orchestr8_sqlite.library import door, parsing, walk
 from orchestr8_sqlite.library.roots import Root, open_roots
 from orchestr8_sqlite.library.walk import OwnCategories
 from orchestr8_sqlite.settings import Limits
@@ -68,7 +69,6 @@ def age(folder: Path) -> Path:
 def old_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let builds trust what a file system says of any file: those of tests are never old."""
     monkeypatch.setattr(compare, "DOUBT_NS", -HOUR)
-    monkeypatch.setattr(update, "DOUBT_NS", -HOUR)
 
 
 @pytest.fixture
@@ -196,7 +196,6 @@ def test_files_that_were_looked_at_in_vain_are_not_looked_at_again(
 ) -> None:
     """Their inodes were changed after the index was built, and the look was long enough after that."""
     built(root, tmp_path)
-    monkeypatch.setattr(update, "DOUBT_NS", 0)
     monkeypatch.setattr(compare, "DOUBT_NS", 0)
     for path in root.rglob("*.md"):
         path.chmod(0o600)
@@ -276,6 +275,62 @@ def test_change_within_one_tick_of_the_clock_is_seen(root: Path, tmp_path: Path)
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert built(root, tmp_path).how is How.UPDATED
     assert rows(tmp_path / "index.db", "SELECT title FROM fragment WHERE name = 's3'") == [("T3",)]
+
+
+def edit_unseen(file: Path, old: str, new: str) -> None:
+    """Change a file and leave it the size and the time that it had."""
+    before = file.stat()
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("ahead", [3, 3600, 10 * 365 * 86_400, -3, -3600])
+def test_change_is_seen_though_the_clock_is_not_that_of_the_file_system(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + ahead * 1_000_000_000)
+    built(root, tmp_path)
+    edit_unseen(root / "skills/s3.md", "S3", "T3")
+    assert [path for _, path in built(root, tmp_path).changed] == ["skills/s3.md"]
+    edit_unseen(root / "skills/s3.md", "T3", "U3")  # after an update, too
+    assert [path for _, path in built(root, tmp_path).changed] == ["skills/s3.md"]
+    assert built(root, tmp_path).how is How.UNCHANGED
+    edit_unseen(root / "skills/s3.md", "U3", "V3")  # and after a look in vain
+    assert [path for _, path in built(root, tmp_path).changed] == ["skills/s3.md"]
+
+
+def test_clock_ahead_of_the_file_systems_does_not_let_every_build_look_at_all_files(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + HOUR)
+    monkeypatch.setattr(compare, "DOUBT_NS", 0)
+    time.sleep(0.2)  # what was written before is older than the tick of any clock
+    built(root, tmp_path)
+    monkeypatch.setattr(update, "compare_files", lambda *_: pytest.fail("looked at again"))
+    assert built(root, tmp_path).how is How.UNCHANGED
+
+
+@pytest.mark.parametrize("behind", [1, 3000])
+def test_change_is_seen_though_the_library_is_on_a_file_system_whose_clock_is_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: int
+) -> None:
+    """As on another machine; only the times of changes tell of it."""
+    if not Path("/dev/shm").is_dir() or Path("/dev/shm").stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("needs a second file system")
+    add = walk.Files.add
+
+    def add_behind(files: walk.Files, path: str, status: os.stat_result) -> None:
+        add(files, path, status)
+        files.changed[-1] -= behind * 1_000_000_000
+
+    monkeypatch.setattr(walk.Files, "add", add_behind)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as there:
+        root = age(write_files(Path(there), {f"skills/s{number}.md": f"# S{number}\n" for number in range(9)}))
+        built(root, tmp_path)
+        edit_unseen(root / "skills/s3.md", "S3", "T3")
+        assert [path for _, path in built(root, tmp_path).changed] == ["skills/s3.md"]
 
 
 def test_whole_library_is_weighed_anew_where_its_texts_have_other_lengths(root: Path, tmp_path: Path) -> None:

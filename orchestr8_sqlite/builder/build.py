@@ -5,7 +5,6 @@ copy of the one that is there in which the rows of changed files are replaced. W
 leaves the old index as it was.
 """
 
-import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,12 +35,11 @@ from orchestr8_sqlite.builder.job import (
 )
 from orchestr8_sqlite.builder.precomputed import settle_rows
 from orchestr8_sqlite.builder.references import settle_library
-from orchestr8_sqlite.builder.target import behind_links, check_target, open_for_writing, replacing
+from orchestr8_sqlite.builder.target import Moment, behind_links, check_target, date, open_for_writing, replacing
 from orchestr8_sqlite.builder.update import Anew, bring_up_to_date
 from orchestr8_sqlite.builder.writer import IndexWriter, create_schema, prepare, write_synonyms
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
 from orchestr8_sqlite.index.catalog import Catalog, check_sqlite
-from orchestr8_sqlite.index.checksums import remember_written
 from orchestr8_sqlite.index.leftovers import remove_leftovers
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import BATCH, Key, Prepare, Task, nothing, read_files
@@ -120,7 +118,7 @@ def build_index(
     check_target(target)
     target = behind_links(target)
     remove_leftovers(target)
-    began = time.time_ns()
+    began = Moment(time.time_ns(), time.monotonic_ns())
     job = Job(
         folders=folders,
         roots=open_roots(folders, read_limits(), own),
@@ -138,8 +136,6 @@ def build_index(
         wanted=wanted,
     )
     built = _build(job, target, full=full)
-    if built.how is not How.UNCHANGED:
-        remember_written(target, began)
     try:
         return _report(target, built, started, wanted)
     except sqlite3.Error as problem:
@@ -249,7 +245,7 @@ def _build_anew(job: Job, target: Path, *, keep: bool) -> Built:
         check_index(db, path)
         laps.end("checks")
         changed = _changed(db, target)
-        os.utime(path, ns=(job.began, job.began))
+        date(path, job.began)
     laps.end("sync and rename")
     return Built(How.WHOLE, changed, laps.seconds)
 

@@ -16,6 +16,9 @@ DOUBT_NS = 2_000_000_000
 """A file that was changed less than this before its library was read is looked at again: file systems tell no two
 changes apart that come within the same tick, two seconds at the worst."""
 
+OTHER_CLOCK_NS = 3_600_000_000_000
+"""The same where files are on another file system than the index, perhaps of a machine whose clock is behind."""
+
 
 KnownFile = tuple[str, str, int, int]
 """A file as it was when it was read: its root and path, its time in ns since 1970, its bytes; -1 where it could not be
@@ -34,7 +37,7 @@ def compare_files(
     roots: Sequence[Root],
     known: AbstractSet[KnownFile],
     digest_of: Callable[[Key], str | None],
-    read_ns: int,
+    trusted: Mapping[str, int],
     latest: int | None,
 ) -> Change:
     """Return what has changed since the files of *roots* were *known*.
@@ -43,7 +46,7 @@ def compare_files(
 
     Args:
         digest_of: Tells the digest that the content of a known file had.
-        read_ns: When the reading of the known files began, in ns since 1970.
+        trusted: Up to when changes of the files of each root were seen for sure, in ns since 1970: see `trusted_until`.
         latest: Bounds the recorded file times.
     """
     there: list[KnownFile] = []
@@ -51,8 +54,9 @@ def compare_files(
     for root in roots:
         found = _files_of(root, latest)
         there += found
-        if max(root.files.changed, default=0) >= read_ns - DOUBT_NS:
-            doubted.update(compress(found, map((read_ns - DOUBT_NS).__le__, root.files.changed)))
+        until = trusted[root.label]
+        if max(root.files.changed, default=0) >= until:
+            doubted.update(compress(found, map(until.__le__, root.files.changed)))
     other = known ^ set(there)
     was = {file[:2]: file[2:] for file in known & (other | doubted)}
     by_label = {root.label: root for root in roots}
@@ -78,6 +82,18 @@ def compare_files(
             read |= _moved(root, [file[1] for file in known if file[0] == root.label])
         read |= _around(root, [path for label, path in read | gone if label == root.label])
     return Change(frozenset(read), frozenset(gone), times)
+
+
+def trusted_until(roots: Iterable[Root], index: Path, read_ns: int) -> dict[str, int]:
+    """Return for each root until when changes of its files were seen for sure by a build, in ns since 1970.
+
+    Args:
+        index: What the build has written, which has the clock of its file system.
+        read_ns: When the build began to read.
+    """
+    here = index.parent.stat().st_dev
+    doubts = {root.label: DOUBT_NS if root.folder.stat().st_dev == here else OTHER_CLOCK_NS for root in roots}
+    return {label: read_ns - doubt for label, doubt in doubts.items()}
 
 
 def _files_of(root: Root, latest: int | None) -> list[KnownFile]:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from orchestr8_sqlite import __version__
+from orchestr8_sqlite.builder.target import Moment
 from orchestr8_sqlite.builder.writer import json_text
 from orchestr8_sqlite.errors import RefusedLibrary
 from orchestr8_sqlite.index.catalog import COMMITS, Catalog
@@ -72,7 +73,7 @@ class How(StrEnum):
 class Job:
     """A library as its folders are now, and how its index is to be built: see `build_index`.
 
-    `began` is when its files were looked at, in ns since 1970; `latest` bounds the recorded file times. `own` are the
+    `began` is when its files were looked at; `latest` bounds the recorded file times, in ns since 1970. `own` are the
     library's own categories, `lists` its own synonyms beside those in its roots, `wanted` chooses what is said of it.
     """
 
@@ -80,7 +81,7 @@ class Job:
     roots: Sequence[Root]
     category: str | None
     latest: int | None
-    began: int
+    began: Moment
     strict: bool
     deny: str | None
     leave_out: bool

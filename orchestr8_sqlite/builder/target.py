@@ -8,17 +8,19 @@ import os
 import shutil
 import sqlite3
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
+from typing import NamedTuple
 
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.index.catalog import APPLICATION_ID
-from orchestr8_sqlite.index.checksums import add_checksum
+from orchestr8_sqlite.index.checksums import add_checksum, remember_written
 from orchestr8_sqlite.index.connections import Identity, identity_of
 from orchestr8_sqlite.index.leftovers import temporary_beside
-from orchestr8_sqlite.system import is_held, is_posix, replace, sync_file, sync_folder
+from orchestr8_sqlite.system import give, is_held, is_posix, replace, sync_file, sync_folder
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -26,6 +28,9 @@ DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 SQLITE_DENIED = frozenset({sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH})
 OF_THE_DISK = SQLITE_DENIED | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
 """What SQLite reports where not the database is wrong but the machine: another try would end the same."""
+
+TICK_NS = 100_000_000
+"""By how much the time of a change may be behind on the same clock; it is taken from the last tick."""
 
 FAST_WRITES = """
 PRAGMA page_size = 4096;
@@ -86,8 +91,29 @@ def check_target(target: Path) -> None:
             )
 
 
-def renew_time(target: Path, identity: Identity, began: int) -> None:
-    """Let the index that is *target* be as old as the last look at its files, in ns since 1970, where that is possible.
+class Moment(NamedTuple):
+    """A moment by two clocks, in ns: since 1970, which may be set and be wrong, and since whenever, which only runs."""
+
+    since_1970: int
+    running: int
+
+
+def date(index: Path | int, began: Moment) -> None:
+    """Let an index, a path or a descriptor, be as old as the look at its files that *began* then.
+
+    Files are compared with that time by when they were changed, and this is said by the clock of the file system: of
+    another machine, it may be behind ours.
+    """
+    os.utime(index, ns=(began.since_1970, began.since_1970))
+    if is_posix():  # elsewhere nothing is said of the last change
+        status = os.stat(index)  # noqa: PTH116 - of a path or a descriptor
+        by_its_clock = status.st_ctime_ns - (time.monotonic_ns() - began.running)
+        if by_its_clock < began.since_1970 - TICK_NS:
+            os.utime(index, ns=(by_its_clock, by_its_clock))
+
+
+def renew_time(target: Path, identity: Identity, began: Moment) -> None:
+    """Let the index that is *target* be as old as the last look at its files, where that is possible.
 
     The next build need not doubt files then that were touched before this one.
     """
@@ -95,7 +121,7 @@ def renew_time(target: Path, identity: Identity, began: int) -> None:
         return
     with suppress(OSError), target.open("rb") as file:  # one that may be read, but not touched, stays as it is
         if identity_of(os.fstat(file.fileno())) == identity:
-            os.utime(file.fileno(), ns=(began, began))
+            date(file.fileno(), began)
 
 
 class Draft:
@@ -209,8 +235,10 @@ def put_in_place(temporary: Path, target: Path) -> None:
     _sync_meanwhile(temporary, add_checksum)
     _sync(temporary)
     _copy_rights(target, temporary)
+    identity = identity_of(temporary.stat())
     with _freeing_aside(target):
         _replace(temporary, target)
+    remember_written(target, identity)
     try:
         sync_folder(target.parent)
     except OSError as problem:
@@ -226,9 +254,7 @@ def _copy_rights(target: Path, temporary: Path) -> None:
         status = target.stat()
     except FileNotFoundError:
         return
-    if hasattr(os, "chown"):
-        with suppress(OSError):
-            os.chown(temporary, status.st_uid, status.st_gid)
+    give(temporary, status)
     temporary.chmod(stat.S_IMODE(status.st_mode))
 
 
@@ -255,7 +281,13 @@ def _freeing_aside(target: Path) -> Iterator[None]:
         yield
     finally:
         if before is not None:
-            Thread(target=os.close, args=(before,), name="free", daemon=True).start()
+            Thread(target=_close, args=(before,), name="free", daemon=True).start()
+
+
+def _close(number: int) -> None:
+    """Close a file that was only read and is no more: a disk that fails now loses nothing."""
+    with suppress(OSError):
+        os.close(number)
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:

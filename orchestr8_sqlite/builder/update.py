@@ -3,7 +3,7 @@
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from enum import Enum, auto
 from functools import partial
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from orchestr8_sqlite.builder.changes import Follower, Following, files_of
 from orchestr8_sqlite.builder.checks import check_counts, check_links
-from orchestr8_sqlite.builder.compare import DOUBT_NS, Change, KnownFile, compare_files
+from orchestr8_sqlite.builder.compare import Change, KnownFile, compare_files, trusted_until
 from orchestr8_sqlite.builder.job import (
     CONTENT_DIGEST,
     OUTCOMES,
@@ -29,7 +29,15 @@ from orchestr8_sqlite.builder.job import (
 )
 from orchestr8_sqlite.builder.precomputed import UNSETTLED, drop_answers, settle_rows
 from orchestr8_sqlite.builder.references import settle_library
-from orchestr8_sqlite.builder.target import Draft, behind_links, drafting, is_of_the_disk, open_for_writing, renew_time
+from orchestr8_sqlite.builder.target import (
+    Draft,
+    behind_links,
+    date,
+    drafting,
+    is_of_the_disk,
+    open_for_writing,
+    renew_time,
+)
 from orchestr8_sqlite.builder.writer import (
     SET_TIME,
     IndexWriter,
@@ -79,7 +87,8 @@ def bring_up_to_date(job: Job, target: Path) -> Built | Anew:
             wanted = {**made_by(), **{name: job.settings[name] for name in shaping}}
             is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENT_DIGEST, OUTCOMES} <= catalog.meta.keys()
             if is_like_ours:
-                return _follow(job, catalog, _read_ns(job, catalog)) or Anew.OVER_SOUND
+                trusted = trusted_until(job.roots, catalog.path, _read_ns(job, catalog))
+                return _follow(job, catalog, trusted) or Anew.OVER_SOUND
     except CheckError as problem:  # of rows that were there, or of ours
         _say_anew(target, problem)
     except BuildError as problem:
@@ -105,29 +114,29 @@ def _say_anew(target: Path, problem: Exception) -> None:
 def _read_ns(job: Job, catalog: Catalog) -> int:
     """Return when the files of an index were looked at, in ns since 1970; 0 where the clock was or is wrong."""
     modified = catalog.identity[1]
-    return modified if modified <= job.began else 0
+    return modified if modified <= job.began.since_1970 else 0
 
 
-def _follow(job: Job, catalog: Catalog, read_ns: int) -> Built | None:
+def _follow(job: Job, catalog: Catalog, trusted: Mapping[str, int]) -> Built | None:
     """Bring an index of the same folders up to date; None where everything must be written again.
 
     Args:
-        read_ns: When its files were looked at, in ns since 1970.
+        trusted: Up to when changes of the files of each root were seen for sure, in ns since 1970.
     """
-    if not _is_untouched(job, catalog, read_ns):
+    if not _is_untouched(job, catalog, trusted):
         with drafting(catalog.path) as draft:
             if job.digest != catalog.meta["files"]:
                 draft.begin()  # while it is looked what has changed
-            built = _write_what_changed(job, catalog, read_ns, draft)
+            built = _write_what_changed(job, catalog, trusted, draft)
         if built is None or built.how is How.UPDATED:
             return built
     return _leave(job, catalog)
 
 
-def _write_what_changed(job: Job, catalog: Catalog, read_ns: int, draft: Draft) -> Built | None:
+def _write_what_changed(job: Job, catalog: Catalog, trusted: Mapping[str, int], draft: Draft) -> Built | None:
     """Write what has changed to a copy of an index; None where everything must be written again."""
     known: set[KnownFile] = set(catalog.db.execute(KNOWN_FILES))
-    change = compare_files(job.roots, known, partial(_digest, catalog.db), read_ns, job.latest)
+    change = compare_files(job.roots, known, partial(_digest, catalog.db), trusted, job.latest)
     is_small = len(change.read | change.gone) <= max(FEW_FILES, MOST_CHANGED * len(known))
     is_small = is_small and not _is_fragmented(catalog.db)
     if not (is_small or job.keep):
@@ -157,10 +166,10 @@ def _follower(job: Job, db: sqlite3.Connection) -> Follower:
     return Follower(db, job.roots, job.category, job.latest, keep=job.keep, denied=job.withheld)
 
 
-def _is_untouched(job: Job, catalog: Catalog, read_ns: int) -> bool:
+def _is_untouched(job: Job, catalog: Catalog, trusted: Mapping[str, int]) -> bool:
     """Tell whether no file and no setting is other than when the index was built, without a look at any content."""
-    last = max((max(root.files.changed, default=0) for root in job.roots), default=0)
-    is_as_it_was = last < read_ns - DOUBT_NS and _says_settings(job, catalog)
+    is_as_it_was = all(max(root.files.changed, default=0) < trusted[root.label] for root in job.roots)
+    is_as_it_was = is_as_it_was and _says_settings(job, catalog)
     return is_as_it_was and not _is_readable_again(job, catalog.db)
 
 
@@ -229,7 +238,7 @@ def _write_changes(job: Job, catalog: Catalog, change: Change, following: Follow
             db.execute("COMMIT")
         check_counts(db)
         described = describe(Catalog(db, draft.path, identity=(0, 0, 0)))
-    os.utime(draft.path, ns=(job.began, job.began))
+    date(draft.path, job.began)
     return described
 
 

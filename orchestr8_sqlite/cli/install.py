@@ -121,7 +121,7 @@ def _print(client: "Client", scope: "Scope", name: str, entry: "Entry", *, as_js
 def _write(client: "Client", scope: "Scope", name: str, entry: "Entry", *, force: bool, as_json: bool) -> None:
     """Put the entry into the client's file and say what was done."""
     from orchestr8_sqlite.clients.documents import with_server
-    from orchestr8_sqlite.clients.files import read_text, replace_text
+    from orchestr8_sqlite.clients.files import edit_text
     from orchestr8_sqlite.clients.known import Scope
     from orchestr8_sqlite.settings import read_places
 
@@ -129,16 +129,14 @@ def _write(client: "Client", scope: "Scope", name: str, entry: "Entry", *, force
     path = client.path(places, scope)
     if scope is Scope.USER and not client.is_installed(places):
         echo(f"{client.title} does not seem to be installed here; {path} is made for it nevertheless.", err=True)
-    old = read_text(path)
-    new = with_server(client, old, name, entry, path=path, force=force)
-    backup = None if new == old else replace_text(path, new)
+    edited = edit_text(path, lambda text: with_server(client, text, name, entry, path=path, force=force))
     if as_json:
-        facts = {"written": new != old, "backup": str(backup) if backup else None}
+        facts = {"written": edited.changed, "backup": str(edited.backup) if edited.backup else None}
         print_json({**_facts(client, scope, name, entry, path), **facts})
-    elif new == old:
+    elif not edited.changed:
         echo(f"{client.title}: {name} is already there in {path}.")
     else:
-        kept = f" (before: {backup})" if backup else ""
+        kept = f" (before: {edited.backup})" if edited.backup else ""
         shared = f" {SHARED}" if scope is Scope.PROJECT and Path(str(entry["command"])).is_absolute() else ""
         echo(f"{client.title}: {name} is written to {path}{kept}. {client.afterwards}{shared}")
 

@@ -59,7 +59,7 @@ def _wait_for_end() -> None:
     try:
         while os.read(0, 4096):
             pass
-    except ConnectionError:
+    except OSError:  # such as a connection that was reset: nobody is there any more
         pass
     _thread.interrupt_main(signal.SIGTERM)  # a shell starts its background jobs deaf to SIGINT
 

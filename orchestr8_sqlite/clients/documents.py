@@ -1,6 +1,5 @@
 """An entry for this server → the text to paste, or a client's configuration with the entry in it."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -55,8 +54,7 @@ def with_server(client: Client, text: str, name: str, entry: Entry, *, path: Pat
         return text
     if name in present and not force:
         raise ClientFileError(
-            f"{path} has another server named {name!r}: {json.dumps(present[name], ensure_ascii=False, default=str)}; "
-            "replace it with --force, or choose another --name."
+            f"{path} has another server named {name!r}; replace it with --force, or choose another --name."
         )
     wanted = {**_parse(client, text, path), client.key: {**present, name: entry}}
     try:

@@ -1,49 +1,157 @@
-"""Configuration files on disk: read as they are, backed up, replaced as a whole."""
+"""Configuration files on disk: read as they are, edited by one program at a time, backed up, replaced as a whole."""
 
 import itertools
 import os
 import shutil
+import stat
 import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from orchestr8_sqlite.errors import ClientFileError
-from orchestr8_sqlite.system import replace, sync_file
+from orchestr8_sqlite.system import give, is_posix, replace, sync_file, try_lock
+
+MOST_BYTES = 64 << 20
+"""Bytes of a file that is read; the largest known one, Claude Code's, has some megabytes."""
+
+PATIENCE_SECONDS = 10.0
+"""How long another program may be busy with the folder of a file."""
+
+RETRY_SECONDS = 0.02
+
+MOST_TRIES = 5
+"""How often a file may be changed by its client while an edit of it is written."""
+
+READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""How a file is opened: as bytes, and without waiting for the other end of what is a pipe."""
+
+
+class Edited(NamedTuple):
+    """What an edit has done: whether it changed anything, and the backup of what was there, None where nothing was."""
+
+    changed: bool
+    backup: Path | None = None
 
 
 def read_text(path: Path) -> str:
     """Return the text of *path* with its line ends and byte order mark; empty where there is no file.
 
     Raises:
-        ClientFileError: It is not UTF-8.
+        ClientFileError: It is not UTF-8, not a regular file, or too large.
     """
+    content = _read(path)
     try:
-        return path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        return ""
+        return "" if content is None else content.decode("utf-8")
     except UnicodeDecodeError as problem:
         raise ClientFileError(f"{path} is not UTF-8 (byte {problem.start}); mend it, then try again.") from None
 
 
-def replace_text(path: Path, text: str) -> Path | None:
-    """Put *text* into *path* at once, and return the backup of what was there, None where nothing was.
+def edit_text(path: Path, change: Callable[[str], str]) -> Edited:
+    """Put what *change* makes of the text of *path* in its place, and leave a backup of what was there.
 
-    Missing folders are made. A symbolic link stays one: what it leads to is replaced. Access rights stay.
+    Missing folders are made. A symbolic link stays one: what it leads to is replaced. Owner and access rights stay.
+    What another program writes meanwhile is not lost: *change* is asked again then.
+
+    Raises:
+        ClientFileError: The file cannot be read, or must not be written.
     """
-    target = path.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    backup = _back_up(target, path.parent) if target.exists() else None
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    target = Path(os.path.realpath(path))
+    _make_folder(target.parent)
+    with _locked(target.parent):
+        for _ in range(MOST_TRIES):
+            before = read_text(target)
+            text = change(before)
+            if text == before:
+                return Edited(changed=False)
+            with _written(target, text) as temporary:
+                if read_text(target) == before:
+                    backup = _back_up(target, path.parent) if target.exists() else None
+                    replace(temporary, target)
+                    return Edited(changed=True, backup=backup)
+    raise ClientFileError(f"{path} is changed by another program again and again; quit its client, then try again.")
+
+
+def _read(path: Path) -> bytes | None:
+    """Return the bytes of a file, None where there is none."""
+    try:
+        number = os.open(path, READING)
+    except FileNotFoundError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise ClientFileError(f"{path} is not a regular file; put one in its place, then try again.")
+        with os.fdopen(number, "rb", closefd=False) as file:
+            content = file.read(MOST_BYTES + 1)
+    finally:
+        os.close(number)
+    if len(content) > MOST_BYTES:
+        raise ClientFileError(f"{path} has more than {MOST_BYTES:,} bytes; paste the entry by hand.")
+    return content
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, each for whoever owns the one that it is made in."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    give(folder, folder.parent.stat())
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Let no other process of this program edit a file in *folder* meanwhile, where the system has such locks.
+
+    Raises:
+        ClientFileError: Another one does so for too long.
+    """
+    if not is_posix():
+        yield
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while try_lock(number) is False:
+            if time.monotonic() > until:
+                raise ClientFileError(f"Another program is editing a file in {folder}; try again when it is done.")
+            time.sleep(RETRY_SECONDS)
+        yield
+    finally:
+        os.close(number)
+
+
+@contextmanager
+def _written(target: Path, text: str) -> Iterator[Path]:
+    """Yield a file beside *target* with *text*, of the same owner and rights, which is removed where it is still there.
+
+    Raises:
+        ClientFileError: *target* may not be written to, or would belong to somebody else.
+    """
+    status = target.stat() if target.exists() else None
+    if status is not None and not (status.st_mode & 0o222 and os.access(target, os.W_OK)):
+        raise ClientFileError(f"{target} may not be written to; allow it, or paste the entry by hand.")
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(text.encode("utf-8"))
             file.flush()
             sync_file(file.fileno())
-        if backup is not None:
-            shutil.copymode(target, temporary)
-        replace(Path(temporary), target)
+        if status is None:
+            give(temporary, target.parent.stat())
+        elif not give(temporary, status):
+            raise ClientFileError(
+                f"{target} belongs to another user, and would be yours afterwards; let them do it, or paste the entry "
+                "by hand."
+            )
+        else:
+            temporary.chmod(stat.S_IMODE(status.st_mode))
+        yield temporary
     finally:
-        Path(temporary).unlink(missing_ok=True)  # it is there only where something failed
-    return backup
+        temporary.unlink(missing_ok=True)
 
 
 def _back_up(target: Path, folder: Path) -> Path:
@@ -54,6 +162,7 @@ def _back_up(target: Path, folder: Path) -> Path:
             os.close(os.open(backup, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             continue
+        give(backup, target.stat())
         shutil.copy2(target, backup)
         return backup
     raise AssertionError

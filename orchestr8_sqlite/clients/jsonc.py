@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 JSON_SPACE = " \t\r\n"
-STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-COMMENTS = re.compile(STRING + r"|//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"?'
+"""A string; one without an end goes on to that of the text, and is looked through but once so."""
+
+COMMENTS = re.compile(STRING + r"|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 COMMAS = re.compile(STRING + r"|[{\[:,][ \t\r\n]*,|,(?=[ \t\r\n]*[}\]])", re.DOTALL)
 """Strings, commas that nothing stands before, and trailing commas; only the last are blanked."""
 
@@ -77,7 +79,8 @@ def _without_mark(text: str) -> str:
 
 def _blanked(match: re.Match[str]) -> str:
     found = match[0]
-    return " " * len(found) if found == "," or found.startswith("/") else found
+    is_comment = found.startswith("//") or (found.startswith("/*") and found.endswith("*/") and found != "/*/")
+    return " " * len(found) if found == "," or is_comment else found
 
 
 def _members(plain: str, start: int) -> tuple[list[Member], int]:

@@ -7,7 +7,6 @@ whole file while the answer is being made.
 
 import os
 import zlib
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -55,16 +54,9 @@ def add_checksum(path: Path) -> None:
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def remember_written(path: Path, modified: int) -> None:
-    """Trust the index at *path* without comparing it, if it has the time that this process gave it.
-
-    Args:
-        modified: That time, in ns since 1970; another process's file has another.
-    """
-    with suppress(OSError):
-        identity = identity_of(path.stat())
-        if identity[1] == modified:
-            _written[path] = identity
+def remember_written(path: Path, identity: Identity) -> None:
+    """Trust the index at *path* without comparing it as long as it is the one that this process has put there."""
+    _written[path] = identity
 
 
 class Comparison:

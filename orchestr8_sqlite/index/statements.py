@@ -71,7 +71,9 @@ def run_statement(db: sqlite3.Connection, statement: str, seconds: float) -> tup
             rows = list(_bounded(cursor))
         except (sqlite3.Error, sqlite3.Warning, MemoryError) as problem:
             raise RequestError(_sentence(problem, seconds)) from None
-    return [column[0] for column in cursor.description or ()], rows
+    if cursor.description is None:  # nothing but blanks and comments: whatever reads has columns
+        raise RequestError("The statement is empty; write a SELECT.")
+    return [column[0] for column in cursor.description], rows
 
 
 def confine(db: sqlite3.Connection) -> None:

@@ -27,6 +27,7 @@ from orchestr8_sqlite.server.identity import (
 from orchestr8_sqlite.server.prompts import Prompts
 from orchestr8_sqlite.server.replies import Replies
 from orchestr8_sqlite.server.resources import Resources
+from orchestr8_sqlite.server.sdk_gaps import SERVED, Eras, Stream
 from orchestr8_sqlite.server.skills import serve_skills
 from orchestr8_sqlite.server.tools import Tools
 from orchestr8_sqlite.service.service import Service
@@ -116,6 +117,20 @@ class LibraryServer(Server[dict[str, Any]]):
             notification_options or told, experimental_capabilities, extensions
         )
 
+    async def run(
+        self,
+        read_stream: Stream,
+        write_stream: Stream,
+        initialization_options: InitializationOptions,
+        raise_exceptions: bool = False,
+    ) -> None:
+        """Serve a connection until its read side ends, each request in the era that it chooses."""
+
+        async def serve(incoming: Stream, outgoing: Stream) -> None:
+            await super(LibraryServer, self).run(incoming, outgoing, initialization_options, raise_exceptions)
+
+        await Eras(serve).run(read_stream, write_stream)
+
     async def _answer(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Answer a request, log it, and see whether it met a new index."""
         try:
@@ -124,4 +139,6 @@ class LibraryServer(Server[dict[str, Any]]):
             await self.changes.notice()
         if ctx.method == "initialize" and isinstance(result, dict):  # the SDK keeps this for newer revisions
             result["capabilities"]["extensions"] = EXTENSIONS
+        elif ctx.method == "server/discover" and isinstance(result, dict):  # the SDK leaves out those with a handshake
+            result["supportedVersions"] = list(SERVED)
         return result

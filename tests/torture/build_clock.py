@@ -40,6 +40,8 @@ def cases(seed: int, *, bounded: bool) -> Iterator[Case]:
                 details = {"changes": {"clock": seconds, "from": first}}
                 run = partial(_jumping, kind=kind, details=details, path=path)
                 yield Case("clock jumps", f"{kind.name}, {jump} from look {first}", run)
+            run = partial(_wrong, kind=kind, seconds=seconds, path=path)
+            yield Case("clock stays wrong", f"{kind.name}, {jump}", run)
             run = partial(_dated, kind=kind, seconds=seconds, path=path)
             yield Case("files dated ahead or behind", f"{kind.name}, {jump}", run)
             run = partial(_dated_index, kind=kind, seconds=seconds, path=path)
@@ -52,9 +54,9 @@ def _laid(folder: Path, kind: Kind) -> Bench:
     return Bench(folder, kind, root)
 
 
-def _edit_and_follow(bench: Bench, path: str) -> None:
+def _edit_and_follow(bench: Bench, path: str, **details: object) -> None:
     DEEDS["replaced with the same size and time"](bench.root / path, "---\nuseWhen: [Baking bread]\n---\n\n# Bread\n")
-    check_followed(bench)
+    check_followed(bench, **details)
 
 
 def _jumping(folder: Path, kind: Kind, details: Mapping[str, object], path: str) -> None:
@@ -63,6 +65,15 @@ def _jumping(folder: Path, kind: Kind, details: Mapping[str, object], path: str)
     if told.code:
         raise Wrong(f"the clock keeps the library from being built: {told.text}")
     _edit_and_follow(bench, path)
+
+
+def _wrong(folder: Path, kind: Kind, seconds: float, path: str) -> None:
+    """Build and build again under the same clock, which is not that of the files."""
+    bench, changes = _laid(folder, kind), {"clock": seconds}
+    told = bench.build(changes=changes)
+    if told.code:
+        raise Wrong(f"the clock keeps the library from being built: {told.text}")
+    _edit_and_follow(bench, path, changes=changes)
 
 
 def _dated(folder: Path, kind: Kind, seconds: float, path: str) -> None:

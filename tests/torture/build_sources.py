@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dumps import dump
 from support import rows
@@ -66,13 +66,13 @@ def _changing(folder: Path, kind: Kind, change: Change) -> None:
     check_followed(bench)
 
 
-def check_followed(bench: Bench) -> None:
-    """Check that the next build makes what a build from nothing makes.
+def check_followed(bench: Bench, **details: Any) -> None:  # noqa: ANN401 - of an Order
+    """Check that the next build, with what is wrong then, makes what a build from nothing makes.
 
     Raises:
         Lost, Wrong: It does not.
     """
-    told = bench.told(bench.order())
+    told = bench.told(bench.order(**details))
     if told.code:
         raise Lost(f"the next build fails: {told.text}")
     fresh = bench.folder / "fresh.db"

@@ -12,6 +12,7 @@ from orchestr8_sqlite.system import is_posix
 ADDRESS = re.compile(r"(?:\[(?P<literal>[^\]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>[0-9]{1,5})")
 """HOST:PORT; an IPv6 address stands in brackets. Source: RFC 3986, section 3.2."""
 
+PORT = re.compile(r":[0-9]{1,5}\Z")
 NAME = re.compile(r"[A-Za-z0-9.\[\]:_-]+")
 ORIGIN = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+")
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -109,11 +110,27 @@ def own_names(access: Access, listener: socket.socket) -> tuple[str, ...]:
     return tuple(f"{name}:{port}" for name in dict.fromkeys(names))
 
 
-def accepted_hosts(access: Access, listener: socket.socket) -> list[str]:
-    """Return what the header Host may say, `:*` for any port."""
-    return [*own_names(access, listener), *access.hosts, *(f"{host}:*" for host in access.hosts)]
+class Names:
+    """By which names requests may call the server, and from which web pages they may come.
+
+    All of them lead to this server for sure; a web page could let a name of its own lead here (DNS rebinding).
+    """
+
+    def __init__(self, own: Sequence[str], access: Access) -> None:
+        """Take the server's *own* names with port, and the further ones of *access*."""
+        self._own = frozenset(own)
+        self._further = frozenset(access.hosts)
+        self._origins = frozenset((*(f"http://{name}" for name in own), *access.origins))
+
+    def knows_host(self, host: str, local: tuple[str, int] | None) -> bool:
+        """Tell whether the header Host may say *host*, by a connection whose end is *local* here: that address, too."""
+        is_local = local is not None and host == _with_port(*local)
+        return is_local or host in self._own or PORT.sub("", host) in self._further
+
+    def knows_origin(self, origin: str) -> bool:
+        """Tell whether a request may come from a web page of *origin*."""
+        return origin in self._origins
 
 
-def accepted_origins(access: Access, listener: socket.socket) -> list[str]:
-    """Return what the header Origin may say, where there is one."""
-    return [*(f"http://{name}" for name in own_names(access, listener)), *access.origins]
+def _with_port(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -44,6 +44,7 @@ QUIET_SECONDS = 1.0
 
 TOO_MANY = b"Too many connections; close some."
 REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n"
+CLOSE = (b"connection", b"close")
 
 Protocol: Any = AutoHTTPProtocol
 
@@ -105,6 +106,12 @@ class PatientProtocol(Protocol):  # type: ignore[misc]
             self._stop_waiting()
         elif self._deadline is None:
             self._wait()
+
+    def shutdown(self) -> None:
+        """Take no further request; the client hears so with the answer to the one that is under way."""
+        if self.cycle is not None:
+            self.cycle.default_headers = [*self.cycle.default_headers, CLOSE]
+        super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing more."""

@@ -20,7 +20,7 @@ NETWORK_OF_A_CLIENT = 64
 
 
 class Bucket(NamedTuple):
-    """What was left for a client, in requests, at a time."""
+    """What was left for a client, in requests, at a time; below 0 where a batch had more than that."""
 
     left: float
     at: float
@@ -47,6 +47,13 @@ class Rate:
         if len(self._buckets) > MOST_CLIENTS:
             self._buckets.popitem(last=False)
         return 0.0 if left >= 1 else (1 - left) / self._per_second
+
+    def add(self, address: str, requests: int) -> None:
+        """Count *requests* more that came with one for which there was room; the next ones wait for them."""
+        client = client_of(address)
+        if client is not None and client in self._buckets:
+            left, at = self._buckets[client]
+            self._buckets[client] = Bucket(left - requests, at)
 
 
 def client_of(address: str) -> str | None:

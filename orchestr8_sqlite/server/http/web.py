@@ -17,10 +17,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.server.app import LibraryServer
-from orchestr8_sqlite.server.http.access import Access, accepted_hosts, accepted_origins
+from orchestr8_sqlite.server.http.access import Access, Names, own_names
 from orchestr8_sqlite.server.http.patience import TooLarge, read_body, replayed
 from orchestr8_sqlite.server.http.rate import Rate
-from orchestr8_sqlite.server.messages import NoMessage, read_message
+from orchestr8_sqlite.server.messages import NoMessage, dump, is_array, read_batch, read_message
+from orchestr8_sqlite.server.sdk_gaps import BATCHED, VERSION_HEADER, answer_batch, mending, mismatch
 from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.text.wording import one_line
 
@@ -48,12 +49,11 @@ def make_app(
         json_response=True,
         stateless_http=True,
         max_request_body_size=LARGEST_BODY,
-        transport_security=TransportSecuritySettings(
-            allowed_hosts=accepted_hosts(access, listener), allowed_origins=accepted_origins(access, listener)
-        ),
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate compares names
         custom_starlette_routes=[Route(HEALTH_PATH, Health(service, executor).answer)],
     )
-    gate = Gate(inner, access.token, Rate(access.rate) if access.rate else None)
+    names = Names(own_names(access, listener), access)
+    gate = Gate(inner, names, access.token, Rate(access.rate) if access.rate else None)
     if not access.origins:
         return gate
     return CORSMiddleware(
@@ -83,13 +83,15 @@ class Health:
 
 
 class Gate:
-    """Lets requests through that carry the token, where there is one, and are a message; logs those that are refused.
+    """Lets requests through that carry the token, where there is one, and call the server by one of its names.
 
-    Only POST reaches the transport: a server that keeps no sessions has nothing to tell on a stream of its own.
+    They are messages by then, and only POST reaches the transport: a server that keeps no sessions has nothing to tell
+    on a stream of its own. Those that are refused are logged.
     """
 
-    def __init__(self, app: ASGIApp, token: str | None, rate: Rate | None = None) -> None:
+    def __init__(self, app: ASGIApp, names: Names, token: str | None, rate: Rate | None = None) -> None:
         self._app = app
+        self._names = names
         self._rate = rate
         self._expected = None if token is None else f"Bearer {token}".encode()
 
@@ -107,11 +109,32 @@ class Gate:
 
         refusal = self._too_many(scope) or self._refusal(scope)
         if refusal is None and scope["path"] == MCP_PATH:
-            read = await _read(scope, receive)
-            if read is None:
+            body = await _read(scope, receive)
+            if body is None:
                 return  # nobody is there to be answered
-            refusal, receive = (read, receive) if isinstance(read, Response) else (None, replayed(read, receive))
+            if isinstance(body, bytes):
+                await self._exchange(body, scope, receive, watched)
+                return
+            refusal = body
         await (refusal or self._app)(scope, receive, watched)
+
+    async def _exchange(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the message or the batch in *body*."""
+        headers = Headers(scope=scope)
+        try:
+            if is_array(body) and headers.getlist(VERSION_HEADER) in ([], [BATCHED]):
+                batch = read_batch(body, "body")
+                if self._rate and scope.get("client"):
+                    self._rate.add(scope["client"][0], len(batch) - 1)
+                await answer_batch(batch, self._app, scope, mending(send))
+                return
+            error = mismatch(headers, read_message(body, "body"))
+        except NoMessage as problem:
+            error = problem.error
+        if error is None:
+            await self._app(scope, replayed(body, receive), mending(send))
+        else:
+            await Response(dump(error), 400, media_type="application/json")(scope, receive, send)
 
     def _too_many(self, scope: Scope) -> Response | None:
         """Return the answer to a request of a client that has sent too many."""
@@ -122,32 +145,31 @@ class Gate:
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request that goes no further, before anything of its body is read."""
-        if scope["path"] == HEALTH_PATH:
-            return None
-        given = Headers(scope=scope).get("authorization")
-        if self._expected is not None and not _matches(given, self._expected):
-            challenge = "Bearer" if given is None else 'Bearer error="invalid_token"'
-            return Response("A valid bearer token is needed.", 401, {"WWW-Authenticate": challenge})
-        if scope["path"] != MCP_PATH:
-            return Response(f"There is only {MCP_PATH}.", 404)  # not a redirect to whatever the client says is our host
-        if scope["method"] != "POST":
-            return Response("Only POST is served here.", 405, {"Allow": "POST"})
+        headers = Headers(scope=scope)
+        if scope["path"] != HEALTH_PATH:
+            given = headers.get("authorization")
+            if self._expected is not None and not _matches(given, self._expected):
+                challenge = "Bearer" if given is None else 'Bearer error="invalid_token"'
+                return Response("A valid bearer token is needed.", 401, {"WWW-Authenticate": challenge})
+            if scope["path"] != MCP_PATH:
+                return Response(f"There is only {MCP_PATH}.", 404)  # no redirect to what the client says is our host
+            if scope["method"] != "POST":
+                return Response("Only POST is served here.", 405, {"Allow": "POST"})
+        if not self._names.knows_host(headers.get("host", ""), scope.get("server")):
+            return Response("The header Host names another server; --allow-host lets it name this one.", 421)
+        if not all(map(self._names.knows_origin, headers.getlist("origin"))):
+            return Response("Web pages of this origin may not ask; --allow-origin lets them.", 403)
         return None
 
 
 async def _read(scope: Scope, receive: Receive) -> bytes | Response | None:
-    """Return the body of a request, the answer to one that is no message, None where the client is gone."""
+    """Return the body of a request, the answer to one that is too large or too slow, None where the client is gone."""
     try:
-        body = await read_body(receive, LARGEST_BODY, declared=Headers(scope=scope).get("content-length", ""))
-        if body is not None:
-            read_message(body, "body")
+        return await read_body(receive, LARGEST_BODY, declared=Headers(scope=scope).get("content-length", ""))
     except TooLarge:
         return Response(f"A body may have at most {LARGEST_BODY:,} bytes.", 413, {"Connection": "close"})
     except TimeoutError:
         return Response("The body took too long to come.", 408, {"Connection": "close"})
-    except NoMessage as problem:
-        return Response(problem.error.model_dump_json(by_alias=True), 400, media_type="application/json")
-    return body
 
 
 def _matches(given: str | None, expected: bytes) -> bool:

@@ -5,6 +5,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 from orchestr8_sqlite.server.stdio.descriptors import Descriptors
@@ -133,11 +134,19 @@ class _FileFeed:
         self._wanted.clear()
 
     def _feed(self) -> None:
-        while self._wanted.wait() and (chunk := os.read(self._descriptor, READ_AHEAD)):
-            taken = threading.Event()
-            self._loop.call_soon_threadsafe(self._hand_over, chunk, taken)
-            taken.wait()
-        self._loop.call_soon_threadsafe(self._reader.eof_received)
+        with suppress(RuntimeError):  # the loop is closed, so the end is under way
+            while self._wanted.wait() and (chunk := self._read()):
+                taken = threading.Event()
+                self._loop.call_soon_threadsafe(self._hand_over, chunk, taken)
+                taken.wait()
+            self._loop.call_soon_threadsafe(self._reader.eof_received)
+
+    def _read(self) -> bytes:
+        """Return what is there, nothing where the descriptor has ended or failed."""
+        try:
+            return os.read(self._descriptor, READ_AHEAD)
+        except OSError:
+            return b""
 
     def _hand_over(self, chunk: bytes, taken: threading.Event) -> None:
         self._reader.data_received(chunk)

@@ -7,16 +7,19 @@ objects that it can read messages from and send messages to.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 import anyio
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
-from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse
+from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, RequestId
 
-from orchestr8_sqlite.server.messages import NoMessage, fault, read_message
+from orchestr8_sqlite.server.messages import Batch, NoMessage, dump, fault, is_array, read_batch, read_message
+from orchestr8_sqlite.server.sdk_gaps import BATCHED, Batches
 from orchestr8_sqlite.server.stdio.descriptors import Descriptors
 from orchestr8_sqlite.server.stdio.lines import MAX_LINE, LineReader, LineWriter
 
@@ -31,6 +34,9 @@ FLUSH_SECONDS = 0.1
 
 REPEAT_SECONDS = 0.05
 """How often requests without an end are looked for at the end: the server may just be about to begin one."""
+
+ID_OPTIONAL = "2025-11-25"
+"""The first revision in which an error may lack an id. Source: its schema, `JSONRPCErrorResponse`."""
 
 MOST_IN_FLIGHT = 1000
 """Requests under way, above which the next one is held back until one is done, or for a second."""
@@ -79,8 +85,6 @@ class Pending:
         self._patience = anyio.CancelScope()
         self.gave_up = False
         """Whether some were still under way when patience was lost."""
-        self.metadata = ServerMessageMetadata(on_request_unanswered=self._give_up)
-        """Goes with every request, so that one that its sender cancelled is settled, too."""
 
     @property
     def count(self) -> int:
@@ -124,8 +128,35 @@ class Pending:
         self._done.set()
         self._patience.deadline = anyio.current_time() + HURRIED_SECONDS
 
-    async def _give_up(self) -> None:
-        self.settle()
+
+class Handshake:
+    """The revision that the connection has agreed on: `revision`, empty as long as there was no handshake."""
+
+    def __init__(self) -> None:
+        self.revision = ""
+        self._begun: RequestId | None = None
+        self._ended = asyncio.Event()
+        self._ended.set()
+
+    def ask(self, message: JSONRPCMessage) -> None:
+        """Take note of what the client asks."""
+        if isinstance(message, JSONRPCRequest) and message.method == "initialize":
+            self._begun = message.id
+            self._ended.clear()
+
+    def answer(self, request_id: RequestId | None, answer: JSONRPCMessage | None) -> None:
+        """Take note of what it is answered, None for nothing."""
+        if request_id is None or request_id != self._begun:
+            return
+        if isinstance(answer, JSONRPCResponse):
+            self.revision = str(answer.result.get("protocolVersion", ""))
+        self._begun = None
+        self._ended.set()
+
+    async def settled(self) -> str:
+        """Return the revision, once a handshake that is under way has ended."""
+        await self._ended.wait()
+        return self.revision
 
 
 class _Stream:
@@ -149,22 +180,45 @@ class Outgoing(_Stream):
     def __init__(self, writer: LineWriter, pending: Pending) -> None:
         self._writer = writer
         self._pending = pending
+        self.batches = Batches()
+        self.handshake = Handshake()
 
     async def send(self, item: SessionMessage) -> None:
         """Write a message; where it is an answer, its request is settled."""
         message = item.message
-        if not isinstance(message, JSONRPCResponse | JSONRPCError):
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            await self.settle(message.id, message)
+        else:
             await self.write(message)
-            return
+
+    async def settle(self, request_id: RequestId | None, answer: JSONRPCMessage | None = None) -> None:
+        """Answer a request, or take note that it needs no answer; that of a batch waits for the others."""
+        self.handshake.answer(request_id, answer)
+        of_batch = self.batches.end(request_id, answer)
         try:
-            await self.write(message)
+            if of_batch:
+                await self.write_batch(of_batch)
+            elif of_batch is None and answer is not None:
+                await self.write(answer)
         finally:
             self._pending.settle()
 
     async def write(self, message: JSONRPCMessage) -> None:
-        """Write a message; of a client that is gone the SDK hears in its own terms."""
+        """Write a message."""
+        await self._write_line(self._dump(message))
+
+    async def write_batch(self, messages: Sequence[JSONRPCMessage]) -> None:
+        """Write messages as one."""
+        await self._write_line(b"[" + b",".join(map(self._dump, messages)) + b"]")
+
+    def _dump(self, message: JSONRPCMessage) -> bytes:
+        """Return a message; before 2025-11-25 no error may lack an id, and only JSON-RPC says which one it has then."""
+        return dump(message, null_id="" < self.handshake.revision < ID_OPTIONAL)
+
+    async def _write_line(self, line: bytes) -> None:
+        """Write a line; of a client that is gone the SDK hears in its own terms."""
         try:
-            await self._writer.write(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            await self._writer.write(line + b"\n")
         except BrokenPipeError:
             raise anyio.BrokenResourceError from None
 
@@ -176,24 +230,27 @@ class Incoming(_Stream):
         self._reader = reader
         self._outgoing = outgoing
         self._pending = pending
+        self._read: deque[JSONRPCMessage] = deque()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> SessionMessage:
         await self._hold_back()
-        while True:
+        while not self._read:
             try:
                 line = await self._reader.next()
             except EOFError:
                 await self._pending.wait_for_all()
                 raise StopAsyncIteration from None
-            message = await self._read(line)
-            if isinstance(message, JSONRPCRequest):
-                self._pending.add()
-                return SessionMessage(message, self._pending.metadata)
-            if message is not None:
-                return SessionMessage(message)
+            await self._take(line)
+        message = self._read.popleft()
+        if not isinstance(message, JSONRPCRequest):
+            return SessionMessage(message)
+        self._pending.add()
+        self._outgoing.handshake.ask(message)
+        unanswered = partial(self._outgoing.settle, message.id)
+        return SessionMessage(message, ServerMessageMetadata(on_request_unanswered=unanswered))
 
     @property
     def all_answered(self) -> bool:
@@ -217,18 +274,23 @@ class Incoming(_Stream):
             with anyio.move_on_after(1):
                 await self._pending.wait_for_one()
 
-    async def _read(self, line: bytes | None) -> JSONRPCMessage | None:
-        """Return the message of *line*; None where it held none, and was answered so."""
-        if line is None:
-            await self._refuse(fault(f"A message may have at most {MAX_LINE:,} bytes."))
-            return None
-        if not line or line.isspace():
-            return None
+    async def _take(self, line: bytes | None) -> None:
+        """Read the messages of a line, and answer it where it holds none."""
         try:
-            return read_message(line, "line")
+            if line is None:
+                await self._refuse(fault(f"A message may have at most {MAX_LINE:,} bytes."))
+            elif is_array(line) and await self._outgoing.handshake.settled() == BATCHED:
+                await self._take_batch(read_batch(line, "line"))
+            elif line and not line.isspace():
+                self._read.append(read_message(line, "line"))
         except NoMessage as problem:
             await self._refuse(problem.error)
-            return None
+
+    async def _take_batch(self, batch: Batch) -> None:
+        self._read.extend(message for message in batch if not isinstance(message, NoMessage))
+        if answers := self._outgoing.batches.begin(batch):
+            with suppress(anyio.BrokenResourceError):
+                await self._outgoing.write_batch(answers)
 
     async def _refuse(self, error: JSONRPCError) -> None:
         with suppress(anyio.BrokenResourceError):

@@ -1,0 +1,94 @@
+"""An application for the web, asked in this process."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import anyio
+from starlette.types import ASGIApp, Message
+
+JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+
+
+class Reply(NamedTuple):
+    """What an application answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def message(self) -> Any:  # noqa: ANN401 - JSON
+        """Return the body, which is JSON."""
+        return json.loads(self.body)
+
+
+class Asked(NamedTuple):
+    """An application that is ready, and its address."""
+
+    app: ASGIApp
+    host: str
+
+    async def send(
+        self,
+        body: object,
+        *,
+        verb: str = "POST",
+        path: str = "/mcp",
+        client: str = "127.0.0.1",
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Return the answer to a request with a body of JSON, or of bytes."""
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+        said = {"host": self.host, **JSON, **(headers or {})}
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": verb,
+            "path": path,
+            "query_string": b"",
+            "headers": [(name.encode(), value.encode()) for name, value in said.items()],
+            "client": (client, 1),
+        }
+        waiting = [{"type": "http.request", "body": sent, "more_body": False}]
+        answered: list[Message] = []
+
+        async def receive() -> Message:
+            if not waiting:
+                await anyio.sleep_forever()
+            return waiting.pop()
+
+        async def keep(message: Message) -> None:
+            answered.append(message)
+
+        await self.app(scope, receive, keep)
+        start, *parts = answered
+        assert [part.get("more_body", False) for part in parts] == [*[True] * (len(parts) - 1), False]
+        found = {name.decode(): value.decode() for name, value in start["headers"]}
+        return Reply(start["status"], found, b"".join(part["body"] for part in parts))
+
+
+@asynccontextmanager
+async def living(app: ASGIApp, host: str) -> AsyncIterator[Asked]:
+    """Yield *app* between its start and its end."""
+    started, ending = anyio.Event(), anyio.Event()
+    waiting = ["lifespan.startup", "lifespan.shutdown"]
+
+    async def receive() -> Message:
+        if len(waiting) == 1:
+            await ending.wait()
+        return {"type": waiting.pop(0)}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "lifespan.startup.complete":
+            started.set()
+
+    async def live() -> None:
+        await app({"type": "lifespan"}, receive, send)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(live)
+        await started.wait()
+        yield Asked(app, host)
+        ending.set()
