@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -60,8 +61,9 @@ def test_file_that_becomes_a_link_after_the_listing_is_not_followed(
     root = make_library(INSIDE)
     (root / "skills/retry.md").unlink()
     (root / "skills/retry.md").symlink_to(secret)
-    with pytest.raises(NotOfLibrary, match="leads out of the library"):
+    with pytest.raises(NotOfLibrary) as refused:
         read_regular(root, "skills/retry.md", 100)
+    assert (refused.value.errno, refused.value.strerror) == (errno.EXDEV, "a symbolic link leads out of the library")
 
 
 @pytest.mark.parametrize("below", [True, False], indirect=True)
@@ -128,6 +130,54 @@ def test_pipe_and_folder_in_the_place_of_a_file_are_not_waited_for(
         (root / name).unlink(missing_ok=True)
         make(root / name)
         build_index([root], tmp_path / "index.db", full=True)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_regular_file_is_refused_in_a_sentence(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "a.md")
+    with pytest.raises(NotOfLibrary) as refused:
+        read_regular(tmp_path, "a.md", 100)
+    assert (refused.value.errno, refused.value.strerror) == (errno.EINVAL, "it is not a regular file")
+
+
+def test_link_is_followed_within_the_root_of_the_file_system(tmp_path: Path) -> None:
+    write_files(tmp_path, {"a.md": "text"})
+    (tmp_path / "link.md").symlink_to(tmp_path / "a.md")
+    assert read_regular(Path("/"), f"{tmp_path}/link.md".lstrip("/"), 100).content == b"text"
+
+
+def test_file_that_is_written_to_while_it_is_read_has_not_stood_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(tmp_path, {"a.md": "text"})
+    assert read_regular(tmp_path, "a.md", 100).stood_still
+    read = os.read
+
+    def read_and_write(number: int, most: int) -> bytes:
+        part = read(number, most)
+        with (tmp_path / "a.md").open("ab") as file:
+            file.write(b"." if part else b"")
+        return part[:4]
+
+    monkeypatch.setattr(os, "read", read_and_write)
+    assert not read_regular(tmp_path, "a.md", 10).stood_still
+
+
+def test_file_is_read_in_pieces_up_to_one_byte_more_than_the_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "CHUNK", 4)
+    write_files(tmp_path, {"a.md": "0123456789"})
+    assert read_regular(tmp_path, "a.md", 10).content == b"0123456789"
+    read, taken = os.read, list[bytes]()
+
+    def read_and_note(number: int, most: int) -> bytes:
+        taken.append(read(number, most))
+        return taken[-1]
+
+    monkeypatch.setattr(os, "read", read_and_note)
+    assert read_regular(Path("/proc/self"), "maps", 30).content is None  # it tells no size, and is longer
+    assert sum(map(len, taken)) == 31
 
 
 def test_file_that_grows_while_it_is_read_is_read_up_to_the_bound(tmp_path: Path) -> None:

@@ -261,7 +261,7 @@ def test_copy_leaves_an_index_that_cannot_be_written_as_it_is(make_catalog: Make
 def test_sample_lies_evenly_over_the_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holdout, "SAMPLE", 100)
     lines = [f"Scenario of number {number}" for number in range(1, 351)]
-    with open_in_memory([make_fragment(f"f{at}", *lines[at : at + 50]) for at in range(0, 350, 50)]) as catalog:
+    with open_in_memory([make_fragment(f"f{at:03}", *lines[at : at + 50]) for at in range(0, 350, 50)]) as catalog:
         assert [one.text for one in HeldOut(catalog).sample()] == lines[::3]
 
 

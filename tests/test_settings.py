@@ -1,6 +1,7 @@
 """Settings: the command line before the environment before defaults, and a sentence for what cannot be used."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from orchestr8_sqlite.settings import (
     latest_file_time,
     read_http_token,
     read_limits,
+    read_places,
     read_server_settings,
     read_settings,
     unread_settings,
 )
+from orchestr8_sqlite.system import is_posix
 
 VARIABLES = ("ORCHESTR8_DB", "ORCHESTR8_ROOTS", "ORCHESTR8_ENV", "LOG_LEVEL", "LOG_FORMAT", "CACHE_SIZE")
 
@@ -75,7 +78,9 @@ def test_production_watches_nothing_unless_told_to(
 
 
 def test_watching_without_folders_is_refused() -> None:
-    with pytest.raises(SettingsError, match="name the folders of the library with --root"):
+    with pytest.raises(
+        SettingsError, match=r"^There is nothing to watch: name the folders of the library with --root\.$"
+    ):
         read_server_settings(watch=True)
 
 
@@ -124,6 +129,30 @@ def test_limits_of_what_is_read_are_whole_numbers(monkeypatch: pytest.MonkeyPatc
     assert read_limits() == Limits(file_bytes=1_048_576, folder_depth=7)
 
 
+@pytest.mark.parametrize(
+    ("name", "most", "shown"),
+    [("ORCHESTR8_MAX_FOLDER_DEPTH", 200, "200"), ("ORCHESTR8_MAX_FILE_BYTES", 1_073_741_824, "1,073,741,824")],
+)
+def test_limits_have_a_largest_value(monkeypatch: pytest.MonkeyPatch, name: str, most: int, shown: str) -> None:
+    monkeypatch.setenv(name, str(most))
+    assert most in read_limits()
+    monkeypatch.setenv(name, str(most + 1))
+    with pytest.raises(SettingsError, match=rf"^{name} must be a whole number from 1 to {shown}, not '{most + 1}'\.$"):
+        read_limits()
+
+
+def test_latest_time_of_files_is_given_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    assert latest_file_time() is None
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    assert latest_file_time() == 1_700_000_000_000_000_000
+    for value in ("soon", "-1", "1.5", "٣"):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", value)
+        with pytest.raises(SettingsError) as caught:
+            latest_file_time()
+        assert str(caught.value) == f"SOURCE_DATE_EPOCH must be whole seconds since 1970, not {value!r}."
+
+
 def all_settings() -> list[object]:
     """Return everything that the environment sets."""
     return [read_server_settings(), read_http_token(), read_limits(), latest_file_time()]
@@ -150,6 +179,8 @@ def test_settings_in_a_dotenv_file_are_said_not_to_be_read_by_name_only(
     assert unread_settings() is None
     (folder / ".env").write_text("LOG_LEVEL=trace\nSECRET=1\n# ORCHESTR8_DB=no\n")
     assert unread_settings() is None
+    (folder / ".env").write_text("ORCHESTR8_DB=secret.db\n" + "#" * 65_536 + "\nORCHESTR8_ROOTS=too far down\n")
+    assert unread_settings() == ".env names ORCHESTR8_DB to no effect; if it is yours, set ORCHESTR8_ENV_FILE=.env"
     (folder / ".env").write_text("export ORCHESTR8_DB=secret.db\nORCHESTR8_ROOTS=x\n")
     assert unread_settings() == (
         ".env names ORCHESTR8_DB and 1 more to no effect; if it is yours, set ORCHESTR8_ENV_FILE=.env"
@@ -166,14 +197,16 @@ def test_file_that_the_environment_names_completes_it(folder: Path, monkeypatch:
     assert (settings.database, settings.log_level) == (Path("from-file.db"), "warn")
 
 
-@pytest.mark.parametrize("content", [None, b"NAME=M\xfcller\n"])
+@pytest.mark.parametrize(
+    ("content", "why"), [(None, "No such file or directory"), (b"NAME=M\xfcller\n", "it is not UTF-8")]
+)
 def test_file_that_the_environment_names_and_cannot_be_read_is_one_sentence(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
+    folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None, why: str
 ) -> None:
     if content is not None:
         (folder / "mine.env").write_bytes(content)
     monkeypatch.setenv("ORCHESTR8_ENV_FILE", "mine.env")
-    with pytest.raises(SettingsError, match=r"^ORCHESTR8_ENV_FILE mine\.env cannot be read: "):
+    with pytest.raises(SettingsError, match=rf"^ORCHESTR8_ENV_FILE mine\.env cannot be read: {why}\.$"):
         read_settings()
 
 
@@ -186,6 +219,7 @@ def test_level_that_is_denied_comes_from_the_command_line_or_the_environment(mon
 def test_level_that_is_denied_is_asked_of_the_index_that_is_built_here_and_of_no_other() -> None:
     assert read_server_settings(Path("mine.db"), [Path("one")], deny="high").base.denied == "high"
     assert read_server_settings(Path("mine.db"), deny="high").base.denied is None
+    assert read_server_settings(roots=[Path("one")], deny="high").base.database == index_of([Path("one")], "high")
 
 
 def test_each_set_of_roots_has_an_index_of_its_own(folder: Path) -> None:
@@ -195,9 +229,63 @@ def test_each_set_of_roots_has_an_index_of_its_own(folder: Path) -> None:
     assert len({index_of([one], level) for level in (None, "high", "low")}) == 3  # what one lets in no other serves
 
 
+@pytest.mark.skipif(not is_posix(), reason="paths are written otherwise")
+@pytest.mark.parametrize(
+    ("roots", "level", "name"),
+    [
+        (["/srv/one"], None, "one-875fb59d40696cfc.db"),
+        (["/srv/one", "/srv/two"], None, "one-f7551c5d0d65b5da.db"),
+        (["/srv/one"], "high", "one-570921e42d3e92e8.db"),
+        (["/"], None, "root-8a5edab282632443.db"),
+    ],
+)
+def test_index_of_roots_keeps_its_place_from_version_to_version(
+    monkeypatch: pytest.MonkeyPatch, roots: list[str], level: str | None, name: str
+) -> None:
+    """The digits begin what `printf '/srv/one\\0/srv/two' | sha256sum` prints; `deny high` would be another part."""
+    monkeypatch.setattr(
+        "platformdirs.user_cache_path", lambda app, *, appauthor: Path(f"/cache/{app}" if appauthor is False else "")
+    )
+    assert index_of(list(map(Path, roots)), level) == Path("/cache/orchestr8-sqlite") / name
+
+
 def test_folder_that_is_missing_is_refused_unless_it_was_indexed_before(folder: Path) -> None:
     with pytest.raises(SettingsError, match="none is no folder: name those of the library with --root"):
         read_server_settings(roots=[Path("one"), Path("none")])
     indexed = folder / "mine.db"
     indexed.touch()
     assert read_server_settings(indexed, [Path("none")]).roots == (Path("none"),)
+
+
+PLACES = {
+    "config": ("XDG_CONFIG_HOME", ".config"),
+    "roaming": ("APPDATA", "AppData/Roaming"),
+    "local": ("LOCALAPPDATA", "AppData/Local"),
+    "codex": ("CODEX_HOME", ".codex"),
+    "gemini": ("GEMINI_CLI_HOME", ""),
+}
+"""Folders of other programs: the variable that names each, and where it is below the home folder without that."""
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_folders_of_other_programs_are_below_the_home_folder(
+    home: Path, monkeypatch: pytest.MonkeyPatch, value: str | None
+) -> None:
+    for variable in ("CLAUDE_CONFIG_DIR", *(variable for variable, _ in PLACES.values())):
+        monkeypatch.delenv(variable, raising=False)
+        if value is not None:
+            monkeypatch.setenv(variable, value)
+    places = read_places("plan9")
+    assert (places.platform, places.home, places.claude, places.project) == ("plan9", home, None, home / "project")
+    for name, (_, path) in PLACES.items():
+        assert getattr(places, name) == home / path, name
+    assert read_places().platform == sys.platform
+
+
+def test_folders_of_other_programs_are_where_their_variables_say(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("CLAUDE_CONFIG_DIR", *(variable for variable, _ in PLACES.values())):
+        monkeypatch.setenv(variable, str(home / "moved" / variable))
+    places = read_places()
+    assert places.claude == home / "moved" / "CLAUDE_CONFIG_DIR"
+    for name, (variable, _) in PLACES.items():
+        assert getattr(places, name) == home / "moved" / variable, name

@@ -141,8 +141,12 @@ def test_reading_and_describing_is_allowed(run: Run, statement: str) -> None:
     ],
 )
 def test_statement_that_wants_too_much_memory_ends_with_one_sentence(run: Run, statement: str) -> None:
-    with pytest.raises(RequestError, match=r"^The statement needs more memory than it may have .*WHERE or LIMIT\.$"):
+    with pytest.raises(RequestError) as refused:
         run(statement)
+    assert str(refused.value) == (
+        "The statement needs more memory than it may have (64 MiB a value, 256 MiB of rows); "
+        "narrow it down with WHERE or LIMIT."
+    )
 
 
 def test_memory_of_rows_is_counted_in_bytes_as_python_stores_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +156,26 @@ def test_memory_of_rows_is_counted_in_bytes_as_python_stores_them(run: Run, monk
     wide = f"SELECT char(128512) || ({narrow})"  # one character of four bytes makes all of them as wide
     with pytest.raises(RequestError, match="needs more memory"):
         run(f"{wide} UNION ALL {wide}")
+
+
+def test_rows_may_take_as_many_bytes_as_they_are_allowed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(1, "a"), (2, "b")]
+    size = sum(sys.getsizeof(row) + sum(map(sys.getsizeof, row)) for row in rows)
+    statement = "SELECT 1, 'a' UNION ALL SELECT 2, 'b'"
+    monkeypatch.setattr(statements, "LARGEST_RESULT", size)
+    assert run(statement) == rows
+    monkeypatch.setattr(statements, "LARGEST_RESULT", size - 1)
+    with pytest.raises(RequestError, match="needs more memory"):
+        run(statement)
+
+
+def test_columns_are_named_where_there_are_no_rows_too() -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        assert statements.run_statement(db, "SELECT 1 AS one, 2 AS two", 1) == (["one", "two"], [(1, 2)])
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        assert statements.run_statement(db, "SELECT 1 AS one WHERE 0", 1) == (["one"], [])
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        assert statements.run_statement(db, "-- nothing", 1) == ([], [])
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """Tier 1: precomputed answers are those that the other tiers would give."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from support import build, markdown, write_files
+from support import MakeLibrary, build, markdown, write_files
 
 from orchestr8_sqlite.index.catalog import Catalog
-from orchestr8_sqlite.model.requests import MatchRequest, Ranker, Tier
+from orchestr8_sqlite.model.requests import LookupResult, MatchRequest, Ranker, Tier
 from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.ranking.precomputed import QUICK_MATCHES
 
@@ -58,6 +60,25 @@ def test_the_twenty_keywords_of_the_most_fragments_are_precomputed_where_anythin
         quick = {word for word, request in requests.items() if find(catalog, request).tier is Tier.QUICK}
         assert quick == most_used & found
         assert len(quick) > 15
+
+
+@pytest.mark.parametrize("ranker", list(Ranker))
+@pytest.mark.parametrize("query", ["retry kuberntes cobol", "kuberntes retry", "retry cobol", "retry kubernetes"])
+def test_listed_request_is_told_of_words_that_the_library_lacks_or_spells_otherwise(
+    make_library: MakeLibrary, tmp_path: Path, ranker: Ranker, query: str
+) -> None:
+    root = make_library({f"skills/s{n}.md": markdown("title: S\nuseWhen: [Retry on Kubernetes]") for n in range(3)})
+    unlisted = find_in(build(root, tmp_path / "unlisted.db"), MatchRequest(query, ranker=ranker))
+    (root / "queries.jsonl").write_text(json.dumps({"text": query, "documents": ["skills/s0"]}))
+    listed = find_in(build(root, tmp_path / "listed.db"), MatchRequest(query, ranker=ranker))
+    assert (listed.uncovered, listed.read_as) == (unlisted.uncovered, unlisted.read_as)
+    assert listed.candidates == unlisted.candidates
+    assert (listed.tier is Tier.QUICK) == (query == "retry kubernetes")
+
+
+def find_in(index: Path, request: MatchRequest) -> LookupResult:
+    with Catalog.open(index) as catalog:
+        return find(catalog, request)
 
 
 def test_spelling_of_the_query_does_not_matter(catalog: Catalog) -> None:

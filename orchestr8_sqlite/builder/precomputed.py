@@ -91,13 +91,18 @@ def _is_unmeasured(catalog: Catalog) -> bool:
 
 
 def _write_answers(catalog: Catalog, ranker: Ranker, queries: Iterable[str]) -> None:
-    """Write what a ranker answers to each of *queries*, and see that it is what a search finds."""
+    """Write what a ranker answers to each of *queries*, and see that it is what a search finds.
+
+    An answer that says how a word was read, or that the library lacks it, is left to search: its rows cannot say so.
+    """
     answers: dict[str, LookupResult] = {}
     for query in queries:
         key = " ".join(extract_keywords(query))
         if key and key not in answers:
             request = MatchRequest(query, max_results=DEPTH, ranker=ranker)
-            answers[key] = find(catalog, request, quick=False, lists=False)
+            answer = find(catalog, request, quick=False, lists=False)
+            if not (answer.uncovered or answer.read_as):
+                answers[key] = answer
     write_quick_lookups(catalog.db, ranker, answers)
     check_quick_lookups(catalog.db, answers.values())
 

@@ -81,7 +81,7 @@ def confine(db: sqlite3.Connection) -> None:
     db.set_authorizer(None)
     for table in (*(name for (name,) in db.execute(VIRTUAL_TABLES).fetchall()), *TABLE_FUNCTIONS):
         db.execute(CONNECT.format(table))
-    for setting in filter(str.strip, SETTINGS.split(";")):
+    for setting in SETTINGS.split(";"):
         db.execute(setting)
     for limit, value in LIMITS:
         db.setlimit(limit, value)

@@ -56,7 +56,11 @@ ROUNDING = 1e-9
 FEWEST, MOST = 0.1, 0.6
 """Bounds of the threshold, whatever is measured."""
 
-SCENARIOS = "SELECT fragment_id, text FROM scenario ORDER BY fragment_id, ordinal"
+SCENARIOS = """
+SELECT s.fragment_id, s.text FROM scenario s CROSS JOIN fragment f ON f.id = s.fragment_id ORDER BY f.uri, s.ordinal
+"""
+"""By URI, as numbers of fragments tell in which order they were read."""
+
 NO_SPILL = "PRAGMA cache_spill = FALSE"
 PARTS = 3
 """Tasks that the foreign requests are cut into for other processes."""
@@ -103,7 +107,7 @@ class HeldOut:
             yield cls(Catalog(db, Path(), identity=(0, 0, 0)))
 
     def scenarios(self) -> list[Scenario]:
-        """Return all scenarios, in the order of the fragments."""
+        """Return all scenarios, in the order of the URIs."""
         return [Scenario(*row) for row in self.catalog.db.execute(SCENARIOS)]
 
     def sample(self) -> list[Scenario]:

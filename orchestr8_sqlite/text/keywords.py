@@ -264,7 +264,7 @@ def _bigrams(run: str) -> Iterator[str]:
 
 def _split_word(word: str) -> list[str]:
     word = word.replace("’", "'")
-    folded = word.casefold()
+    folded = _fold(word)
     if folded in STOP_WORDS:
         return []
     if folded.endswith("'s"):
@@ -275,9 +275,14 @@ def _split_word(word: str) -> list[str]:
     if len(pieces) > 1 and all(map(str.isdigit, pieces)):
         return keywords
     for piece in pieces:
-        parts = (piece.casefold(), *_camel_parts(piece))
+        parts = (_fold(piece), *_camel_parts(piece))
         keywords += [part for part in parts if part != whole and _is_keyword(part)]
     return keywords
+
+
+def _fold(word: str) -> str:
+    """Return *word* casefolded and composed: a small letter may join the mark behind it where its capital did not."""
+    return word.lower() if word.isascii() else normalize("NFC", word.casefold())
 
 
 def _camel_parts(word: str) -> Sequence[str]:
@@ -288,7 +293,7 @@ def _camel_parts(word: str) -> Sequence[str]:
     folded = word.casefold()
     if not CAMEL.search(shape) or folded in TECHNOLOGY_NAMES or folded.removesuffix("s") in TECHNOLOGY_NAMES:
         return ()
-    return [word[hump.start() : hump.end()].casefold() for hump in HUMP.finditer(shape)]
+    return [_fold(word[hump.start() : hump.end()]) for hump in HUMP.finditer(shape)]
 
 
 def _is_keyword(word: str) -> bool:

@@ -92,12 +92,12 @@ def find_encoded(content: bytes, runs: Iterable[Run]) -> Iterator[Encoded]:
 
 def _joined(content: bytes, runs: Iterable[Run]) -> Iterator[tuple[int, int, bytes]]:
     """Yield the long runs with their places; those that are lines of one text are joined."""
-    start, end, parts = -1, -1, list[bytes]()
+    start, end, parts = 0, 0, list[bytes]()
     for run in runs:
         if run.end - run.start < LINE:
             continue
-        follows = 0 < run.start - end <= BETWEEN and not content[end : run.start].strip()
-        if not follows:
+        follows = run.start - end <= BETWEEN and not content[end : run.start].strip()
+        if not (parts and follows):
             if parts:
                 yield start, end, b"".join(parts)
             start, parts = run.start, []

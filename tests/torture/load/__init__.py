@@ -2,8 +2,9 @@
 
 One server process over one pair of pipes, and over HTTP with one worker and with two. Either it watches a library
 that is edited all the time, with an earlier index put back now and then; or finished indexes of several editions are
-renamed over the one that it serves, many times a second. Every request has to be answered once, by the right answer or
-the right refusal, of an edition that was in place meanwhile.
+renamed over the one that it serves, many times a second, and in some cases workers are killed besides. Every request
+has to be answered once, by the right answer or the right refusal, of an edition that was in place meanwhile; one whose
+connection breaks with its worker is sent again.
 
 Memory is flat where its level in the second half of the time never rises to more than GROWTH times what it was at the
 beginning of that half, levels being the medians of its quarters, and where no sample has more than PEAK times that.
@@ -26,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from torture import Case, Lost, Skipped
-from torture.load.changes import Change, Edits, Replacements
-from torture.load.clients import PATIENCE, Connection, Door, Exchange, Pipes, keep_asking
+from torture.load.changes import KILLS, Change, Edits, Kills, Replacements
+from torture.load.clients import PATIENCE, Connection, Door, Exchange, Patient, Pipes, keep_asking
 from torture.load.library import URIS
 from torture.load.questions import subscribing
 from torture.load.samples import Sampler, check_flat, figures_of
@@ -39,6 +40,16 @@ GROWTH, SOON_GROWTH = 1.10, 1.25
 
 SLACK = CLIENTS + 4
 """Descriptors that requests under way may hold: a connection for each client, one to the index for each thread."""
+
+SECONDS_OF_KILLS, YOUNG_GROWTH = 25.0, 2.0
+"""How long workers of a server are killed, and how much the memory of one may grow that was just started."""
+
+KILLED, FEW_KILLED = 10, 1
+"""Servers whose workers are killed."""
+
+WORKER_GONE = ("worker ended", "worker failed to start", "Unknown child process")
+"""What may be logged where workers are killed; the last is asyncio's, up to Python 3.12, of one that ends while it is
+told to."""
 
 LONGEST_LINE = 1 << 24
 HTTP = ("--http", "127.0.0.1:0")
@@ -56,6 +67,10 @@ def cases(seed: int, *, bounded: bool) -> Iterator[Case]:
     for options, change in ways:
         name = f"{change.__name__.lower()}, {' '.join(options) or 'stdio'}, {seconds:g} s"
         yield Case("load", name, partial(_run, name, change, options, seconds, growth, seed))
+    for number in range(FEW_KILLED if bounded else KILLED):
+        name = f"{KILLS} workers of server {number}"
+        run = partial(_run, name, Kills, HTTP, SECONDS_OF_KILLS, YOUNG_GROWTH, seed + number)
+        yield Case("workers are killed under load", name, run)
 
 
 def _run(
@@ -103,6 +118,7 @@ class Load:
         """Return what has come of it so far, in figures: a line of counts, then one for each process."""
         exchange = self._exchange
         counts = f"{exchange.answered:,} requests answered, {exchange.cancelled:,} given up, {self._change.told()}"
+        counts += f", {exchange.broken:,} connections broken" if self._change.breaks else ""
         return "\n    ".join([counts, *self._figures])
 
     async def run(self, seconds: float, growth: float) -> None:
@@ -149,7 +165,8 @@ class Load:
         if self._options:
             url = (await self._logged("serving"))["url"]
             port = int(url.rpartition(":")[2].partition("/")[0])
-            return [Connection(port, self._exchange) for _ in range(CLIENTS)]
+            kind = Patient if self._change.breaks else Connection
+            return [kind(port, self._exchange) for _ in range(CLIENTS)]
         pipes = Pipes(process, self._exchange)
         await pipes.greet()
         tasks.create_task(pipes.read())
@@ -183,7 +200,9 @@ class Load:
     def _check_log(self) -> None:
         """Raise Lost where the log holds anything but lines about what is in order."""
         for line in self._log.read_text(encoding="utf-8").splitlines():
-            if not line.startswith("{") or json.loads(line)["level"] not in ("debug", "info"):
+            said = json.loads(line) if line.startswith("{") else {"level": "none", "message": line}
+            is_expected = self._change.breaks and said["message"].startswith(WORKER_GONE)
+            if said["level"] not in ("debug", "info") and not is_expected:
                 raise Lost(f"the log says {line[:600]}")
 
     def _check_flat(self, sampler: Sampler, begin: float, growth: float) -> None:

@@ -2,11 +2,14 @@
 
 import asyncio
 import atexit
+import os
 import random
 import shutil
+import signal
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -16,10 +19,14 @@ from support import build, write_files
 from torture import Lost
 from torture.load.library import DOCUMENTS, LEDGER, PROMPT, URIS, editions_in, file_of, ledger_of, library_of
 from torture.load.questions import Message, Question, loading, reading
+from torture.load.samples import family
 from torture.load.truth import Files, Truth, Whole
 
 PATIENCE = 30.0
 """Seconds after which an index is taken as not following its library."""
+
+WORKERS, KILLS = 4, 10
+"""Workers of the server of which some are killed, and how many; the pauses before others start grow."""
 
 EDITIONS = 6
 """Indexes of the same library that replace one another, each of an edition of its own."""
@@ -35,6 +42,10 @@ class Change(Protocol):
     @property
     def options(self) -> Sequence[str]:
         """Return the options of `serve` for it."""
+
+    @property
+    def breaks(self) -> bool:
+        """Tell whether connections may break, and workers end."""
 
     @property
     def truth(self) -> Truth:
@@ -57,14 +68,14 @@ class Change(Protocol):
 class Replacements:
     """Finished indexes of several editions are renamed over the one that is served."""
 
-    whole = True
+    whole, breaks = True, False
 
     def __init__(self, folder: Path, chance: random.Random) -> None:
         self.truth = Whole()
         self._index = folder / "index.db"
         self._chance = chance
         self._count = 0
-        self.options = ("--db", str(self._index))
+        self.options: tuple[str, ...] = ("--db", str(self._index))
         for edition in reversed(range(EDITIONS)):
             self._replace(edition)
 
@@ -92,10 +103,59 @@ class Replacements:
         return f"{self._count:,} replacements"
 
 
+class Kills(Replacements):
+    """Workers are killed too, at any moment, as they start as well; the server starts others after growing pauses."""
+
+    breaks = True
+
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        super().__init__(folder, chance)
+        self.options = (*self.options, "--workers", str(WORKERS))
+        self.killed = 0
+
+    async def go_on(self, until: float) -> None:
+        """Kill KILLS workers and replace the index until the time is over.
+
+        Raises:
+            Lost: There were not enough of them.
+        """
+        pause = (until - time.monotonic()) / KILLS
+        killing = asyncio.create_task(super().go_on(until))
+        while time.monotonic() < until and self.killed < KILLS:
+            if there := list(workers()):
+                os.kill(self._chance.choice(there), signal.SIGKILL)
+                self.killed += 1
+            await asyncio.sleep(self._chance.uniform(0, pause))
+        await killing
+        if self.killed < KILLS:
+            raise Lost(f"only {self.killed} workers were there to be killed")
+
+    async def settle(self, ask: Ask) -> None:
+        """Look whether all workers are there again."""
+        until = time.monotonic() + PATIENCE
+        while (count := len(list(workers()))) != WORKERS:
+            if time.monotonic() > until:
+                raise Lost(f"{count} workers instead of {WORKERS}")
+            await asyncio.sleep(0.1)
+        await super().settle(ask)
+
+    def told(self) -> str:
+        """Return how much was killed and replaced."""
+        return f"{self.killed} workers killed, {super().told()}"
+
+
+def workers() -> Iterator[int]:
+    """Yield the workers below this process."""
+    for process in family(os.getpid()):
+        with suppress(OSError):
+            if b"orchestr8_sqlite.server.http.worker" in Path(f"/proc/{process}/cmdline").read_bytes():
+                yield process
+
+
 class Edits:
     """Files of a watched library are changed, renamed, made and deleted; now and then an index of before comes back."""
 
-    whole = False
+    whole, breaks = False, False
 
     def __init__(self, folder: Path, chance: random.Random) -> None:
         self.truth = Files()

@@ -35,6 +35,10 @@ HEAD = (
 )
 
 
+BROKEN = (ConnectionError, asyncio.IncompleteReadError)
+"""What comes of a connection whose other end is gone."""
+
+
 class Waiting(NamedTuple):
     """A request under way, and who waits for its answer."""
 
@@ -47,7 +51,7 @@ class Exchange:
     """The requests of all clients: each has an id of its own, is answered once, and rightly."""
 
     def __init__(self, truth: Truth) -> None:
-        self.answered = self.cancelled = 0
+        self.answered = self.cancelled = self.broken = 0
         self._truth = truth
         self._waiting: dict[str, Waiting] = {}
         self._given_up: set[str] = set()
@@ -225,6 +229,35 @@ class Connection:
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
+
+
+class Patient(Connection):
+    """A connection whose requests are sent once more, under another id, where it breaks before the answer."""
+
+    async def ask(self, name: str, question: Question) -> Message:
+        """Return the answer to a request under the id *name*, or under one made of it."""
+        with suppress(*BROKEN):
+            return await super().ask(name, question)
+        await self._broke(name)
+        return await self.ask(f"{name}+", question)
+
+    async def abandon(self, name: str, question: Question, seconds: float) -> None:
+        """Send a request and close the connection *seconds* later."""
+        with suppress(*BROKEN):
+            return await super().abandon(name, question, seconds)
+        return await self._broke(name)
+
+    async def tell(self) -> None:
+        """Send a notification."""
+        with suppress(*BROKEN):
+            return await super().tell()
+        return await self._broke()
+
+    async def _broke(self, name: str | None = None) -> None:
+        self._exchange.broken += 1
+        if name is not None:
+            self._exchange.give_up(name)
+        await self.hang_up()
 
 
 async def _in_time(waiting: Waiting) -> Message:
