@@ -178,6 +178,12 @@ def test_paths_of_diagnostics_open_from_the_working_folder(
     assert invoke("lint", "here")[1].startswith("here/library/guides/a.md:1: ")
 
 
+def test_message_names_the_other_file_so_that_it_can_be_opened(here: Path, invoke: Invoke) -> None:
+    write_files(here, {"lib/skills/a.md": "# A\n", "lib/.claude/skills/a.md": "# B\n"})
+    assert " taken by lib/.claude/skills/a.md;" in invoke("lint", "lib")[1]
+    assert "/lib/" not in invoke("lint", "lib")[1]
+
+
 def test_report_for_github_is_a_command_for_each_line(here: Path, invoke: Invoke) -> None:
     write_files(here, {"guides/a,b.md": markdown("tags:\nx: 2025-13-45")})
     assert invoke("lint", ".", "--format", "github", "--select", "null-list")[1] == (
