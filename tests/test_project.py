@@ -242,3 +242,12 @@ def test_bounds_of_eval_come_from_the_file(here: Path, invoke: Invoke) -> None:
     code, _, err = invoke("eval", "--self", "--db", "index.db")
     assert (code, "recall@5 is " in err) == (1, True)
     assert invoke("eval", "--self", "--db", "index.db", "--fail-under", "recall@5=0")[0] == 0
+
+
+def test_folder_with_markdown_only_where_nothing_is_read_is_named(here: Path, invoke: Invoke) -> None:
+    write_files(here, {".cursor/rules/a.md": "Use tabs."})
+    assert invoke("lint", ".")[2] == (
+        ". holds no Markdown files, but in '.cursor/rules', which is not read unless you give it; "
+        "give the folder of a library.\n"
+    )
+    assert invoke("lint", ".cursor/rules")[0] == 0
