@@ -176,3 +176,20 @@ def test_shells_complete_commands(shell: str, asked: dict[str, str]) -> None:
     environment = {**os.environ, **asked, "_ORCHESTR8_SQLITE_COMPLETE": f"complete_{shell}"}
     done = subprocess.run([program], env=environment, capture_output=True, text=True, check=False)
     assert {word for word in ("lint", "list", "path") if word in done.stdout} == {"lint", "list"}
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("lint --format ", ["github", "json", "sarif", "text"]),
+        ("search --mode ", ["catalog", "full", "index"]),
+        ("build --category best", ["best-practice"]),
+        ("list t", ["tags"]),
+    ],
+)
+def test_shells_complete_values(line: str, values: list[str]) -> None:
+    program = Path(sys.executable).with_name("orchestr8-sqlite")
+    words = f"orchestr8-sqlite {line}"
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_ORCHESTR8_SQLITE_COMPLETE": "complete_bash"}
+    done = subprocess.run([program], env={**os.environ, **asked}, capture_output=True, text=True, check=False)
+    assert sorted(done.stdout.split()) == values

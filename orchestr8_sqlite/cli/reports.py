@@ -16,7 +16,6 @@ from orchestr8_sqlite.library.rules import SAID
 from orchestr8_sqlite.library.verdicts import COLLISION, COPY
 from orchestr8_sqlite.model.records import Diagnostic, Severity
 
-FORMATS = ("text", "json", "github", "sarif")
 COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 NAMING_FILES = (COLLISION, COPY)
@@ -74,7 +73,7 @@ def write_report(form: str, diagnostics: Sequence[Diagnostic], places: Places) -
     """Yield the lines of a report.
 
     Args:
-        form: One of FORMATS.
+        form: text, json, github or sarif.
     """
     if form == "json":
         yield json.dumps([_fields(one, places) for one in diagnostics], ensure_ascii=False, indent=2)
