@@ -178,6 +178,12 @@ def test_paths_of_diagnostics_open_from_the_working_folder(
     assert invoke("lint", "here")[1].startswith("here/library/guides/a.md:1: ")
 
 
+def test_message_names_the_other_file_so_that_it_can_be_opened(here: Path, invoke: Invoke) -> None:
+    write_files(here, {"lib/skills/a.md": "# A\n", "lib/.claude/skills/a.md": "# B\n"})
+    assert " taken by lib/.claude/skills/a.md;" in invoke("lint", "lib")[1]
+    assert "/lib/" not in invoke("lint", "lib")[1]
+
+
 def test_report_for_github_is_a_command_for_each_line(here: Path, invoke: Invoke) -> None:
     write_files(here, {"guides/a,b.md": markdown("tags:\nx: 2025-13-45")})
     assert invoke("lint", ".", "--format", "github", "--select", "null-list")[1] == (
@@ -236,3 +242,12 @@ def test_bounds_of_eval_come_from_the_file(here: Path, invoke: Invoke) -> None:
     code, _, err = invoke("eval", "--self", "--db", "index.db")
     assert (code, "recall@5 is " in err) == (1, True)
     assert invoke("eval", "--self", "--db", "index.db", "--fail-under", "recall@5=0")[0] == 0
+
+
+def test_folder_with_markdown_only_where_nothing_is_read_is_named(here: Path, invoke: Invoke) -> None:
+    write_files(here, {".cursor/rules/a.md": "Use tabs."})
+    assert invoke("lint", ".")[2] == (
+        ". holds no Markdown files, but in '.cursor/rules', which is not read unless you give it; "
+        "give the folder of a library.\n"
+    )
+    assert invoke("lint", ".cursor/rules")[0] == 0

@@ -64,6 +64,9 @@ BUDGETS = {
     "explain retry --db {index}": Budget(39, 21, SEARCHING),
     "load orchestr8://skills/retry --db {index}": Budget(47, 24, SEARCHING | {"dataclasses", "mimetypes"}),
     "sql SELECT/**/1 --db {index}": Budget(17, 7),
+    "sql SELECT/**/1 --csv --db {index}": Budget(17, 9),
+    "list --db {index}": Budget(19, 8),
+    "init {folder}/begun": Budget(10, 8),
     "stats --db {index}": Budget(16, 7),
     "diff {index} {index}": Budget(17, 7),
     "path --db {index}": Budget(16, 7),
@@ -75,8 +78,8 @@ BUDGETS = {
     "install cursor --db {index}": Budget(17, 8, EDITING),
     "install codex --db {index}": Budget(17, 23, EDITING | {"tomlkit"}),
     "serve --help": Budget(10, 8),
-    "--help": Budget(21, 9),
-    "--version": Budget(21, 8),
+    "--help": Budget(22, 9),
+    "--version": Budget(22, 8),
 }
 BUDGET_OF_DOCTOR = Budget(30, 43, EDITING | {"tempfile", "tomllib", "yaml"})
 BUDGET_OF_THE_SERVER = Budget(68, 18, SEARCHING)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support import MakeLibrary, build, find_files, markdown, rows
 
+from orchestr8_sqlite.library.client_folders import is_passed_over
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.walk import FoundFile, Kind
 from orchestr8_sqlite.model.records import Severity
@@ -350,3 +351,39 @@ def test_hidden_folders_with_markdown_that_is_not_read_are_said_in_one_line(make
 def test_folder_of_a_client_inside_a_skill_is_no_part_of_the_library(make_library: MakeLibrary) -> None:
     root = make_library({"skills/pdf/SKILL.md": "", "skills/pdf/.claude/agents/a.md": ""})
     assert paths(root) == ["skills/pdf/SKILL.md"]
+
+
+@pytest.mark.parametrize(
+    ("path", "passed_over"),
+    [
+        ("guides/a.md", False),
+        (".claude", False),
+        (".claude/agents/a.md", False),
+        ("apps/shop/.claude/skills/pdf/run.sh", False),
+        (".claude/notes/a.md", True),
+        (".claude/settings.json", True),
+        (".git/HEAD", True),
+        ("node_modules/x/a.md", True),
+        (".claude/skills/x/.git/HEAD", True),
+    ],
+)
+def test_changes_count_where_files_are_read(path: str, passed_over: bool) -> None:
+    assert is_passed_over(path.split("/")) is passed_over
+
+
+def test_folder_that_two_clients_share_by_a_link_is_read_once(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library({".claude/skills/pdf/SKILL.md": markdown("name: pdf\ndescription: Fills forms in.")})
+    (root / ".agents").mkdir()
+    (root / ".agents" / "skills").symlink_to("../.claude/skills")
+    index = build(root, tmp_path / "index.db")
+    assert rows(index, "SELECT path FROM fragment") == [("skills/pdf",)]
+    assert rows(index, "SELECT severity, code, path FROM diagnostic") == [
+        ("info", "copy", ".claude/skills/pdf/SKILL.md")
+    ]
+
+
+def test_different_files_of_two_clients_with_one_name_are_an_error(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library({".claude/agents/a.md": "# One\n", ".cursor/agents/a.md": "# Two\n"})
+    index = build(root, tmp_path / "index.db")
+    assert rows(index, "SELECT title FROM fragment") == [("One",)]
+    assert rows(index, "SELECT severity, code, path FROM diagnostic") == [("error", "collision", ".cursor/agents/a.md")]

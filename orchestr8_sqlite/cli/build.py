@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from orchestr8_sqlite.library.roots import Progress
     from orchestr8_sqlite.model.records import Diagnostic
 
+FORMATS = ("text", "json", "github", "sarif")
 EXAMPLES = 3
 """Diagnostics of one kind that `build` prints; it counts the others."""
 
@@ -142,7 +143,9 @@ def lint(
     deny: Deny = None,
     select: Select = None,
     ignore: Ignore = None,
-    form: Annotated[str, typer.Option("--format", help="text | json | github | sarif")] = "text",
+    form: Annotated[
+        str, typer.Option("--format", help="text | json | github | sarif", autocompletion=lambda: [*FORMATS])
+    ] = "text",
     rules: Annotated[bool, typer.Option("--rules", help="List the rules.")] = False,
     config: Config = None,
     as_json: Json = False,
@@ -154,7 +157,7 @@ def lint(
     Example: orchestr8-sqlite lint resources --strict
     """
     from orchestr8_sqlite.builder.build import lint_library
-    from orchestr8_sqlite.cli.reports import FORMATS, Places, write_report
+    from orchestr8_sqlite.cli.reports import Places, write_report
     from orchestr8_sqlite.library.rules import SAID
     from orchestr8_sqlite.library.trust.findings import denied
     from orchestr8_sqlite.model.records import Severity

@@ -28,7 +28,12 @@ WHOLE = {"categories": CATEGORIES, "tags": TAGS, "fragments": FRAGMENTS, "prompt
 
 def list_contents(
     what: Annotated[
-        str, typer.Argument(metavar="[WHAT]", help="categories | tags | fragments | prompts, or a category.")
+        str,
+        typer.Argument(
+            metavar="[WHAT]",
+            help="categories | tags | fragments | prompts, or a category.",
+            autocompletion=lambda: [*WHOLE],
+        ),
     ] = "categories",
     tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="Only with this tag; repeatable.")] = None,
     db: Database = None,

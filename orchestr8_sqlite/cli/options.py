@@ -13,12 +13,22 @@ from orchestr8_sqlite.cli.terminal import echo, echo_json, harmless
 
 NUMBER = re.compile(r"~?[-+]?\d[\d,.]*%?|")
 
+
+def _categories() -> Iterable[str]:
+    from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS
+
+    return CATEGORY_FOLDERS
+
+
 Database = Annotated[
     Path | None,
     typer.Option("--db", help="Index file. Default: ORCHESTR8_DB, else the bundled index.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Category = Annotated[str | None, typer.Option("--category", help="Category of files that name none.")]
+Category = Annotated[
+    str | None,
+    typer.Option("--category", help="Category of files that name none.", autocompletion=lambda: [*_categories()]),
+]
 Deny = Annotated[
     str | None,
     typer.Option(metavar="LEVEL", help="Refuse files with findings of this level or worse: high | medium | low."),

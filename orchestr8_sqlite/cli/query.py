@@ -10,13 +10,15 @@ import typer
 from orchestr8_sqlite.cli.options import Database, Json, print_json
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.model.parameters import make_request
-from orchestr8_sqlite.model.requests import DEFAULT_SCORE, DEFAULT_TOKENS, LookupResult, Ranker, Tier
+from orchestr8_sqlite.model.requests import DEFAULT_SCORE, DEFAULT_TOKENS, LookupResult, Mode, Ranker, Tier
 
 
 def search(
     query: Annotated[list[str], typer.Argument(help="What you need, in a few words.", show_default=False)],
     db: Database = None,
-    mode: Annotated[str, typer.Option(help="index | catalog | full")] = "catalog",
+    mode: Annotated[
+        str, typer.Option(help="index | catalog | full", autocompletion=lambda: [*map(str, Mode)])
+    ] = "catalog",
     category: Annotated[
         list[str] | None, typer.Option("--category", "-c", help="Only this category; repeatable.")
     ] = None,

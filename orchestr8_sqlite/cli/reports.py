@@ -13,11 +13,12 @@ from orchestr8_sqlite import __version__
 from orchestr8_sqlite.library.project import Project
 from orchestr8_sqlite.library.roots import label_roots
 from orchestr8_sqlite.library.rules import SAID
+from orchestr8_sqlite.library.verdicts import COLLISION, COPY
 from orchestr8_sqlite.model.records import Diagnostic, Severity
 
-FORMATS = ("text", "json", "github", "sarif")
 COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+NAMING_FILES = (COLLISION, COPY)
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -35,7 +36,15 @@ class Places:
     def line(self, diagnostic: Diagnostic) -> str:
         """Return a diagnostic as one line: path and line, severity, message, rule, what to do."""
         place = self.path(diagnostic) + (f":{diagnostic.line}" if diagnostic.line else "")
-        return f"{place}: {diagnostic.severity.value}: {diagnostic.message} [{diagnostic.code}]; {diagnostic.fix}"
+        return f"{place}: {diagnostic.severity.value}: {self.message(diagnostic)} [{diagnostic.code}]; {diagnostic.fix}"
+
+    def message(self, diagnostic: Diagnostic) -> str:
+        """Return the message of a diagnostic; the other file that it names can be opened, too."""
+        message = diagnostic.message
+        if diagnostic.code in NAMING_FILES:
+            for label, folder in self._folders.items():
+                message = message.replace(f" {label}/", f" {_below(folder, Path.cwd())}/".replace(" ./", " "))
+        return message
 
     def is_wanted(self, diagnostic: Diagnostic) -> bool:
         """Tell whether the rules of the library want a diagnostic."""
@@ -64,7 +73,7 @@ def write_report(form: str, diagnostics: Sequence[Diagnostic], places: Places) -
     """Yield the lines of a report.
 
     Args:
-        form: One of FORMATS.
+        form: text, json, github or sarif.
     """
     if form == "json":
         yield json.dumps([_fields(one, places) for one in diagnostics], ensure_ascii=False, indent=2)
@@ -85,7 +94,7 @@ def _fields(one: Diagnostic, places: Places) -> dict[str, object]:
         "path": one.path,
         "line": one.line,
         "field": one.field,
-        "message": one.message,
+        "message": places.message(one),
         "fix": one.fix,
     }
 
@@ -94,7 +103,7 @@ def _annotation(one: Diagnostic, places: Places) -> str:
     """Return a command that GitHub Actions shows beside the line."""
     properties = {"file": places.path(one), "line": str(one.line or 1), "title": one.code}
     listed = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items())
-    return f"::{COMMANDS[one.severity]} {listed}::{_escaped(f'{one.message}; {one.fix}')}"
+    return f"::{COMMANDS[one.severity]} {listed}::{_escaped(f'{places.message(one)}; {one.fix}')}"
 
 
 def _escaped(text: str, more: str = "") -> str:
@@ -119,6 +128,6 @@ def _result(one: Diagnostic, places: Places) -> dict[str, Any]:
     return {
         "ruleId": one.code,
         "level": LEVELS[one.severity],
-        "message": {"text": f"{one.message}; {one.fix}"},
+        "message": {"text": f"{places.message(one)}; {one.fix}"},
         "locations": [{"physicalLocation": location}],
     }

@@ -12,7 +12,7 @@ from orchestr8_sqlite.errors import BuildError, LibraryError
 from orchestr8_sqlite.library.agent_skills import MAX_BYTES, MAX_FILES
 from orchestr8_sqlite.library.checkouts import read_commits
 from orchestr8_sqlite.library.door import NotOfLibrary, read_regular
-from orchestr8_sqlite.library.notes import Notes
+from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.library.parsing import Bundle, Task, read_source
 from orchestr8_sqlite.library.walk import (
     SKILL_FILE,
@@ -161,7 +161,10 @@ def open_roots(folders: Sequence[Path], limits: Limits, own: OwnCategories = ())
         notes = Notes(label, "")
         files = list_files(folder, notes, limits.folder_depth)
         if not any(path.endswith(".md") for path in files.paths):
-            raise LibraryError(f"{folder} holds no Markdown files; give the folder of a library.")
+            hidden = next(
+                (f", but in {shown(path)}, which is not read unless you give it" for path in files.passed), ""
+            )
+            raise LibraryError(f"{folder} holds no Markdown files{hidden}; give the folder of a library.")
         roots.append(Root(folder, label, files, notes, limits, own))
     return roots
 
