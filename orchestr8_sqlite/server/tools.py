@@ -9,7 +9,8 @@ from mcp.shared.exceptions import MCPError
 from orchestr8_sqlite.errors import CatalogError, RequestError
 from orchestr8_sqlite.model.parameters import check_names, make_request, read_number, read_texts, read_truth
 from orchestr8_sqlite.server.definitions import LOAD, LOAD_SKILL, MAX_BUDGET, SEARCH, SEARCH_SKILL, SKILL_TOOLS, TOOLS
-from orchestr8_sqlite.server.guard import UNREADABLE, Context, Guard, note, note_answer, translated
+from orchestr8_sqlite.server.guard import Context, Guard, note, note_answer, translated
+from orchestr8_sqlite.server.identity import said_of
 from orchestr8_sqlite.server.paging import Pages
 from orchestr8_sqlite.service.service import Answer, Service
 from orchestr8_sqlite.text.wording import one_line
@@ -81,7 +82,7 @@ class Tools:
             except CatalogError as problem:
                 logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
                 note(error=types.INTERNAL_ERROR)
-                return _failure(UNREADABLE)
+                return _failure(said_of(problem))
         if isinstance(answer, RequestError):
             note(mistake=str(answer))
             return _failure(str(answer))
