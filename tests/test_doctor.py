@@ -73,7 +73,7 @@ def test_an_index_of_another_schema_version_is_found(index: Path) -> None:
     first = next(iter(check_index(index)))
     assert first.verdict is CheckVerdict.PROBLEM
     assert "has the newer schema version 99" in first.finding
-    assert first.advice == "upgrade with: pip install -U orchestr8-sqlite"
+    assert first.advice == "upgrade orchestr8-sqlite"
 
 
 def test_a_file_that_is_no_index_is_found(tmp_path: Path) -> None:

@@ -300,5 +300,5 @@ def _check_header(db: sqlite3.Connection, path: Path) -> None:
     major = db.execute("PRAGMA user_version").fetchone()[0] // 10_000
     if major != SCHEMA_MAJOR:
         what = "newer" if major > SCHEMA_MAJOR else "older"
-        todo = "upgrade with: pip install -U orchestr8-sqlite" if major > SCHEMA_MAJOR else REBUILD
+        todo = "upgrade orchestr8-sqlite" if major > SCHEMA_MAJOR else REBUILD
         raise CatalogError(f"{path} has the {what} schema version {major}, this program reads {SCHEMA_MAJOR}; {todo}.")
