@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ from orchestr8_sqlite.clients import jsonc
 from orchestr8_sqlite.clients.documents import make_entry, servers_of, snippet, with_server
 from orchestr8_sqlite.clients.files import read_text, replace_text
 from orchestr8_sqlite.clients.known import CLIENTS, Scope, claude_project, find_client
-from orchestr8_sqlite.clients.launch import client_command, is_ephemeral, requirement_of, serve_arguments
+from orchestr8_sqlite.clients.launch import client_command, is_ephemeral, own_command, requirement_of, serve_arguments
 from orchestr8_sqlite.errors import ClientFileError, RequestError
 from orchestr8_sqlite.settings import Places
 
@@ -567,6 +568,14 @@ def test_an_installed_program_is_named_by_its_absolute_path(make_prefix: Callabl
     command = client_command(Scope.USER, make_prefix())
     assert Path(command[0]).is_absolute()
     assert Path(command[0]).exists()
+
+
+def test_a_program_that_is_not_there_is_started_as_a_module_of_no_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["__main__.py"])
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
+    assert own_command() == [str(tmp_path / "python3"), "-P", "-m", "orchestr8_sqlite"]
 
 
 def test_an_ephemeral_program_is_started_with_uvx(

@@ -382,7 +382,7 @@ def test_the_local_scope_of_claude_code_is_looked_at_and_makes_another_needless(
 def test_a_clients_file_that_cannot_be_parsed_is_a_problem_once(home: Path) -> None:
     (home / ".claude.json").write_text('{"mcpServers": {,}}', encoding="utf-8")
     check, others = looked_at(home)
-    assert (check.name, check.verdict) == ("claude-code, local", CheckVerdict.PROBLEM)
+    assert (check.name, check.verdict) == ("claude-code, user", CheckVerdict.PROBLEM)
     assert check.finding.startswith(f"{home / '.claude.json'} cannot be parsed (")
     assert others.name == "other clients"
 

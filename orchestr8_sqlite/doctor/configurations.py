@@ -88,7 +88,7 @@ def _look(client: Client, places: Places, scope: Scope) -> _Place:
 
 def _check_client(found: list[_Place], patience: float, trusts_project: bool) -> Iterator[Check]:
     """Yield what is to be said of the files of one client; that it does not know this server only if no file does."""
-    unreadable = {place.path: place.trouble for place in found if place.trouble}
+    unreadable = {place.path: place.trouble for place in reversed(found) if place.trouble}
     yield from unreadable.values()
     ours = [place for place in found if place.ours]
     for place in ours:
