@@ -12,7 +12,7 @@ BUNDLED := orchestr8_sqlite/bundled.db
 SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.txt' -o -name '*.jsonl')
 QUERY ?= retry a flaky API call with exponential backoff
 
-.PHONY: help run test test-slow check conformance torture torture-bounded format docs bench bench-smoke eval wheel mcpb lock clean
+.PHONY: help run dist test test-slow check conformance torture torture-bounded format docs bench bench-smoke eval wheel mcpb lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,9 +22,11 @@ run: $(VENV)/run.stamp ## Set up, build the index of resources/, answer one sear
 	@echo
 	$(BIN)/orchestr8-sqlite search "$(QUERY)" --db index.db --mode index
 	@echo
-	@echo "Connect Claude Code:    claude mcp add orchestr8 -- $(CURDIR)/$(BIN)/orchestr8-sqlite serve --db $(CURDIR)/index.db"
-	@echo "Connect other clients:  command $(CURDIR)/$(BIN)/orchestr8-sqlite, arguments: serve --db $(CURDIR)/index.db"
-	@echo "Look inside:            sqlite3 index.db \"SELECT uri, tags FROM fragment_detail\""
+	@echo "Connect Claude Code:   $(BIN)/orchestr8-sqlite install claude-code --db index.db --write"
+	@echo "Connect other clients: $(BIN)/orchestr8-sqlite install --list"
+	@echo "See what clients see:  $(BIN)/orchestr8-sqlite doctor --db index.db"
+	@echo "Look inside:           $(BIN)/orchestr8-sqlite sql \"SELECT uri, tags FROM fragment_detail\" --db index.db"
+	@echo "Type it without path:  . $(BIN)/activate"
 
 test: $(VENV)/dev.stamp $(BUNDLED) ## Set up and run the tests, but for the slow ones
 	$(BIN)/python -m pytest -m "not slow" -n auto
@@ -86,6 +88,10 @@ eval: $(VENV)/dev.stamp ## Measure the ranking on judged queries and renew docs/
 wheel: $(VENV)/dev.stamp ## Build the wheel with the bundled index into dist/
 	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir dist
 
+dist: $(VENV)/dev.stamp ## Build what is published, the wheel and the source distribution, into dist/
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+
 mcpb: $(VENV)/dev.stamp ## Pack the bundle for Claude Desktop, with the bundled index, into dist/; needs npx
 	rm -rf dist/mcpb
 	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir dist/mcpb
@@ -96,19 +102,21 @@ MCPB := npx --yes @anthropic-ai/mcpb@2
 
 lock: ## Renew the lock files; needs uv and npm
 	uv pip compile pyproject.toml --group build $(LOCK) -o requirements.txt
+	uv pip compile pyproject.toml --group build --extra eval $(LOCK) -o requirements-eval.txt
 	uv pip compile pyproject.toml --group build --group dev $(LOCK) -o requirements-dev.txt
 	uv pip compile tests/clients/requirements.in $(LOCK) -o tests/clients/requirements.txt
 	uv pip compile tests/content/requirements.in $(LOCK) -o tests/content/requirements.txt
+	uv pip compile tests/publishing/requirements.in $(LOCK) -o tests/publishing/requirements.txt
 	uv pip compile bench/requirements.in $(LOCK) -o bench/requirements.txt
 	rm -rf $(foreach home,$(NODE_HOMES),$(home)/node_modules $(home)/package-lock.json)
 	$(foreach home,$(NODE_HOMES),npm install --prefix $(home) $(NPM_LOCK) &&) true
-NODE_HOMES := tests tests/content bench
+NODE_HOMES := tests tests/content tests/publishing bench
 NPM_LOCK := --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --loglevel=error
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 
 clean: ## Remove everything that the other targets made
 	rm -rf $(VENV) dist export index.db $(BUNDLED) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -rf tests/node_modules tests/clients/.venv tests/content/node_modules tests/content/.venv bench/node_modules bench/.venv
+	rm -rf tests/node_modules tests/clients/.venv tests/content/node_modules tests/content/.venv tests/publishing/node_modules tests/publishing/.venv bench/node_modules bench/.venv
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it with: make PYTHON=/path/to/python3"; exit 1; }

@@ -6,7 +6,8 @@
     ├── BuildError           a build was refused; the old index is untouched
     │   ├── RefusedLibrary   the library holds what strict mode or a level of findings does not allow
     │   └── CheckError       what was written failed a check
-    ├── CatalogError         the index file is missing, foreign, damaged, too old or too new
+    ├── CatalogError         the index file is foreign, damaged, too old or too new
+    │   └── MissingIndex     there is no such file
     ├── ClientFileError      the configuration of a client cannot be read or must not be changed
     ├── ServeError           the address cannot be listened on, or no worker can be started
     └── RequestError         a URI or parameter is wrong; says what to send instead
@@ -54,6 +55,10 @@ class CheckError(BuildError):
 
 class CatalogError(Orchestr8Error):
     """The index database cannot be opened or read."""
+
+
+class MissingIndex(CatalogError):
+    """There is no index at the place where one should be."""
 
 
 class ClientFileError(Orchestr8Error):

@@ -145,8 +145,7 @@ def read_server_settings(
         profile: Which tools are offered.
 
     Raises:
-        SettingsError: A value cannot be used, there is nothing to watch, or a folder is missing and no index is there
-            that was built from it before.
+        SettingsError: A value cannot be used, or there is nothing to watch.
     """
     values = environment()
     named = [Path(part) for part in values.get("ORCHESTR8_ROOTS", "").split(os.pathsep) if part]
@@ -158,9 +157,6 @@ def read_server_settings(
     if chosen and database is None and "ORCHESTR8_DB" not in values:
         base = base._replace(database=index_of(chosen, level))
     base = base._replace(denied=level if chosen else None)
-    missing = next((root for root in chosen if not root.is_dir()), None)
-    if missing and not base.database.exists():
-        raise SettingsError(f"{missing} is no folder: name those of the library with --root or ORCHESTR8_ROOTS.")
     production = _choice("ORCHESTR8_ENV", values.get("ORCHESTR8_ENV", "development"), ENVIRONMENTS) == "production"
     form = (
         _choice("--log-format", log_format, LOG_FORMATS)
@@ -170,6 +166,14 @@ def read_server_settings(
     follows = bool(chosen) and (not production if watch is None else watch)
     offered = Profile(_choice("--profile", profile, list(Profile)))
     return ServerSettings(base, form, chosen, follows, level, offered)
+
+
+def missing_root(settings: ServerSettings) -> str | None:
+    """Return a sentence about a folder that is missing; None if all are there, or an index that was built from them."""
+    missing = next((root for root in settings.roots if not root.is_dir()), None)
+    if missing is None or settings.base.database.exists():
+        return None
+    return f"{missing} is no folder: name those of the library with --root or ORCHESTR8_ROOTS."
 
 
 def read_level(level: str | None, name: str = "--deny") -> str | None:
@@ -288,6 +292,7 @@ class Places(NamedTuple):
     codex: Path
     gemini: Path  # holds .gemini
     project: Path
+    search: str  # PATH
 
 
 def read_places(platform: str = sys.platform) -> Places:
@@ -307,4 +312,16 @@ def read_places(platform: str = sys.platform) -> Places:
         codex=named("CODEX_HOME", home / ".codex"),
         gemini=named("GEMINI_CLI_HOME", home),
         project=Path.cwd(),
+        search=os.environ.get("PATH", os.defpath),
     )
+
+
+def environment_with(variables: Mapping[str, str], *, without: Path | None = None) -> dict[str, str]:
+    """Return the environment with *variables* in it, whatever it has of these names.
+
+    Args:
+        without: A folder that PATH is not to hold; `uvx` puts its own there for the program that it runs.
+    """
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    kept = os.pathsep.join(folder for folder in folders if without is None or Path(folder) != without)
+    return {**os.environ, "PATH": kept, **variables}

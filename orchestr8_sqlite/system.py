@@ -25,6 +25,9 @@ RETRY_SECONDS = 0.05
 NO_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP})
 """What a file system says that knows no sync of a folder."""
 
+KILL = 9
+"""SIGKILL, which the module `signal` does not name on Windows; there it is the exit code."""
+
 NEW_PROCESS_GROUP = 0x200
 """CREATE_NEW_PROCESS_GROUP of Windows."""
 
@@ -66,6 +69,12 @@ def file_uri(path: PurePath) -> str:
 def apart(platform: str = sys.platform) -> dict[str, Any]:
     """Return the arguments of `subprocess` for a process that an interrupt from this one's terminal does not reach."""
     return {"start_new_session": True} if is_posix(platform) else {"creationflags": NEW_PROCESS_GROUP}
+
+
+def kill_apart(process: int, platform: str = sys.platform) -> None:
+    """Kill a process that was started `apart`, and what it has started as far as the system knows of that."""
+    with suppress(OSError):  # it is gone
+        os.kill(-process if is_posix(platform) else process, KILL)
 
 
 def more_descriptors(wanted: int) -> int:

@@ -172,11 +172,15 @@ def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the empty home folder of a user on Linux who works in the folder `project` below it."""
+    """Return the home folder of a user on Linux who works in the folder `project` below it.
+
+    Programs that this user has are those of the folder `bin` below it, which is not there yet.
+    """
     for variable in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "ORCHESTR8_DB"):
         monkeypatch.delenv(variable, raising=False)
     folder = tmp_path / "home"
     (folder / "project").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("PATH", str(folder / "bin"))
     monkeypatch.chdir(folder / "project")
     return folder

@@ -86,6 +86,14 @@ def make_fragment(
     )
 
 
+def write_program(path: Path, text: str = "#!/bin/sh\n") -> Path:
+    """Write a program to *path* and return it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
 def write_files(root: Path, files: Mapping[str, str | bytes]) -> Path:
     """Write *files* (path → content) below *root* and return it."""
     for path, content in files.items():

@@ -38,7 +38,10 @@ FILES = {
     "skills/retry.md": markdown("title: Retry\ntags: [http]\nuseWhen: [Retrying a flaky call]", "# Retry\n\nWait.\n"),
     "guides/roses.md": ROSES.format("them"),
 }
-DAMAGED = r"index\.db is damaged: its checksum is not that of its build; build it again with: orchestr8-sqlite build"
+DAMAGED = (
+    r"index\.db was changed by another program, or is damaged: its checksum is not that of its build; "
+    "build it again with: orchestr8-sqlite build"
+)
 
 
 @pytest.fixture

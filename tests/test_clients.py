@@ -17,14 +17,18 @@ import pytest
 import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
+from support import write_program
 
 from orchestr8_sqlite.clients import files, jsonc
 from orchestr8_sqlite.clients.documents import make_entry, servers_of, snippet, with_server
 from orchestr8_sqlite.clients.files import Edited, edit_text, read_text
-from orchestr8_sqlite.clients.known import CLIENTS, Scope, find_client
-from orchestr8_sqlite.clients.launch import client_command, is_ephemeral, serve_arguments
+from orchestr8_sqlite.clients.known import CLIENTS, Scope, claude_project, find_client
+from orchestr8_sqlite.clients.launch import client_command, is_ephemeral, own_command, requirement_of, serve_arguments
 from orchestr8_sqlite.errors import ClientFileError, RequestError
 from orchestr8_sqlite.settings import Places
+
+ROOT = Path(__file__).parents[1]
+"""Where the environment that runs the tests has this package from."""
 
 FILE = Path("settings.json")
 COMMAND, ARGUMENTS = ["/opt/bin/orchestr8-sqlite"], ["serve", "--db", "/data/index.db"]
@@ -43,7 +47,7 @@ def places(platform: str, home: Path, **changes: Path) -> Places:
         "gemini": home,
         "project": home / "project",
     }
-    return Places(platform=platform, home=home, **{**defaults, **changes})
+    return Places(platform=platform, home=home, search=str(home / "bin"), **{**defaults, **changes})
 
 
 @pytest.mark.parametrize(
@@ -98,7 +102,9 @@ def test_a_projects_file_lies_in_the_project(client: str, path: str) -> None:
 
 
 def test_a_client_without_files_for_projects_says_so() -> None:
-    with pytest.raises(RequestError, match=r"^Claude Desktop has no configuration for projects; use --scope user\.$"):
+    with pytest.raises(
+        RequestError, match=r"^Claude Desktop has no configuration of scope project; use --scope user\.$"
+    ):
         CLIENTS["claude-desktop"].path(places("linux", Path("/users/ada")), Scope.PROJECT)
 
 
@@ -126,6 +132,59 @@ def test_a_client_is_installed_where_its_file_or_folder_is(tmp_path: Path) -> No
     for folder in (".claude", ".config/Claude", ".cursor", ".config/Code", ".codex", ".gemini", ".codeium/windsurf"):
         (tmp_path / folder).mkdir(parents=True)
     assert [client.id for client in CLIENTS.values() if not client.is_installed(here)] == ["zed"]
+
+
+@pytest.mark.parametrize(
+    ("program", "client"),
+    [("claude", "claude-code"), ("code", "vscode"), ("codex", "codex"), ("gemini", "gemini"), ("zed", "zed")],
+)
+def test_a_client_is_installed_where_its_program_is_on_the_path(tmp_path: Path, program: str, client: str) -> None:
+    write_program(tmp_path / "bin" / (f"{program}.exe" if os.name == "nt" else program))
+    here = places("linux", tmp_path)
+    assert [each.id for each in CLIENTS.values() if each.is_installed(here)] == [client]
+
+
+def test_claude_code_alone_has_a_scope_for_one_user_in_one_project() -> None:
+    assert CLIENTS["claude-code"].scopes == (Scope.USER, Scope.PROJECT, Scope.LOCAL)
+    others = [client for client in CLIENTS.values() if client.id != "claude-code"]
+    assert not any(Scope.LOCAL in client.scopes for client in others)
+    with pytest.raises(RequestError, match=r"^Cursor has no configuration of scope local; use --scope user or project"):
+        CLIENTS["cursor"].path(places("linux", Path("/users/ada")), Scope.LOCAL)
+
+
+def test_the_local_scope_is_a_table_of_the_project_in_the_users_file(tmp_path: Path) -> None:
+    here = places("linux", tmp_path)
+    claude = CLIENTS["claude-code"].within(here, Scope.LOCAL)
+    text = '{"projects": {"/else": {"mcpServers": {"a": {}}}}, "mcpServers": {"b": {}}}'
+    edited = with_server(claude, text, "orchestr8", TYPED, path=FILE)
+    assert json.loads(edited) == {
+        "projects": {
+            "/else": {"mcpServers": {"a": {}}},
+            str(tmp_path / "project"): {"mcpServers": {"orchestr8": TYPED}},
+        },
+        "mcpServers": {"b": {}},
+    }
+    assert servers_of(claude, edited, FILE) == {"orchestr8": TYPED}
+    assert servers_of(CLIENTS["claude-code"], edited, FILE) == {"b": {}}
+    with pytest.raises(ClientFileError, match=r"^projects in settings\.json is no table of servers"):
+        servers_of(claude, '{"projects": []}', FILE)
+
+
+def test_claude_code_knows_a_project_by_the_root_of_its_main_checkout(tmp_path: Path) -> None:
+    """Source: `claude mcp add` of Claude Code 2.1.197, called in each of these folders."""
+    plain = tmp_path / "plain" / "deep"
+    plain.mkdir(parents=True)
+    assert claude_project(plain) == plain
+    (tmp_path / "link").symlink_to(plain)
+    assert claude_project(tmp_path / "link") == plain
+    root = tmp_path / "checkout"
+    (root / "src").mkdir(parents=True)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(root)]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    subprocess.run([*git, "commit", "--quiet", "--allow-empty", "--message", "one"], check=True)
+    subprocess.run([*git, "worktree", "add", "--quiet", str(tmp_path / "linked")], check=True, capture_output=True)
+    assert claude_project(root / "src") == root
+    assert claude_project(tmp_path / "linked") == root
 
 
 @pytest.mark.parametrize(("name", "client"), [("Claude Code", "claude-code"), ("VSCODE", "vscode"), ("zed", "zed")])
@@ -720,17 +779,63 @@ def test_an_installed_program_is_named_by_its_absolute_path(make_prefix: Callabl
     assert Path(command[0]).exists()
 
 
+def test_a_program_that_is_not_there_is_started_as_a_module_of_no_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["__main__.py"])
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
+    assert own_command() == [str(tmp_path / "python3"), "-P", "-m", "orchestr8_sqlite"]
+
+
 def test_an_ephemeral_program_is_started_with_uvx(
     make_prefix: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefix = make_prefix("store")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert client_command(Scope.USER, prefix) == ["uvx", "orchestr8-sqlite"]
-    uvx = tmp_path / ("uvx.exe" if os.name == "nt" else "uvx")
-    uvx.write_text("", encoding="utf-8")
-    uvx.chmod(0o755)
-    assert client_command(Scope.USER, prefix) == [str(uvx), "orchestr8-sqlite"]
-    assert client_command(Scope.PROJECT, prefix) == ["uvx", "orchestr8-sqlite"]
+    rest = ["--from", str(ROOT), "orchestr8-sqlite"]
+    assert client_command(Scope.USER, prefix) == ["uvx", *rest]
+    uvx = write_program(tmp_path / ("uvx.exe" if os.name == "nt" else "uvx"))
+    assert client_command(Scope.USER, prefix) == client_command(Scope.LOCAL, prefix) == [str(uvx), *rest]
+    assert client_command(Scope.PROJECT, prefix) == ["uvx", *rest]
+
+
+def test_a_program_of_pipx_run_is_started_with_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    prefix = tmp_path / "pipx" / "0123456789abcde"
+    prefix.mkdir(parents=True)
+    (prefix.parent / "CACHEDIR.TAG").write_text(TAG, encoding="utf-8")
+    assert client_command(Scope.USER, prefix) == ["pipx", "run", "--spec", str(ROOT), "orchestr8-sqlite"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "requirement"),
+    [
+        (
+            {"url": "file:///data/my%20dist/x-1-py3-none-any.whl", "archive_info": {}},
+            "/data/my dist/x-1-py3-none-any.whl",
+        ),
+        (
+            {"url": "https://example.org/x-1-py3-none-any.whl", "archive_info": {}},
+            "https://example.org/x-1-py3-none-any.whl",
+        ),
+        ({"url": "file:///src/x", "dir_info": {}}, "/src/x"),
+        (
+            {"url": "https://example.org/x.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}},
+            "git+https://example.org/x.git@c0ffee",
+        ),
+        (
+            {
+                "url": "ssh://git@example.org/x.git",
+                "vcs_info": {"vcs": "git", "requested_revision": "v1", "commit_id": "c0ffee"},
+                "subdirectory": "py",
+            },
+            "git+ssh://git@example.org/x.git@v1#subdirectory=py",
+        ),
+    ],
+)
+@pytest.mark.skipif(os.name == "nt", reason="these are paths of POSIX")
+def test_what_an_installer_recorded_is_what_it_is_given_again(origin: dict[str, Any], requirement: str) -> None:
+    assert requirement_of(origin) == requirement
 
 
 def test_paths_of_index_and_roots_are_written_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

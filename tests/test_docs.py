@@ -49,13 +49,6 @@ def test_first_screen_of_the_readme_holds_the_two_commands_and_no_more_than_40_l
     assert len(start) <= 60
 
 
-def test_every_command_is_in_the_readme() -> None:
-    text = README.read_text(encoding="utf-8")
-    table = text.split("## Commands")[1].split("\n## ")[0]
-    for name in COMMANDS:
-        assert re.search(rf"`{name}\b", table), name
-
-
 def test_tracked_texts_name_no_path_of_a_machine() -> None:
     root = README.parent
     files = [*root.glob("*.md"), *root.glob("orchestr8_sqlite/**/*.py"), *root.glob("build/*.py"), root / "Makefile"]

@@ -4,11 +4,13 @@ import json
 import shutil
 import sqlite3
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from support import Invoke, MakeCatalog, build, markdown, rows, write_files
+from support import Invoke, MakeCatalog, build, markdown, rows, write_files, write_program
 
+from orchestr8_sqlite.clients.launch import own_command
 from orchestr8_sqlite.doctor.configurations import check_clients
 from orchestr8_sqlite.doctor.index import check_index, check_installation, typical_query
 from orchestr8_sqlite.doctor.report import Check, CheckVerdict
@@ -71,7 +73,7 @@ def test_an_index_of_another_schema_version_is_found(index: Path) -> None:
     first = next(iter(check_index(index)))
     assert first.verdict is CheckVerdict.PROBLEM
     assert "has the newer schema version 99" in first.finding
-    assert first.advice == "upgrade with: pip install -U orchestr8-sqlite"
+    assert first.advice == "upgrade orchestr8-sqlite"
 
 
 def test_a_file_that_is_no_index_is_found(tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_sqlite_without_fts5_or_too_old_is_found(monkeypatch: pytest.MonkeyPatch
 # --- the server
 
 FAKE = """
-import json, sys, threading
+import json, os, sys, threading
 faults = sys.argv[1].split(",")
 
 def say(value):
@@ -118,6 +120,8 @@ def say(value):
 def answer(request, result):
     say(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}))
 
+if "unset" in faults and os.environ.get("FAKE") != "set" or "here" in faults and not os.path.exists("here.txt"):
+    sys.exit("This is not where it works")
 if "dies" in faults:
     sys.exit("Traceback: no module named mcp")
 if "prints" in faults:
@@ -128,9 +132,10 @@ for line in sys.stdin:
     if "silent" in faults or "id" not in request:
         continue
     if method == "initialize":
+        name = "other" if "other" in faults else "orchestr8"
         revision = "2024-11-05" if "old" in faults else request["params"]["protocolVersion"]
         say(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {}}))
-        answer(request, {"protocolVersion": revision, "serverInfo": {"name": "fake", "version": "1"}})
+        answer(request, {"protocolVersion": revision, "serverInfo": {"name": name, "version": "1"}})
     elif method == "server/discover":
         answer(request, {"supportedVersions": ["2025-11-25"] if "old" in faults else ["2026-07-28"]})
     elif method == "tools/list" and "indexless" in faults:
@@ -166,7 +171,7 @@ def problems(checks: dict[str, Check]) -> dict[str, str]:
 def test_a_server_that_does_all_right_has_no_problem(tmp_path: Path) -> None:
     checks = examine(tmp_path, "none")
     assert problems(checks) == {}
-    assert checks["initialize 2025-11-25"].finding.startswith("fake 1 after ")
+    assert checks["initialize 2025-11-25"].finding.startswith("orchestr8 1 after ")
     assert checks["tools"].finding.startswith("search: ~")
     assert checks["exit"].finding.startswith("0, ")
 
@@ -205,7 +210,8 @@ def test_a_server_that_does_not_answer_is_found_in_bounded_time(tmp_path: Path) 
 
 def test_a_server_that_dies_is_found_with_its_last_words(tmp_path: Path) -> None:
     found = problems(examine(tmp_path, "dies"))
-    assert "; it last wrote: Traceback: no module named mcp" in found["initialize 2025-11-25"]
+    told = "it ended before it answered; it last wrote: Traceback: no module named mcp"
+    assert found["initialize 2025-11-25"] == told
     assert found["exit"] == "exit code 1"
     advice = examine(tmp_path, "dies")["exit"].advice
     assert advice.startswith(f"see what it writes to standard error: {sys.executable} -I -S ")
@@ -225,61 +231,178 @@ def test_a_server_that_cannot_be_started_is_found(tmp_path: Path) -> None:
 # --- the clients
 
 
-def found_in(home: Path, name: str) -> Check:
+def looked_at(home: Path, *, patience: float = 20, trusts_project: bool = False) -> list[Check]:
     assert home == Path.home()
-    return named(list(check_clients(read_places("linux"))), name)
+    return list(check_clients(read_places("linux"), patience=patience, trusts_project=trusts_project))
+
+
+def found_in(home: Path, name: str) -> Check:
+    return named(looked_at(home), name)
+
+
+def fake(home: Path, faults: str, **entry: object) -> dict[str, object]:
+    """Return a client's entry that starts a server with these *faults*."""
+    script = write_files(home, {"orchestr8_sqlite": FAKE}) / "orchestr8_sqlite"
+    return {"command": sys.executable, "args": ["-I", "-S", str(script), faults], **entry}
+
+
+def configure(path: Path, servers: dict[str, object]) -> Path:
+    """Write a client's file with these *servers* and return it."""
+    return write_files(path.parent, {path.name: json.dumps({"mcpServers": servers})}) / path.name
 
 
 def test_clients_that_are_not_here_are_named_in_one_line(home: Path) -> None:
-    (only,) = check_clients(read_places("linux"))
+    (only,) = looked_at(home)
     assert only.verdict is CheckVerdict.OMITTED
     assert only.finding.startswith("not found here: Claude Code, Claude Desktop, Cursor, VS Code, Codex CLI, Gemini")
 
 
+def test_an_entry_that_starts_this_server_is_started_and_found_good(home: Path) -> None:
+    path = configure(home / ".cursor" / "mcp.json", {"library": fake(home, "none")})
+    check = found_in(home, "cursor, user")
+    assert (check.verdict, check.advice) == (CheckVerdict.OK, "")
+    assert check.finding.startswith(f"library in {path}: orchestr8 1 after ")
+
+
+def test_an_entry_is_started_with_its_own_environment_and_in_its_own_folder(home: Path) -> None:
+    (home / "here.txt").touch()
+    entry = fake(home, "unset,here", env={"FAKE": "set"}, cwd=str(home))
+    configure(home / ".cursor" / "mcp.json", {"library": entry})
+    assert found_in(home, "cursor, user").verdict is CheckVerdict.OK
+    configure(home / ".cursor" / "mcp.json", {"library": {**entry, "env": {}}})
+    assert found_in(home, "cursor, user").verdict is CheckVerdict.PROBLEM
+    configure(home / ".cursor" / "mcp.json", {"library": {**entry, "cwd": str(home / "bin")}})
+    check = found_in(home, "cursor, user")
+    assert check.finding.endswith(f": {home / 'bin'} does not exist")
+
+
 @pytest.mark.parametrize(
-    ("entry", "verdict", "finding"),
+    ("faults", "finding", "advice"),
     [
-        ({"command": sys.executable, "args": ["-m", "orchestr8_sqlite", "serve"]}, CheckVerdict.OK, "library in "),
-        ({"command": sys.executable, "args": ["orchestr8-sqlite@0.1", "serve"]}, CheckVerdict.OK, "library in "),
-        (
-            {"command": "/none/orchestr8-sqlite", "args": []},
-            CheckVerdict.PROBLEM,
-            "starts /none/orchestr8-sqlite, which",
-        ),
-        ({"command": "C:\\x\\orchestr8-sqlite.exe"}, CheckVerdict.PROBLEM, "which does not exist or is no program"),
-        ({"command": "${workspaceFolder}/.venv/bin/orchestr8-sqlite"}, CheckVerdict.OK, "library in "),
-        ({"command": sys.executable, "args": ["other"]}, CheckVerdict.OMITTED, "does not name this server"),
-        ({"url": "https://example.com"}, CheckVerdict.OMITTED, "does not name this server"),
+        ("other", "other 1 after ", ""),
+        ("dies", "it ended before it answered; it last wrote: Traceback: no module named mcp", ", or see what it wri"),
+        ("failing", "It broke", ", or see what it writes to standard error: "),
+        ("prints", "2 lines beside the messages", ", or find what prints: "),
     ],
 )
-def test_a_clients_file_is_read_for_this_server_and_its_command(
-    home: Path, entry: dict[str, object], verdict: CheckVerdict, finding: str
+def test_an_entry_whose_server_fails_is_a_problem_that_says_how(
+    home: Path, faults: str, finding: str, advice: str
 ) -> None:
-    path = home / ".cursor" / "mcp.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps({"mcpServers": {"library": entry}}), encoding="utf-8")
+    path = configure(home / ".cursor" / "mcp.json", {"library": fake(home, faults)})
     check = found_in(home, "cursor, user")
-    assert check.verdict is verdict
+    assert check.verdict is CheckVerdict.PROBLEM
+    assert check.finding.startswith(f"library in {path}: {finding}")
+    again = "orchestr8-sqlite install cursor --write --name library --force"
+    assert check.advice.startswith(again + advice)
+    assert (check.advice == again) is (not advice)
+
+
+def test_an_entry_whose_program_is_missing_is_a_problem(home: Path) -> None:
+    path = configure(home / ".cursor" / "mcp.json", {"library": {"command": "orchestr8-sqlite", "args": ["serve"]}})
+    assert found_in(home, "cursor, user") == Check(
+        "cursor, user",
+        CheckVerdict.PROBLEM,
+        f"library in {path}: orchestr8-sqlite does not exist",
+        "orchestr8-sqlite install cursor --write --name library --force",
+    )
+    configure(home / ".cursor" / "mcp.json", {"library": {"command": str(home), "args": ["orchestr8-sqlite"]}})
+    assert found_in(home, "cursor, user").finding == f"library in {path}: {home} is no program: Permission denied"
+
+
+def test_an_entry_that_does_not_answer_is_a_problem_in_bounded_time_and_nothing_of_it_is_left(home: Path) -> None:
+    sleeper = write_program(
+        home / "bin" / "orchestr8-sqlite", f"#!/bin/sh\n/bin/sleep 600 & echo $! > {home}/pid; wait\n"
+    )
+    configure(home / ".cursor" / "mcp.json", {"library": {"command": str(sleeper)}})
+    check = named(looked_at(home, patience=0.5), "cursor, user")
+    assert check.verdict is CheckVerdict.PROBLEM
+    assert ": no answer after 0.5 s" in check.finding
+    child = int((home / "pid").read_text(encoding="utf-8"))
+    while Path(f"/proc/{child}").exists() and "(sleep) Z" not in Path(f"/proc/{child}/stat").read_text(
+        encoding="utf-8"
+    ):
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "finding"),
+    [
+        (
+            "library",
+            {"command": "${workspaceFolder}/.venv/bin/orchestr8-sqlite"},
+            "that only Cursor can put in; it was",
+        ),
+        ("library", {"command": "none", "args": ["orchestr8-sqlite"], "env": {"A": "${env:B}"}}, "it was not started"),
+        ("library", {"command": sys.executable, "args": ["other"]}, "does not name this server"),
+        ("library", {"url": "https://example.com"}, "does not name this server"),
+        ("orchestr8", {"url": "https://example.com"}, "is reached by its URL, which was not asked"),
+    ],
+)
+def test_an_entry_that_is_not_ours_or_known_to_its_client_alone_is_not_started(
+    home: Path, name: str, entry: dict[str, object], finding: str
+) -> None:
+    configure(home / ".cursor" / "mcp.json", {name: entry})
+    check = found_in(home, "cursor, user")
+    assert check.verdict is CheckVerdict.OMITTED
     assert finding in check.finding
-    if verdict is CheckVerdict.PROBLEM:
-        assert check.advice == "orchestr8-sqlite install cursor --write --name library --force"
-    if verdict is CheckVerdict.OMITTED:
-        assert check.advice == "orchestr8-sqlite install cursor --write"
+    assert (check.advice == "orchestr8-sqlite install cursor --write") is ("does not name" in finding)
 
 
-def test_a_clients_file_that_cannot_be_parsed_is_a_problem(home: Path) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["orchestr8-sqlite@0.1", "serve"],
+        ["--from", "/x.whl", "orchestr8-sqlite", "serve"],
+        ["C:\\orchestr8-sqlite.exe"],
+    ],
+)
+def test_an_entry_is_known_by_the_program_among_its_arguments(home: Path, arguments: list[str]) -> None:
+    configure(home / ".cursor" / "mcp.json", {"library": {"command": "uvx", "args": arguments}})
+    assert found_in(home, "cursor, user").finding.endswith(": uvx does not exist")
+
+
+def test_an_entry_of_this_name_that_starts_something_else_is_a_problem(home: Path) -> None:
+    entry = fake(home, "other")
+    assert isinstance(entry["args"], list)
+    entry["args"][2] = str((home / "orchestr8_sqlite").rename(home / "theirs"))
+    configure(home / ".cursor" / "mcp.json", {"orchestr8": entry})
+    assert ", which is another server" in found_in(home, "cursor, user").finding
+
+
+def test_the_local_scope_of_claude_code_is_looked_at_and_makes_another_needless(home: Path) -> None:
+    servers = {"orchestr8": {"command": "gone/orchestr8-sqlite"}}
+    document = {"projects": {str(home / "project"): {"mcpServers": servers}, str(home): {"mcpServers": {}}}}
+    (home / ".claude.json").write_text(json.dumps(document), encoding="utf-8")
+    check, others = looked_at(home)
+    assert (check.name, check.verdict) == ("claude-code, local", CheckVerdict.PROBLEM)
+    assert check.advice == "orchestr8-sqlite install claude-code --scope local --write --name orchestr8 --force"
+    assert others.name == "other clients"
+
+
+def test_a_clients_file_that_cannot_be_parsed_is_a_problem_once(home: Path) -> None:
     (home / ".claude.json").write_text('{"mcpServers": {,}}', encoding="utf-8")
-    check = found_in(home, "claude-code, user")
-    assert check.verdict is CheckVerdict.PROBLEM
+    check, others = looked_at(home)
+    assert (check.name, check.verdict) == ("claude-code, user", CheckVerdict.PROBLEM)
     assert check.finding.startswith(f"{home / '.claude.json'} cannot be parsed (")
+    assert others.name == "other clients"
 
 
-def test_a_projects_file_is_checked_too(home: Path) -> None:
-    path = home / "project" / ".mcp.json"
-    path.write_text('{"mcpServers": {"o": {"command": "none/orchestr8-sqlite"}}}', encoding="utf-8")
+def test_what_a_projects_file_names_is_started_only_when_the_user_says_so(home: Path) -> None:
+    mark = home / "started"
+    command = write_program(home / "project" / "orchestr8-sqlite", f"#!/bin/sh\n> {mark}\n")
+    path = configure(home / "project" / ".mcp.json", {"o": {"command": str(command)}})
     check = found_in(home, "claude-code, project")
+    assert check == Check(
+        "claude-code, project",
+        CheckVerdict.OMITTED,
+        f"o in {path} was not started: others may have written it",
+        "read it, then run: orchestr8-sqlite doctor --trust-project",
+    )
+    assert not mark.exists()
+    check = named(looked_at(home, trusts_project=True), "claude-code, project")
     assert check.verdict is CheckVerdict.PROBLEM
-    assert check.advice == "orchestr8-sqlite install claude-code --scope project --write --name o --force"
+    assert check.advice.startswith("orchestr8-sqlite install claude-code --scope project --write --name o --force, or ")
+    assert mark.exists()
 
 
 # --- the command
@@ -293,6 +416,28 @@ def test_doctor_finds_nothing_wrong_with_a_sound_installation(invoke: Invoke, ho
     verdicts = {row["check"]: row["verdict"] for row in report["checks"]}
     assert list(verdicts) == ["python", "sqlite", "index", "integrity", "contents", *ROWS, "other clients"]
     assert set(verdicts.values()) == {"ok", "-"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "verdict", "finding"),
+    [
+        ((), "ok", "orchestr8 0.1.0 after "),
+        (("--db", "none.db"), "problem", "There is no library to answer from: the index file is missing, or "),
+        (("--root", "none"), "problem", "There is no library to answer from: the index file is missing, or "),
+    ],
+)
+def test_doctor_starts_what_claude_code_starts_here_and_its_exit_code_says_what_came_of_it(
+    invoke: Invoke, home: Path, index: Path, options: tuple[str, ...], verdict: str, finding: str
+) -> None:
+    command, *arguments = own_command()
+    entry = {"command": command, "args": [*arguments, "serve", *options], "env": {"XDG_CACHE_HOME": str(home)}}
+    document = {"projects": {str(home / "project"): {"mcpServers": {"orchestr8": entry}}}}
+    (home / ".claude.json").write_text(json.dumps(document), encoding="utf-8")
+    code, out, _ = invoke("doctor", "--db", index, "--json")
+    found = next(row for row in json.loads(out)["checks"] if row["check"] == "claude-code, local")
+    assert (code, found["verdict"]) == (0 if verdict == "ok" else 1, verdict)
+    assert found["finding"].startswith(f"orchestr8 in {home / '.claude.json'}: {finding}")
 
 
 @pytest.mark.slow

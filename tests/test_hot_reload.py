@@ -338,12 +338,45 @@ def test_server_leaves_no_building_process_however_it_ends(
     assert list(cache.rglob(".*.tmp")) == []
 
 
-def test_root_that_never_was_there_is_a_failed_start_with_one_line(tmp_path: Path) -> None:
+ABSENT = (
+    "There is no library to answer from: the index file is missing, or the folder that it is built from is missing or "
+    "holds no Markdown files; the server's log says which, and so does the command `orchestr8-sqlite doctor`."
+)
+
+
+def test_root_that_never_was_there_is_told_at_the_start_and_to_the_client_and_waited_for(
+    serve: Serve, tmp_path: Path
+) -> None:
+    root = tmp_path / "none"
+    client = serve("--root", str(root))
+    client.send(INITIALIZE, INITIALIZED)
+    assert client.reply(INITIALIZE)["result"]["instructions"] == ABSENT
+    assert client.log[0]["message"] == (
+        f"{root} is no folder: name those of the library with --root or ORCHESTR8_ROOTS. It is waited for."
+    )
+    search = client.ask("tools/call", name="search", arguments={"query": "retry"})
+    assert (search["isError"], search["content"][0]["text"]) == (True, ABSENT)
+    write_files(root, FILES)
+    client.logged("built")
+    assert "Wait." in client.read(RETRY)
+
+
+def test_root_that_never_was_there_is_a_failed_start_over_http(tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "orchestr8_sqlite", "serve", "--root", str(tmp_path / "none")]
-    done = subprocess.run(command, check=False, input=b"", capture_output=True, env=environment)
+    serve = [sys.executable, "-m", "orchestr8_sqlite", "serve", "--http", "127.0.0.1:0"]
+    done = subprocess.run([*serve, "--root", str(tmp_path / "none")], capture_output=True, env=environment, check=False)
     assert (done.returncode, done.stdout) == (1, b"")
     assert re.fullmatch(r".*none is no folder: name those of the library with --root or .*\n", done.stderr.decode())
+
+
+def test_root_without_markdown_is_told_in_the_log_and_to_the_client(serve: Serve, tmp_path: Path) -> None:
+    root = tmp_path / "empty"
+    root.mkdir()
+    client = serve("--root", str(root))
+    client.listen()
+    search = client.ask("tools/call", name="search", arguments={"query": "retry"})
+    assert (search["isError"], search["content"][0]["text"]) == (True, ABSENT)
+    assert client.logged("not built")["reason"] == f"{root} holds no Markdown files; give the folder of a library."
 
 
 def test_root_that_is_away_at_the_start_is_served_from_its_last_index_and_waited_for(serve: Serve, root: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Invoke
+from support import Invoke, write_program
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these places are Linux'; test_clients has the others")
 
@@ -123,7 +123,37 @@ def test_a_projects_file_is_written_in_the_working_folder(invoke: Invoke, home: 
     code, out, err = invoke("install", "vscode", "--scope", "project", "--write")
     assert (code, err) == (0, "")
     assert "orchestr8" in servers(home / "project" / ".vscode" / "mcp.json", "servers")
-    assert out.endswith("think twice before you share the file with others.\n")
+    assert out.endswith("others share, install with uvx from a URL that they can reach too.\n")
+
+
+def test_the_local_scope_of_claude_code_is_written_for_this_folder(invoke: Invoke, home: Path) -> None:
+    path = home / ".claude.json"
+    path.write_text('{"mcpServers": {}}', encoding="utf-8")
+    code, out, err = invoke("install", "claude-code", "--scope", "local", "--write")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"Claude Code: orchestr8 is written to {path} (before: {path}.bak). ")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    assert document["projects"][str(home / "project")]["mcpServers"]["orchestr8"]["args"][-1] == "serve"
+    assert document["mcpServers"] == {}
+    assert "is already there" in invoke("install", "claude-code", "--scope", "local", "--write")[1]
+
+
+def test_another_scope_that_counts_instead_is_told(invoke: Invoke, home: Path, index: Path) -> None:
+    path = home / ".claude.json"
+    path.write_text("{}", encoding="utf-8")
+    invoke("install", "claude-code", "--scope", "local", "--write")
+    assert invoke("install", "claude-code", "--write")[2] == ""  # the same in both
+    (home / "project" / ".mcp.json").write_text("{", encoding="utf-8")  # no reason to fail here
+    code, _, err = invoke("install", "claude-code", "--write", "--db", index, "--force")
+    assert (code, err) == (
+        0,
+        f"Claude Code has another orchestr8 in its local scope ({path}); the one of the local scope counts here.\n",
+    )
+
+
+def test_a_client_whose_program_is_on_the_path_is_installed(invoke: Invoke, home: Path) -> None:
+    write_program(home / "bin" / "codex")
+    assert invoke("install", "codex", "--write")[2] == ""
 
 
 def test_from_an_ephemeral_environment_uvx_is_written(
@@ -135,7 +165,7 @@ def test_from_an_ephemeral_environment_uvx_is_written(
     assert json.loads(out)["mcpServers"]["orchestr8"] == {
         "type": "stdio",
         "command": "uvx",
-        "args": ["orchestr8-sqlite", "serve"],
+        "args": ["--from", str(Path(__file__).parents[1]), "orchestr8-sqlite", "serve"],
     }
 
 
@@ -162,12 +192,12 @@ def test_the_list_shows_every_client_with_its_files(invoke: Invoke, home: Path, 
     code, out, _ = invoke(*arguments)
     assert code == 0
     lines = out.splitlines()
-    assert lines[0] == "client\tscope\tinstalled\tfile\texists"
-    assert len(lines) == 1 + 8 + 7
-    assert f"cursor\tuser\tyes\t{home}/.cursor/mcp.json\tno" in lines
-    assert f"claude-code\tproject\tno\t{home}/project/.mcp.json\tyes" in lines
+    assert lines[0] == "client\tscope\tinstalled\texists\tfile"
+    assert len(lines) == 1 + 8 + 7 + 1
+    assert f"cursor\tuser\tyes\tno\t{home}/.cursor/mcp.json" in lines
+    assert f"claude-code\tproject\tno\tyes\t{home}/project/.mcp.json" in lines
     rows = json.loads(invoke(*arguments, "--json")[1])
-    assert [row["path"] for row in rows] == [line.split("\t")[3] for line in lines[1:]]
+    assert [row["path"] for row in rows] == [line.split("\t")[4] for line in lines[1:]]
 
 
 def test_json_says_what_was_done(invoke: Invoke, home: Path) -> None:
@@ -187,8 +217,9 @@ def test_json_says_what_was_done(invoke: Invoke, home: Path) -> None:
     ("arguments", "advice"),
     [
         (["curser"], "Unknown client 'curser'. Did you mean 'cursor'?"),
-        (["cursor", "--scope", "team"], "--scope must be one of user, project, not 'team'."),
-        (["claude-desktop", "--scope", "project"], "Claude Desktop has no configuration for projects;"),
+        (["cursor", "--scope", "team"], "--scope must be one of user, project, local, not 'team'."),
+        (["cursor", "--scope", "local"], "Cursor has no configuration of scope local; use --scope user or project."),
+        (["claude-desktop", "--scope", "project"], "Claude Desktop has no configuration of scope project;"),
         (["cursor", "--name", "a b"], "--name must be 1 to 64 letters, digits, hyphens and underscores, not 'a b'."),
         (["cursor", "--db", "none.db"], "There is no index at none.db; build it with: orchestr8-sqlite build ROOT"),
         (["cursor", "--root", "none"], "There is no folder none; --root names a folder of Markdown files."),

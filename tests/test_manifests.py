@@ -15,7 +15,12 @@ from orchestr8_sqlite.settings import LOG_LEVELS
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NAME = PROJECT["name"]
-UVX_SERVER = {"type": "stdio", "command": "uvx", "args": ["orchestr8-sqlite", "serve"]}
+REPOSITORY = PROJECT["urls"]["Repository"]
+
+
+def uvx_server(source: str) -> dict[str, object]:
+    """Return the entry that runs the package in *source* with uv; no registry has it."""
+    return {"type": "stdio", "command": "uvx", "args": ["--from", source, "orchestr8-sqlite", "serve"]}
 
 
 def read(path: str) -> dict[str, Any]:
@@ -34,15 +39,18 @@ def test_the_command_that_the_manifests_run_is_one_of_the_package() -> None:
 
 
 def test_whoever_opens_the_repository_in_a_client_gets_the_server() -> None:
-    assert read(".mcp.json") == {"mcpServers": {"orchestr8": UVX_SERVER}}
+    assert read(".mcp.json") == {"mcpServers": {"orchestr8": uvx_server(".")}}
 
 
 def test_registry_entry_keeps_the_rules_of_the_server_schema() -> None:
     """Source: static.modelcontextprotocol.io, server.schema.json of 2025-12-11, and the registry's package types."""
     entry = read("server.json")
     assert entry["$schema"] == "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
-    assert entry.keys() <= {"$schema", "name", "title", "description", "version", "packages"}
+    assert entry.keys() <= {"$schema", "name", "title", "description", "version", "repository", "packages"}
     assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", entry["name"])
+    assert entry["repository"] == {"url": REPOSITORY, "source": "github"}
+    owner = REPOSITORY.removeprefix("https://github.com/").partition("/")[0]
+    assert entry["name"].startswith(f"io.github.{owner}/")  # else the registry does not let it in
     assert 3 <= len(entry["name"]) <= 200
     assert 1 <= len(entry["title"]) <= 100
     assert 1 <= len(entry["description"]) <= 100
@@ -59,17 +67,17 @@ def test_registry_package_is_the_one_on_pypi_over_stdio() -> None:
     assert variables["LOG_LEVEL"]["choices"] == list(LOG_LEVELS)
 
 
-def test_plugin_manifest_keeps_the_rules_and_uses_the_servers_of_the_repository() -> None:
+def test_plugin_manifest_keeps_the_rules_and_runs_its_own_folder() -> None:
     """Source: code.claude.com/docs/en/plugins/manifest-reference, "Fields" and "Path rules"."""
     plugin = read(".claude-plugin/plugin.json")
-    known = {"name", "version", "description", "author", "license", "keywords", "mcpServers"}
-    assert plugin.keys() == known
+    known = {"name", "version", "description", "author", "license", "keywords", "homepage", "repository"}
+    assert plugin.keys() == {*known, "mcpServers"}
+    assert plugin["homepage"] == plugin["repository"] == REPOSITORY
     assert plugin["name"] == NAME
     assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", plugin["name"])
     assert re.fullmatch(r"\d+\.\d+\.\d+", plugin["version"])
     assert (plugin["license"], plugin["author"]["name"]) == (PROJECT["license"], PROJECT["authors"][0]["name"])
-    assert plugin["mcpServers"].startswith("./")
-    assert (ROOT / plugin["mcpServers"]).is_file()
+    assert plugin["mcpServers"] == {"orchestr8": uvx_server("${CLAUDE_PLUGIN_ROOT}")}
 
 
 def test_marketplace_offers_the_plugin_of_this_repository() -> None:
@@ -88,6 +96,7 @@ def test_bundle_manifest_keeps_the_rules_of_its_version() -> None:
     assert manifest["manifest_version"] == "0.4"
     assert {"name", "version", "description", "author", "server"} <= manifest.keys()
     assert manifest["name"] == NAME
+    assert (manifest["homepage"], manifest["repository"]["url"]) == (REPOSITORY, REPOSITORY)
     server = manifest["server"]
     assert (server["type"], server["entry_point"]) == ("uv", "server.py")
     assert server["mcp_config"]["command"] == "uv"

@@ -12,6 +12,7 @@ from orchestr8_sqlite.settings import (
     bundled_index,
     index_of,
     latest_file_time,
+    missing_root,
     read_http_token,
     read_limits,
     read_places,
@@ -249,12 +250,13 @@ def test_index_of_roots_keeps_its_place_from_version_to_version(
     assert index_of(list(map(Path, roots)), level) == Path("/cache/orchestr8-sqlite") / name
 
 
-def test_folder_that_is_missing_is_refused_unless_it_was_indexed_before(folder: Path) -> None:
-    with pytest.raises(SettingsError, match="none is no folder: name those of the library with --root"):
-        read_server_settings(roots=[Path("one"), Path("none")])
+def test_folder_that_is_missing_is_told_unless_it_was_indexed_before(folder: Path) -> None:
+    sentence = missing_root(read_server_settings(roots=[Path("one"), Path("none")]))
+    assert sentence == "none is no folder: name those of the library with --root or ORCHESTR8_ROOTS."
+    assert missing_root(read_server_settings(roots=[Path("one")])) is None
     indexed = folder / "mine.db"
     indexed.touch()
-    assert read_server_settings(indexed, [Path("none")]).roots == (Path("none"),)
+    assert missing_root(read_server_settings(indexed, [Path("none")])) is None
 
 
 PLACES = {

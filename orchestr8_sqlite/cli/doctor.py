@@ -1,5 +1,6 @@
 """`doctor`: starts the server as a client would, and reports what is wrong."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
+from orchestr8_sqlite.cli.terminal import echo
 
 if TYPE_CHECKING:
     from orchestr8_sqlite.doctor.report import Check
@@ -17,16 +19,21 @@ def doctor(
     root: Annotated[
         list[Path] | None, typer.Option("--root", help="Library folder to serve; repeatable.", show_default=False)
     ] = None,
+    trust_project: Annotated[
+        bool, typer.Option("--trust-project", help="Also start what clients' files in this folder name.")
+    ] = False,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for each answer.", min=0.1)] = 20,
     as_json: Json = False,
 ) -> None:
     """Check the installation, the index, the server and the clients; exit code 1 if something is wrong.
 
+    Starts each command that a client of yours has for this server, as the client would.
+
     Example: orchestr8-sqlite doctor --db index.db
     """
     from orchestr8_sqlite.doctor.report import CheckVerdict
 
-    checks = list(_checks(db, root or [], timeout))
+    checks = list(_checks(db, root or [], timeout, trusts_project=trust_project))
     failed = any(check.verdict is CheckVerdict.PROBLEM for check in checks)
     if as_json:
         rows = [
@@ -35,13 +42,24 @@ def doctor(
         ]
         print_json({"ok": not failed, "checks": rows})
     else:
-        columns = ("check", "verdict", "finding", "what to do")
-        print_rows(columns, [(check.name, check.verdict.value, check.finding, check.advice) for check in checks])
+        _print(checks)
     if failed:
         raise typer.Exit(1)
 
 
-def _checks(db: Path | None, roots: Sequence[Path], patience: float) -> Iterator["Check"]:
+def _print(checks: "Sequence[Check]") -> None:
+    """Print a table in a pipe; on a terminal lines that it may wrap but that nothing is cut from."""
+    if not sys.stdout.isatty():
+        columns = ("check", "verdict", "finding", "what to do")
+        print_rows(columns, [(check.name, check.verdict.value, check.finding, check.advice) for check in checks])
+        return
+    for check in checks:
+        echo(f"{check.verdict.value:<8} {check.name}: {check.finding}")
+        if check.advice:
+            echo(f"         → {check.advice}")
+
+
+def _checks(db: Path | None, roots: Sequence[Path], patience: float, *, trusts_project: bool) -> Iterator["Check"]:
     """Yield all checks; given folders and no index, there is none to check until the server builds it."""
     from orchestr8_sqlite.clients.launch import own_command, serve_arguments
     from orchestr8_sqlite.doctor.configurations import check_clients
@@ -61,4 +79,4 @@ def _checks(db: Path | None, roots: Sequence[Path], patience: float) -> Iterator
         yield from check_index(path)
         query = typical_query(path)
     yield from check_server(command, query, patience=patience)
-    yield from check_clients(read_places())
+    yield from check_clients(read_places(), patience=patience, trusts_project=trusts_project)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
+from orchestr8_sqlite.cli.options import Database, Json, print_json, print_lines
 from orchestr8_sqlite.cli.terminal import echo, echo_json
 from orchestr8_sqlite.errors import RequestError
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Names that every client accepts, and TOML as bare keys."""
 
-SHARED = "It names programs and files of this machine; think twice before you share the file with others."
+SHARED = (
+    "It names programs or files of this machine; for a file that others share, install with uvx from a URL that they "
+    "can reach too."
+)
 
 
 def install(
@@ -29,7 +32,9 @@ def install(
     ] = None,
     list_clients: Annotated[bool, typer.Option("--list", help="Show the clients and their files.")] = False,
     write: Annotated[bool, typer.Option("--write", help="Edit the client's file; a backup stays beside it.")] = False,
-    scope: Annotated[str, typer.Option(help="user | project, if the client has both.")] = "user",
+    scope: Annotated[
+        str, typer.Option(help="user | project, and local for claude-code: you in this project.")
+    ] = "user",
     name: Annotated[str, typer.Option(help="Name of the server in the client.")] = "orchestr8",
     db: Database = None,
     root: Annotated[
@@ -45,13 +50,15 @@ def install(
     from orchestr8_sqlite.clients.documents import make_entry
     from orchestr8_sqlite.clients.known import find_client
     from orchestr8_sqlite.clients.launch import client_command, serve_arguments
+    from orchestr8_sqlite.settings import read_places
 
     if client is None and write:
         raise RequestError("Name the client to write for, such as: orchestr8-sqlite install cursor --write")
     if client is None or list_clients:
         _list(as_json)
         return
-    chosen, wanted = find_client(client), _parse_scope(scope)
+    wanted = _parse_scope(scope)
+    chosen = find_client(client).within(read_places(), wanted)
     if not SERVER_NAME.fullmatch(name):
         raise RequestError(f"--name must be 1 to 64 letters, digits, hyphens and underscores, not {name!r}.")
     entry = make_entry(chosen, client_command(wanted), serve_arguments(db, root or []))
@@ -93,11 +100,8 @@ def _list(as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    columns = ("client", "scope", "installed", "file", "exists")
-    print_rows(
-        columns,
-        [(row["client"], row["scope"], _yes(row["installed"]), row["path"], _yes(row["exists"])) for row in rows],
-    )
+    cells = [(row["client"], row["scope"], _yes(row["installed"]), _yes(row["exists"]), row["path"]) for row in rows]
+    print_lines(("client", "scope", "installed", "exists", "file"), cells)
 
 
 def _yes(holds: object) -> str:
@@ -127,7 +131,7 @@ def _write(client: "Client", scope: "Scope", name: str, entry: "Entry", *, force
 
     places = read_places()
     path = client.path(places, scope)
-    if scope is Scope.USER and not client.is_installed(places):
+    if scope is not Scope.PROJECT and not client.is_installed(places):
         echo(f"{client.title} does not seem to be installed here; {path} is made for it nevertheless.", err=True)
     edited = edit_text(path, lambda text: with_server(client, text, name, entry, path=path, force=force))
     if as_json:
@@ -137,8 +141,37 @@ def _write(client: "Client", scope: "Scope", name: str, entry: "Entry", *, force
         echo(f"{client.title}: {name} is already there in {path}.")
     else:
         kept = f" (before: {edited.backup})" if edited.backup else ""
-        shared = f" {SHARED}" if scope is Scope.PROJECT and Path(str(entry["command"])).is_absolute() else ""
+        shared = f" {SHARED}" if scope is Scope.PROJECT and _names_this_machine(entry) else ""
         echo(f"{client.title}: {name} is written to {path}{kept}. {client.afterwards}{shared}")
+    _tell_other_scopes(client, scope, name, entry)
+
+
+def _names_this_machine(entry: "Entry") -> bool:
+    """Tell whether an entry holds a path that other machines lack."""
+    arguments = entry["args"]
+    assert isinstance(arguments, list)
+    return any(Path(word).is_absolute() for word in (str(entry["command"]), *arguments))
+
+
+def _tell_other_scopes(client: "Client", scope: "Scope", name: str, entry: "Entry") -> None:
+    """Say on standard error which other scope has another server of that name, and which of the two wins."""
+    from orchestr8_sqlite.clients.documents import servers_of
+    from orchestr8_sqlite.clients.files import read_text
+    from orchestr8_sqlite.clients.known import find_client
+    from orchestr8_sqlite.errors import ClientFileError
+    from orchestr8_sqlite.settings import read_places
+
+    places, scopes = read_places(), client.scopes
+    for other in scopes:
+        path = client.path(places, other)
+        try:
+            there = servers_of(find_client(client.id).within(places, other), read_text(path), path).get(name)
+        except (ClientFileError, OSError):  # `doctor` tells of it; what was asked for here is done
+            continue
+        if other is not scope and isinstance(there, dict) and not there.items() >= entry.items():
+            winner = max(scope, other, key=scopes.index)
+            told = f"{client.title} has another {name} in its {other.value} scope ({path})"
+            echo(f"{told}; the one of the {winner.value} scope counts here.", err=True)
 
 
 def _facts(client: "Client", scope: "Scope", name: str, entry: "Entry", path: Path) -> dict[str, object]:

@@ -132,6 +132,17 @@ def _widths(cells: Sequence[Sequence[str]], whole: Sequence[bool], room: int) ->
     return [low + int((high - low) * share) for low, high in zip(least, most, strict=True)]
 
 
+def print_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print rows as lines that can be copied: aligned on a terminal, which wraps the last column but cuts nothing."""
+    if not sys.stdout.isatty():
+        print_rows(columns, rows)
+        return
+    cells = [[_cell(value) for value in row] for row in (columns, *rows)]
+    widths = [max(map(len, column)) for column in list(zip(*cells, strict=True))[:-1]]
+    for *first, last in cells:
+        echo("  ".join([*(cell.ljust(width) for cell, width in zip(first, widths, strict=True)), last]))
+
+
 def _cell(value: object) -> str:
     text = "" if value is None else _hex(value) if isinstance(value, bytes) else str(value)
     return text.replace("\t", " ").replace("\n", " ").replace("\r", " ")

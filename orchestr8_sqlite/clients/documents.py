@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from orchestr8_sqlite.clients import jsonc, toml
 from orchestr8_sqlite.clients.known import Client, Dialect
@@ -19,8 +20,8 @@ def make_entry(client: Client, command: Sequence[str], arguments: Sequence[str])
 def snippet(client: Client, name: str, entry: Entry) -> str:
     """Return the configuration that holds nothing but this server, ready to paste."""
     if client.dialect is Dialect.TOML:
-        return toml.render_table((client.key, name), entry)
-    return jsonc.with_member("", (client.key, name), entry)
+        return toml.render_table((*client.keys, name), entry)
+    return jsonc.with_member("", (*client.keys, name), entry)
 
 
 def servers_of(client: Client, text: str, path: Path) -> dict[str, object]:
@@ -29,10 +30,12 @@ def servers_of(client: Client, text: str, path: Path) -> dict[str, object]:
     Raises:
         ClientFileError: The client cannot read such a text.
     """
-    document = _parse(client, text, path)
-    servers = document.get(client.key, {})
-    if not isinstance(servers, dict):
-        raise ClientFileError(f"{client.key} in {path} is no table of servers; mend it, then try again.")
+    servers = _parse(client, text, path)
+    for key in client.keys:
+        inner = servers.get(key, {})
+        if not isinstance(inner, dict):
+            raise ClientFileError(f"{key} in {path} is no table of servers; mend it, then try again.")
+        servers = inner
     return servers
 
 
@@ -56,7 +59,7 @@ def with_server(client: Client, text: str, name: str, entry: Entry, *, path: Pat
         raise ClientFileError(
             f"{path} has another server named {name!r}; replace it with --force, or choose another --name."
         )
-    wanted = {**_parse(client, text, path), client.key: {**present, name: entry}}
+    wanted = _with_value(_parse(client, text, path), (*client.keys, name), entry)
     try:
         edited = _edited(client, text, name, entry, replace=name in present)
         if _parse(client, edited, path) == wanted:
@@ -66,11 +69,17 @@ def with_server(client: Client, text: str, name: str, entry: Entry, *, path: Pat
     raise ClientFileError(f"{path} is written in a way that cannot be edited safely; paste the entry by hand.")
 
 
+def _with_value(table: Mapping[str, Any], keys: Sequence[str], value: object) -> dict[str, Any]:
+    """Return *table* with *value* at the end of *keys*, tables all but the last."""
+    key, *inner = keys
+    return {**table, key: _with_value(table.get(key, {}), inner, value) if inner else value}
+
+
 def _edited(client: Client, text: str, name: str, entry: Entry, *, replace: bool) -> str:
     if client.dialect is not Dialect.TOML:
-        return jsonc.with_member(text, (client.key, name), entry)
+        return jsonc.with_member(text, (*client.keys, name), entry)
     edit = toml.with_replaced_table if replace else toml.with_table
-    return edit(text, (client.key, name), entry)
+    return edit(text, (*client.keys, name), entry)
 
 
 def _parse(client: Client, text: str, path: Path) -> dict[str, object]:

@@ -3,11 +3,13 @@
 Where a client has had its file in several places the newest comes first, and the first whose folder exists counts.
 """
 
+import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
+from typing import Self
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.settings import Places
@@ -24,46 +26,60 @@ class Dialect(Enum):
 
 
 class Scope(Enum):
-    """For whom a configuration holds: this user everywhere, or whoever works in the project."""
+    """For whom a configuration holds: this user everywhere, whoever works in the project, or this user in it."""
 
     USER = "user"
     PROJECT = "project"
+    LOCAL = "local"
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One client; `key` names the object that holds its servers, `traces` the folders that show that it is here."""
+    """One client; `keys` lead to the object that holds its servers.
+
+    It is here if one of its `programs` is on the PATH, or one of the folders that `traces` names exists.
+    """
 
     id: str
     title: str
     dialect: Dialect
     user_files: PathsOf
     project_files: PathsOf | None = None
-    key: str = "mcpServers"
+    local_keys: Callable[[Places], tuple[str, ...]] | None = None  # to this user's servers for the project
+    keys: tuple[str, ...] = ("mcpServers",)
     says_type: bool = False  # entries carry "type": "stdio"
+    programs: tuple[str, ...] = ()
     traces: PathsOf | None = None  # default: the folders of user_files
     afterwards: str = ""
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """Return the scopes that the client knows; the first is the default."""
-        return (Scope.USER, Scope.PROJECT) if self.project_files else (Scope.USER,)
+        """Return the scopes that the client knows; the first is the default, and the last wins over the others."""
+        known = {Scope.USER: True, Scope.PROJECT: self.project_files, Scope.LOCAL: self.local_keys}
+        return tuple(scope for scope, has in known.items() if has)
+
+    def within(self, places: Places, scope: Scope) -> Self:
+        """Return the client with the keys that lead to the servers of *scope*."""
+        if scope is not Scope.LOCAL or self.local_keys is None:
+            return self
+        return replace(self, keys=self.local_keys(places))
 
     def path(self, places: Places, scope: Scope = Scope.USER) -> Path:
         """Return the file that holds for *scope*, whether it exists or not.
 
         Raises:
-            RequestError: The client has no file for projects.
+            RequestError: The client has no such scope.
         """
-        files = self.user_files if scope is Scope.USER else self.project_files
-        if files is None:
-            raise RequestError(f"{self.title} has no configuration for projects; use --scope user.")
+        files = self.project_files if scope is Scope.PROJECT else self.user_files
+        if files is None or scope not in self.scopes:
+            known = " or ".join(each.value for each in self.scopes)
+            raise RequestError(f"{self.title} has no configuration of scope {scope.value}; use --scope {known}.")
         candidates = files(places)
         return next((path for path in candidates if path.parent.is_dir()), candidates[0])
 
     def is_installed(self, places: Places) -> bool:
-        """Tell whether this user evidently has the client: its file or its folder is there."""
-        if self.path(places).is_file():
+        """Tell whether this user evidently has the client: its program, its file or its folder is there."""
+        if self.path(places).is_file() or any(shutil.which(each, path=places.search) for each in self.programs):
             return True
         folders = self.traces(places) if self.traces else [path.parent for path in self.user_files(places)]
         return any(folder.is_dir() for folder in folders)
@@ -86,6 +102,27 @@ def dotted_config(places: Places, name: str, windows: str) -> Path:
 def _claude_code(places: Places) -> Sequence[Path]:
     """Return the one file of Claude Code; with CLAUDE_CONFIG_DIR it lies in that folder."""
     return [(places.claude or places.home) / ".claude.json"]
+
+
+def claude_project(folder: Path) -> Path:
+    """Return the folder under whose name Claude Code keeps what it knows of the project that *folder* is in.
+
+    It is the root of the checkout, for a linked worktree that of the main one, and *folder* itself outside of any.
+
+    Source: what Claude Code 2.1.197 wrote when `claude mcp add` was called in each of these.
+    """
+    here = folder.resolve()
+    root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
+    try:
+        git = root / (root / ".git").read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        shared = (git / (git / "commondir").read_text(encoding="utf-8").strip()).resolve()
+    except (OSError, UnicodeError):  # a checkout of its own
+        return root
+    return shared.parent
+
+
+def _claude_local(places: Places) -> tuple[str, ...]:
+    return ("projects", claude_project(places.project).as_posix(), "mcpServers")
 
 
 def _claude_desktop(places: Places) -> Sequence[Path]:
@@ -115,7 +152,9 @@ CLIENTS = {
             Dialect.JSON,
             _claude_code,
             lambda places: [places.project / ".mcp.json"],
+            _claude_local,
             says_type=True,
+            programs=("claude",),
             traces=lambda places: [places.claude or places.home / ".claude"],
             afterwards="It is there in new sessions; /mcp shows it.",
         ),
@@ -135,6 +174,7 @@ CLIENTS = {
             Dialect.JSONC,
             lambda places: [places.home / ".cursor" / "mcp.json"],
             lambda places: [places.project / ".cursor" / "mcp.json"],
+            programs=("cursor",),
             says_type=True,
             afterwards="Restart Cursor and switch the server on under MCP.",
         ),
@@ -146,8 +186,9 @@ CLIENTS = {
             Dialect.JSONC,
             lambda places: [application_support(places, "Code") / "User" / "mcp.json"],
             lambda places: [places.project / ".vscode" / "mcp.json"],
-            key="servers",
+            keys=("servers",),
             says_type=True,
+            programs=("code",),
             traces=lambda places: [application_support(places, "Code")],
             afterwards="Run “MCP: List Servers” and start it.",
         ),
@@ -158,7 +199,8 @@ CLIENTS = {
             Dialect.TOML,
             lambda places: [places.codex / "config.toml"],
             lambda places: [places.project / ".codex" / "config.toml"],
-            key="mcp_servers",
+            keys=("mcp_servers",),
+            programs=("codex",),
             afterwards="It is there in new sessions; /mcp shows it. A project must be trusted first.",
         ),
         # Source: geminicli.com/docs/reference/configuration, "Settings files", mcpServers and GEMINI_CLI_HOME.
@@ -168,6 +210,7 @@ CLIENTS = {
             Dialect.JSONC,
             lambda places: [places.gemini / ".gemini" / "settings.json"],
             lambda places: [places.project / ".gemini" / "settings.json"],
+            programs=("gemini",),
             afterwards="It is there in new sessions; /mcp shows it.",
         ),
         # Source: docs.devin.ai/desktop/cascade/mcp, docs.devin.ai/cli/extensibility/mcp/configuration and
@@ -178,6 +221,7 @@ CLIENTS = {
             Dialect.JSONC,
             _windsurf,
             lambda places: [places.project / ".devin" / "mcp_config.json"],
+            programs=("windsurf", "devin"),
             afterwards="Refresh the list of MCP servers in the agent's panel.",
         ),
         # Source: zed.dev/docs/ai/mcp, "As Custom Servers"; zed.dev/docs/configuring-zed, "User Settings File";
@@ -188,7 +232,8 @@ CLIENTS = {
             Dialect.JSONC,
             lambda places: [dotted_config(places, "zed", "Zed") / "settings.json"],
             lambda places: [places.project / ".zed" / "settings.json"],
-            key="context_servers",
+            keys=("context_servers",),
+            programs=("zed", "zeditor"),
             afterwards="Zed reads the file at once. A project's servers start once the worktree is trusted.",
         ),
     )

@@ -2,13 +2,17 @@
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from orchestr8_sqlite.clients.known import Scope
 from orchestr8_sqlite.errors import RequestError
 
 PROGRAM = "orchestr8-sqlite"
+SERVER = "orchestr8"
+"""What the server calls itself, and clients unless they are told another name."""
+
 CACHE_TAG = "CACHEDIR.TAG"
 CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
 """Source: bford.info/cachedir, the Cache Directory Tagging Specification."""
@@ -31,26 +35,66 @@ def _is_cache(folder: Path) -> bool:
         return False
 
 
+def own_programs() -> Path | None:
+    """Return the folder that a runner has put on PATH for this process alone; None if this program is here to stay."""
+    return Path(sys.executable).parent if is_ephemeral(Path(sys.prefix)) else None
+
+
 def own_command() -> list[str]:
     """Return the command that starts this very program, with absolute paths."""
     called = Path(sys.argv[0])
     found = shutil.which(called) if called.stem == PROGRAM else None
     beside = shutil.which(PROGRAM, path=str(Path(sys.executable).parent))
     program = found or beside
-    return [str(Path(program).absolute())] if program else [sys.executable, "-m", "orchestr8_sqlite"]
+    return [str(Path(program).absolute())] if program else [sys.executable, "-P", "-m", "orchestr8_sqlite"]
 
 
 def client_command(scope: Scope, prefix: Path | None = None) -> list[str]:
     """Return the command that a client's configuration should hold.
 
-    It is this program's absolute path where it is installed to stay. In an environment of `uvx` or
-    `pipx run` it is `uvx orchestr8-sqlite`: `uvx` with its path for the user, whose desktop programs
-    often lack the shell's PATH; bare in a project's file, which other machines read too.
+    It is this program's absolute path if it is installed to stay. In an environment of `uvx` or `pipx run` it is
+    that command again, with the wheel, folder or URL that it was given: the runner with its path for the user, whose
+    desktop programs often lack the shell's PATH; bare in a project's file, which other machines read too.
     """
-    if not is_ephemeral(prefix or Path(sys.prefix)):
+    environment = prefix or Path(sys.prefix)
+    if not is_ephemeral(environment):
         return own_command()
-    uvx = shutil.which("uvx") if scope is Scope.USER else None
-    return [uvx or "uvx", PROGRAM]
+    runner, option = ("pipx", "--spec") if "pipx" in environment.parts else ("uvx", "--from")
+    found = None if scope is Scope.PROJECT else shutil.which(runner)
+    origin = _origin()
+    given = [option, origin] if origin else []
+    return [found or runner, *(["run"] if runner == "pipx" else []), *given, PROGRAM]
+
+
+def _origin() -> str | None:
+    """Return where this package was installed from, as `uvx --from` takes it; None for a package registry."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        text = distribution(PROGRAM).read_text("direct_url.json")
+    except PackageNotFoundError:
+        return None
+    return requirement_of(json.loads(text)) if text else None
+
+
+def requirement_of(origin: Mapping[str, Any]) -> str:
+    """Return what to give an installer for the package that it recorded to have from *origin*.
+
+    A checkout without a named revision is pinned to its commit: each start of the server is then the same program.
+
+    Source: packaging.python.org, "Recording the Direct URL Origin of installed distributions".
+    """
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    url, checkout = str(origin["url"]), origin.get("vcs_info")
+    if checkout:
+        url = f"{checkout['vcs']}+{url}@{checkout.get('requested_revision') or checkout['commit_id']}"
+    if "subdirectory" in origin:
+        return f"{url}#subdirectory={origin['subdirectory']}"
+    parts = urlsplit(url)
+    return url2pathname(parts.path) if parts.scheme == "file" else url
 
 
 def serve_arguments(database: Path | None, roots: Sequence[Path]) -> list[str]:

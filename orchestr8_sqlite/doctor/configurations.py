@@ -1,14 +1,16 @@
-"""The clients' files: whether they can be read, name this server, and name a command that exists."""
+"""The clients' files: whether they can be read and name this server, and whether what they start is this server."""
 
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from orchestr8_sqlite.clients.documents import servers_of
 from orchestr8_sqlite.clients.files import read_text
 from orchestr8_sqlite.clients.known import CLIENTS, Client, Scope
-from orchestr8_sqlite.clients.launch import PROGRAM
-from orchestr8_sqlite.doctor.report import Check, ok, omitted, problem
+from orchestr8_sqlite.clients.launch import PROGRAM, SERVER
+from orchestr8_sqlite.doctor.conversation import Launch
+from orchestr8_sqlite.doctor.report import Check, CheckVerdict, ok, omitted, problem
+from orchestr8_sqlite.doctor.server import check_launch
 from orchestr8_sqlite.errors import ClientFileError
 from orchestr8_sqlite.settings import Places
 
@@ -18,49 +20,120 @@ VARIABLE = "${"
 """What clients put values of their own into; a command with one is known to them alone."""
 
 
-def check_clients(places: Places) -> Iterator[Check]:
-    """Yield what is to be said of each client that is here, and of each file in this project."""
+class _Place(NamedTuple):
+    """One client's servers of one scope, and what was found there."""
+
+    client: Client
+    scope: Scope
+    path: Path
+    servers: Mapping[str, object] = {}
+    trouble: Check | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.client.id}, {self.scope.value}"
+
+    @property
+    def install(self) -> str:
+        """Return the command that writes this server there."""
+        scope = "" if self.scope is Scope.USER else f" --scope {self.scope.value}"
+        return f"{PROGRAM} install {self.client.id}{scope} --write"
+
+    @property
+    def ours(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the entries that are meant to start this server, by name."""
+        return {
+            name: entry
+            for name, entry in self.servers.items()
+            if isinstance(entry, Mapping) and _is_meant_for_us(name, launch_of(entry))
+        }
+
+
+def check_clients(places: Places, *, patience: float, trusts_project: bool = False) -> Iterator[Check]:
+    """Yield what is to be said of each client that is here, and of each file in this project.
+
+    Whatever a file of the user names for this server is started.
+
+    Args:
+        patience: Seconds to wait for each answer of a server.
+        trusts_project: Whether what files of the working folder name is started too; others may have written them.
+    """
     absent = []
     for client in CLIENTS.values():
-        if client.is_installed(places):
-            yield _check_file(client, Scope.USER, client.path(places))
+        found = [_look(client, places, scope) for scope in client.scopes if _is_there(client, places, scope)]
+        if found:
+            yield from _check_client(found, patience, trusts_project)
         else:
             absent.append(client.title)
-        if Scope.PROJECT in client.scopes and (path := client.path(places, Scope.PROJECT)).is_file():
-            yield _check_file(client, Scope.PROJECT, path)
     if absent:
         yield omitted("other clients", f"not found here: {', '.join(absent)}")
 
 
-def _check_file(client: Client, scope: Scope, path: Path) -> Check:
-    """Return what is to be said of one file of one client."""
-    name = f"{client.id}, {scope.value}"
-    install = f"{PROGRAM} install {client.id}{' --scope project' if scope is Scope.PROJECT else ''} --write"
+def _is_there(client: Client, places: Places, scope: Scope) -> bool:
+    if scope is Scope.PROJECT:
+        return client.path(places, scope).is_file()
+    return client.is_installed(places)
+
+
+def _look(client: Client, places: Places, scope: Scope) -> _Place:
+    found = _Place(client.within(places, scope), scope, client.path(places, scope))
     try:
-        servers = servers_of(client, read_text(path), path)
+        return found._replace(servers=servers_of(found.client, read_text(found.path), found.path))
     except ClientFileError as error:
-        return problem(name, str(error), f"mend {path}")
+        return found._replace(trouble=problem(found.name, str(error), f"mend {found.path}"))
     except OSError as error:
-        return problem(name, f"{path} cannot be read: {error.strerror}", f"make {path} readable")
-    ours = {key: entry for key, entry in servers.items() if _starts_us(entry)}
-    if not ours:
-        return omitted(name, f"{path} does not name this server", install)
-    for key, entry in ours.items():
-        command = str(entry["command"]) if isinstance(entry, dict) else ""
-        if VARIABLE not in command and shutil.which(command) is None:
-            finding = f"{key} in {path} starts {command}, which does not exist or is no program"
-            uv = "install uv, or run: " if command == "uvx" else ""
-            return problem(name, finding, f"{uv}{install} --name {key} --force")
-    return ok(name, f"{', '.join(ours)} in {path}")
+        finding = f"{found.path} cannot be read: {error.strerror}"
+        return found._replace(trouble=problem(found.name, finding, f"make {found.path} readable"))
 
 
-def _starts_us(entry: object) -> bool:
-    """Tell whether a server entry starts this program: as a command, or as an argument of uvx or python."""
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("command"), str):
-        return False
-    arguments = entry.get("args")
-    words = [entry["command"], *(arguments if isinstance(arguments, list) else [])]
-    return any(_is_us(word) for word in words if isinstance(word, str))
+def _check_client(found: list[_Place], patience: float, trusts_project: bool) -> Iterator[Check]:
+    """Yield what is to be said of the files of one client; that it does not know this server only if no file does."""
+    unreadable = {place.path: place.trouble for place in reversed(found) if place.trouble}
+    yield from unreadable.values()
+    ours = [place for place in found if place.ours]
+    for place in ours:
+        for name, entry in place.ours.items():
+            yield _check_entry(place, name, entry, patience, trusts_project)
+    if not ours and not unreadable:
+        first = found[0]
+        yield omitted(first.name, f"{first.path} does not name this server", first.install)
+
+
+def _check_entry(place: _Place, name: str, entry: Mapping[str, Any], patience: float, trusts_project: bool) -> Check:
+    """Return what is to be said of one entry, after a conversation with what it starts."""
+    where = f"{name} in {place.path}"
+    launch = launch_of(entry)
+    if launch is None:
+        return omitted(place.name, f"{where} is reached by its URL, which was not asked")
+    if VARIABLE in " ".join((*launch.command, launch.folder or "", *launch.variables.values())):
+        return omitted(
+            place.name, f"{where} holds values that only {place.client.title} can put in; it was not started"
+        )
+    if place.scope is Scope.PROJECT and not trusts_project:
+        finding = f"{where} was not started: others may have written it"
+        return omitted(place.name, finding, f"read it, then run: {PROGRAM} doctor --trust-project")
+    said = check_launch(launch, patience=patience)
+    if said.verdict is CheckVerdict.OK:
+        return ok(place.name, f"{where}: {said.finding}")
+    again = f"{place.install} --name {name} --force"
+    return problem(place.name, f"{where}: {said.finding}", f"{again}, or {said.advice}" if said.advice else again)
+
+
+def launch_of(entry: Mapping[str, Any]) -> Launch | None:
+    """Return what a client starts for *entry*; None if it starts nothing."""
+    if not isinstance(entry.get("command"), str):
+        return None
+    arguments, variables, folder = entry.get("args"), entry.get("env"), entry.get("cwd")
+    return Launch(
+        (entry["command"], *(map(str, arguments) if isinstance(arguments, list) else ())),
+        {str(key): str(value) for key, value in variables.items()} if isinstance(variables, Mapping) else {},
+        folder if isinstance(folder, str) else None,
+    )
+
+
+def _is_meant_for_us(name: str, launch: Launch | None) -> bool:
+    """Tell whether a server is meant to be this one: by its name, its command, or an argument of uvx or python."""
+    return name == SERVER or (launch is not None and any(map(_is_us, launch.command)))
 
 
 def _is_us(word: str) -> bool:

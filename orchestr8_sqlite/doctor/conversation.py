@@ -9,10 +9,22 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
+
+from orchestr8_sqlite.clients.launch import own_programs
+from orchestr8_sqlite.settings import environment_with
+from orchestr8_sqlite.system import apart, kill_apart
 
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes that are read of a line at most."""
+
+
+class Launch(NamedTuple):
+    """What starts a server: a command, variables beside those of this process, and the folder to start in."""
+
+    command: Sequence[str]
+    variables: Mapping[str, str] = {}
+    folder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +42,16 @@ class ServerReply:
 
 
 class Conversation:
-    """One server process, spoken to over its pipes. Use it as a context manager: it never outlives that."""
+    """One server process, spoken to over its pipes. Use it as a context manager.
 
-    def __init__(self, command: Sequence[str], *, patience: float) -> None:
-        """Start *command*; no wait takes longer than *patience* seconds.
+    Neither the process nor one that it has started, as a runner such as `uvx` does, outlives that.
+    """
+
+    def __init__(self, launch: Launch, *, patience: float) -> None:
+        """Start a server; no wait takes longer than *patience* seconds.
 
         Raises:
-            OSError: The command cannot be started.
+            OSError: It cannot be started.
         """
         self.strays: list[bytes] = []
         self._patience = patience
@@ -46,7 +61,13 @@ class Conversation:
         self._errors = tempfile.TemporaryFile("a+b", buffering=0)  # noqa: SIM115 - closed with the conversation
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the user's own command
-                list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+                list(launch.command),
+                cwd=launch.folder,
+                env=environment_with(launch.variables, without=own_programs()),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                **apart(),
             )
         except OSError:
             self._errors.close()
@@ -59,7 +80,7 @@ class Conversation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.kill()
+        kill_apart(self._process.pid)
         self._process.wait()
         self._close_input()
         self._errors.close()
@@ -79,6 +100,11 @@ class Conversation:
         if self._send({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params}):
             message = self._await_reply(self._next_id, started + self._patience)
         return ServerReply(message, (time.perf_counter() - started) * 1000)
+
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether its output was read to the end."""
+        return self._ended
 
     def tell(self, method: str) -> None:
         """Send a notification."""

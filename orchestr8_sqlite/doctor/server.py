@@ -5,8 +5,9 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from orchestr8_sqlite import __version__
-from orchestr8_sqlite.doctor.conversation import Conversation, ServerReply
-from orchestr8_sqlite.doctor.report import Check, ok, omitted, problem
+from orchestr8_sqlite.clients.launch import SERVER
+from orchestr8_sqlite.doctor.conversation import Conversation, Launch, ServerReply
+from orchestr8_sqlite.doctor.report import Check, CheckVerdict, ok, omitted, problem
 from orchestr8_sqlite.text.tokens import estimate_tokens
 from orchestr8_sqlite.text.wording import counted
 
@@ -29,13 +30,33 @@ def check_server(command: Sequence[str], query: str, *, patience: float) -> Iter
     """Yield what is to be said of the server that *command* starts; no wait takes longer than *patience* s."""
     look = f"see what it writes to standard error: {shlex.join(command)}"
     try:
-        with Conversation(command, patience=patience) as server:
+        with Conversation(Launch(command), patience=patience) as server:
             yield from _check_handshake_era(server, query, patience, look)
-        with Conversation(command, patience=patience) as server:
+        with Conversation(Launch(command), patience=patience) as server:
             yield _check_modern_era(server, look)
             server.finish()
     except OSError as error:
         yield problem("start", f"{command[0]} cannot be started: {error.strerror}", "install orchestr8-sqlite again")
+
+
+def check_launch(launch: Launch, *, patience: float) -> Check:
+    """Return the first problem of the server that a client starts by *launch*, or that it is this server and answers.
+
+    Where there is nothing better to do about a problem than to configure the client again, its advice is empty.
+    """
+    look = f"see what it writes to standard error: {shlex.join(launch.command)}"
+    try:
+        with Conversation(launch, patience=patience) as server:
+            checks = []
+            for check in _check_handshake_era(server, "test", patience, look):
+                if check.verdict is CheckVerdict.PROBLEM:
+                    return check
+                checks.append(check)
+    except OSError as error:
+        missing = error.filename if isinstance(error, FileNotFoundError) else None
+        finding = f"{missing} does not exist" if missing else f"{launch.command[0]} is no program: {error.strerror}"
+        return problem("start", finding, "")
+    return ok("start", checks[0].finding)
 
 
 def _check_handshake_era(server: Conversation, query: str, patience: float, look: str) -> Iterator[Check]:
@@ -59,6 +80,8 @@ def _check_greeting(server: Conversation, reply: ServerReply, look: str) -> Chec
         return problem(name, _trouble(server, reply), look)
     info = reply.result.get("serverInfo", {})
     who = f"{info.get('name')} {info.get('version')} after {reply.milliseconds:,.0f} ms"
+    if info.get("name") != SERVER:
+        return problem(name, f"{who}, which is another server", "")
     revision = reply.result.get("protocolVersion")
     if revision != HANDSHAKE_REVISION:
         return problem(
@@ -119,7 +142,8 @@ def _check_end(reply: ServerReply, patience: float, look: str) -> Check:
 def _trouble(server: Conversation, reply: ServerReply) -> str:
     """Return why there is no result: the server's error, else its last words."""
     words = server.last_words()
-    return _error(reply) + (f"; it last wrote: {words[:200]}" if words and reply.message is None else "")
+    why = "it ended before it answered" if server.has_ended and reply.message is None else _error(reply)
+    return why + (f"; it last wrote: {words[:200]}" if words and reply.message is None else "")
 
 
 def _error(reply: ServerReply) -> str:

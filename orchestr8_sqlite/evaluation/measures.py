@@ -255,7 +255,7 @@ def _measure(queries: Iterable[JudgedQuery], qrels: Qrels, run: Run) -> dict[str
     try:
         import ir_measures  # noqa: PLC0415 - optional, and slow to import
     except ImportError:
-        raise RequestError("eval needs ir_measures; install it with: pip install 'orchestr8-sqlite[eval]'.") from None
+        raise RequestError("eval needs ir_measures; install it with: pip install ir-measures.") from None
     ids = [query.id for query in queries]
     ranked = {id_: {doc: -rank for rank, (doc, _) in enumerate(run.get(id_, ()))} for id_ in ids}
     judged = {id_: dict(qrels[id_]) for id_ in ids if id_ in qrels}

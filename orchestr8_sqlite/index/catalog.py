@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.errors import CatalogError, MissingIndex
 from orchestr8_sqlite.index.checksums import REBUILD, Comparison, comparison_of
 from orchestr8_sqlite.index.connections import Identity, connect, is_at
 
@@ -104,13 +104,14 @@ class Catalog:
             is_finished: Whether it has its checksum; an index under construction has none yet.
 
         Raises:
-            CatalogError: It is missing, not an index of ours, known to be damaged, or of another major schema version.
+            MissingIndex: There is no file.
+            CatalogError: It is not an index of ours, known to be damaged, or of another major schema version.
         """
         check_sqlite()
         try:
             db, identity = connect(path, comparison_of if is_finished else None)
         except FileNotFoundError:
-            raise CatalogError(f"There is no index at {path}; {BUILD}.") from None
+            raise MissingIndex(f"There is no index at {path}; {BUILD}.") from None
         except (OSError, sqlite3.Error) as problem:
             what = (isinstance(problem, OSError) and problem.strerror) or problem
             raise CatalogError(f"The index {path} cannot be opened: {what}.") from None
@@ -299,5 +300,5 @@ def _check_header(db: sqlite3.Connection, path: Path) -> None:
     major = db.execute("PRAGMA user_version").fetchone()[0] // 10_000
     if major != SCHEMA_MAJOR:
         what = "newer" if major > SCHEMA_MAJOR else "older"
-        todo = "upgrade with: pip install -U orchestr8-sqlite" if major > SCHEMA_MAJOR else REBUILD
+        todo = "upgrade orchestr8-sqlite" if major > SCHEMA_MAJOR else REBUILD
         raise CatalogError(f"{path} has the {what} schema version {major}, this program reads {SCHEMA_MAJOR}; {todo}.")

@@ -110,7 +110,8 @@ class Comparison:
     def require_no_fault(self) -> None:
         """Raise CatalogError if something is known to be wrong with the file."""
         if self.fault:
-            raise CatalogError(f"The index {self._path} is damaged: {self.fault}; {REBUILD}.")
+            what = "was changed by another program, or is damaged"
+            raise CatalogError(f"The index {self._path} {what}: {self.fault}; {REBUILD}.")
 
     def require(self, *, fully: bool) -> None:
         """Raise CatalogError if something is wrong with the file, once that is known.

@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from orchestr8_sqlite.errors import Orchestr8Error, RequestError, UnknownResource
+from orchestr8_sqlite.server.identity import said_of
 from orchestr8_sqlite.service.service import Answer
 from orchestr8_sqlite.service.snapshots import Edition, Snapshots
 from orchestr8_sqlite.text.wording import one_line
@@ -26,8 +27,6 @@ RESOURCE_NOT_FOUND = -32002
 
 BUG = "internal error in %s"
 ABOUT_A_BUG = "Internal error; see the server's log."
-
-UNREADABLE = "The library's index cannot be read; see the server's log."
 
 MOST_FAULTS = 3
 """Faults of one request's parameters that its answer names."""
@@ -134,7 +133,7 @@ def translated(context: Context) -> Iterator[None]:
         raise MCPError(types.INVALID_PARAMS, str(problem)) from None
     except Orchestr8Error as problem:
         logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
-        raise MCPError(types.INTERNAL_ERROR, UNREADABLE) from None
+        raise MCPError(types.INTERNAL_ERROR, said_of(problem)) from None
     except Exception:
         logger.exception(BUG, context.method)
         raise MCPError(types.INTERNAL_ERROR, ABOUT_A_BUG) from None

@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 from typing import Any, Final
 
-from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.errors import CatalogError, MissingIndex
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS
 from orchestr8_sqlite.settings import Profile
@@ -27,6 +27,18 @@ CACHE_SCOPE: Final = "public"
 """An answer is the same for everybody who asks."""
 
 
+UNREADABLE = "The library's index cannot be read; see the server's log."
+ABSENT = (
+    "There is no library to answer from: the index file is missing, or the folder that it is built from is missing or "
+    "holds no Markdown files; the server's log says which, and so does the command `orchestr8-sqlite doctor`."
+)
+
+
+def said_of(problem: Exception) -> str:
+    """Return what a client is told of an index that cannot be read, without a path."""
+    return ABSENT if isinstance(problem, MissingIndex) else UNREADABLE
+
+
 def read_instructions(database: Path, profile: Profile = Profile.LIBRARY, *, is_built: bool = False) -> str:
     """Return what a client tells its model about a server over the index at *database*, wherever that stands now.
 
@@ -40,7 +52,7 @@ def read_instructions(database: Path, profile: Profile = Profile.LIBRARY, *, is_
     except CatalogError as problem:
         if not is_built:
             logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
-            return "The library's index cannot be read at the moment."
+            return said_of(problem)
         counts = {}
     search, load = ("search", "load") if profile is Profile.LIBRARY else ("search_skill", "load_skill")
     here = ", ".join(counted(count, one, CATEGORY_FOLDERS[one]) for one, count in counts.items())

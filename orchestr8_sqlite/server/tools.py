@@ -10,7 +10,8 @@ from orchestr8_sqlite.errors import CatalogError, RequestError
 from orchestr8_sqlite.model.parameters import check_names, make_request, read_number, read_texts, read_truth
 from orchestr8_sqlite.model.requests import Mode
 from orchestr8_sqlite.server.definitions import LOAD, LOAD_SKILL, MAX_BUDGET, PROFILES, SEARCH, SEARCH_SKILL, USUAL_MODE
-from orchestr8_sqlite.server.guard import UNREADABLE, Context, Guard, note, note_answer, translated
+from orchestr8_sqlite.server.guard import Context, Guard, note, note_answer, translated
+from orchestr8_sqlite.server.identity import said_of
 from orchestr8_sqlite.server.paging import Pages
 from orchestr8_sqlite.service.service import Answer, Service
 from orchestr8_sqlite.settings import Profile
@@ -66,7 +67,7 @@ class Tools:
             except CatalogError as problem:
                 logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
                 note(error=types.INTERNAL_ERROR)
-                return _failure(UNREADABLE)
+                return _failure(said_of(problem))
         if isinstance(answer, RequestError):
             note(mistake=str(answer))
             return _failure(str(answer))

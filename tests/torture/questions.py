@@ -142,7 +142,7 @@ def _answer(questions: Questions, path: Path, as_large: bool) -> str:
         for name, question in questions.of_service(service):
             answers[name] = _outcome(question)
     answers["instructions"] = _outcome(lambda: read_instructions(path))
-    if "cannot be read at the moment" in answers["instructions"][1]:
+    if "index cannot be read" in answers["instructions"][1]:
         answers["instructions"] = SENTENCE, answers["instructions"][1]
     for command in questions.commands():
         how, text = run_here([*command, "--db", str(path)])

@@ -15,7 +15,7 @@ from orchestr8_sqlite.server.http.workers import make_order, run_workers
 from orchestr8_sqlite.server.log import configure_logging
 from orchestr8_sqlite.server.signals import ignore_signals, stop_on_signals
 from orchestr8_sqlite.server.supply.supply import Supply
-from orchestr8_sqlite.settings import ServerSettings
+from orchestr8_sqlite.settings import ServerSettings, missing_root
 from orchestr8_sqlite.system import is_posix
 
 logger = logging.getLogger(__name__)
@@ -28,9 +28,12 @@ def serve_http(settings: ServerSettings, access: Access, workers: int) -> None:
         workers: Processes that answer. One answers in this process; of several, this one only looks after them.
 
     Raises:
-        SettingsError: The address may not be listened on without a token, or there cannot be several workers.
+        SettingsError: A folder is missing, the address may not be listened on without a token, or there cannot be
+            several workers.
         ServeError: The address cannot be had, or a worker cannot start.
     """
+    if sentence := missing_root(settings):
+        raise SettingsError(sentence)
     if workers > 1 and not is_posix():
         raise SettingsError("Several workers need a POSIX system; leave --workers out.")
     configure_logging(settings.base.log_level, settings.log_format)

@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.server.app import QUERY_THREADS, SWITCH_SECONDS, LibraryServer
-from orchestr8_sqlite.server.identity import FRESH_MS, read_instructions
+from orchestr8_sqlite.server.identity import ABSENT, FRESH_MS, read_instructions
 from orchestr8_sqlite.server.signals import ignore_signals, stop_on_signals
 from orchestr8_sqlite.server.stdio.descriptors import Descriptors
 from orchestr8_sqlite.server.stdio.parent import watch_parent
 from orchestr8_sqlite.server.stdio.stdio import stdio_streams
 from orchestr8_sqlite.server.supply.supply import Supply
 from orchestr8_sqlite.service.service import Service
-from orchestr8_sqlite.settings import ServerSettings
+from orchestr8_sqlite.settings import ServerSettings, missing_root
 from orchestr8_sqlite.system import share_one_arena
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,13 @@ def run(settings: ServerSettings, descriptors: Descriptors, parent: int) -> bool
     return asyncio.run(_serve(settings, descriptors, parent))
 
 
+def _instructions(settings: ServerSettings) -> str:
+    if sentence := missing_root(settings):
+        logger.error("%s It is waited for." if settings.watch else "%s", sentence)
+        return ABSENT
+    return read_instructions(settings.base.database, settings.profile, is_built=bool(settings.roots))
+
+
 async def _serve(settings: ServerSettings, descriptors: Descriptors, parent: int) -> bool:
     share_one_arena()
     stop = asyncio.Event()
@@ -44,7 +51,7 @@ async def _serve(settings: ServerSettings, descriptors: Descriptors, parent: int
         service,
         executor,
         profile=settings.profile,
-        instructions=read_instructions(service.path, settings.profile, is_built=bool(settings.roots)),
+        instructions=_instructions(settings),
         fresh_ms=0 if settings.watch else FRESH_MS,
         ready=supply.first_build,
     )
