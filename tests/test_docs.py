@@ -9,7 +9,6 @@ import docs_output
 import pytest
 
 from orchestr8_sqlite.builder.writer import create_schema
-from orchestr8_sqlite.cli.app import COMMANDS
 
 README = Path(__file__).parents[1] / "README.md"
 SCHEMA = README.with_name("docs") / "schema.md"
