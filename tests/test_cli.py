@@ -46,11 +46,12 @@ def larger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_build_prints_diagnostics_on_stderr_and_a_summary_on_stdout(
     invoke: Invoke, make_library: MakeLibrary, tmp_path: Path
 ) -> None:
-    code, out, err = invoke("build", make_library(FILES), "-o", tmp_path / "out.db")
+    root = make_library(FILES)
+    code, out, err = invoke("build", root, "-o", tmp_path / "out.db")
     assert code == 0
     assert "3 fragments, 2 scenarios" in out
     assert "0 errors, 1 warning;" in out
-    assert err == "library1/agents/api.md:2: warning: tags is empty [null-list]; give it items or remove it\n"
+    assert err == f"{root}/agents/api.md:2: warning: tags is empty [null-list]; give it items or remove it\n"
 
 
 def test_build_counts_the_further_diagnostics_of_a_kind(

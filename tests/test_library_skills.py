@@ -600,7 +600,7 @@ def test_two_skills_whose_paths_are_the_same_are_not_both_offered(make_library: 
     ]
     library = read_library(roots)
     assert offered(*roots) == {"skills/pdf": "pdf", "skills/pdf/sign": "pdf/skills/sign"}
-    assert [note.code for note in library.diagnostics] == ["skill-path"]
+    assert [note.code for note in library.diagnostics] == ["same-scenario", "skill-path"]
 
 
 def test_a_path_is_given_once_even_where_the_skill_around_is_not_offered(make_library: MakeLibrary) -> None:
@@ -611,7 +611,7 @@ def test_a_path_is_given_once_even_where_the_skill_around_is_not_offered(make_li
     ]
     library = read_library(roots)
     assert offered(*roots) == {"skills/pdf/sign": "pdf/skills/sign"}
-    assert [note.code for note in library.diagnostics] == ["skill-name", "skill-path"]
+    assert [note.code for note in library.diagnostics] == ["skill-name", "same-scenario", "skill-path"]
 
 
 def test_front_matter_is_kept_verbatim_in_the_order_of_its_author(make_library: MakeLibrary, tmp_path: Path) -> None:

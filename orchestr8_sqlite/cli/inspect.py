@@ -53,22 +53,28 @@ def sql(
     if as_json and as_csv:
         raise RequestError("Give --json or --csv, not both.")
 
-    def run(text: str) -> None:
-        columns, rows = _within(catalog.db, text, timeout)
+    def show(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         if as_json:
             print_json([dict(zip(columns, row, strict=True)) for row in rows])
         elif columns:
             (print_csv if as_csv else print_rows)(columns, rows)
 
+    is_shell = statement is None and sys.stdin.isatty()
+    text = sys.stdin.read() if statement is None and not is_shell else statement or ""
     with Catalog.open(read_settings(db).database) as catalog:
-        if statement is not None:
-            run(statement)
-        elif sys.stdin.isatty():
+        if is_shell:
             from orchestr8_sqlite.cli.shell import read_statements
+
+            def run(asked: str) -> None:
+                found = _within(catalog.db, asked, timeout)
+                catalog.verify()
+                show(*found)
 
             read_statements(catalog, run)
         else:
-            run(sys.stdin.read())
+            found = _within(catalog.db, text, timeout)
+    if not is_shell:  # whatever is shown has been compared with the checksum
+        show(*found)
 
 
 def _within(db: sqlite3.Connection, statement: str, timeout: float) -> tuple[list[str], list[Sequence[object]]]:
