@@ -534,7 +534,8 @@ def test_precomputed_answers_follow_what_other_fragments_say(make_library: MakeL
             {f"guides/g{number}.md": markdown(f"title: G{number}\ntags: [leaf]", "Text.\n") for number in range(20)}
         )
     )
-    write_files(folder, {"guides/one.md": markdown("title: Pruning Roses\nqueries: [pruning roses]", "Text.\n")})
+    write_files(folder, {"guides/one.md": markdown("title: Roses\nqueries: [pruning roses]", "Text.\n")})
+    write_files(folder, {"guides/two.md": markdown("title: Pruning", "Text.\n")})
     score = "SELECT score FROM quick_lookup WHERE ranker = 'default' AND query = 'pruning roses' AND rank = 1"
     built(folder, tmp_path)
     [(before,)] = rows(tmp_path / "index.db", score)

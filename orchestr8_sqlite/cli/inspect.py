@@ -65,7 +65,12 @@ def sql(
         if is_shell:
             from orchestr8_sqlite.cli.shell import read_statements
 
-            read_statements(catalog, lambda asked: show(*_within(catalog.db, asked, timeout)))
+            def run(asked: str) -> None:
+                found = _within(catalog.db, asked, timeout)
+                catalog.verify()
+                show(*found)
+
+            read_statements(catalog, run)
         else:
             found = _within(catalog.db, text, timeout)
     if not is_shell:  # whatever is shown has been compared with the checksum
