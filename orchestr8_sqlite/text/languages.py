@@ -1,0 +1,45 @@
+"""Which language a text is in, by its commonest words or by its script: enough to say how a library must be asked."""
+
+import re
+from collections import Counter
+
+COMMON_WORDS = {
+    "English": "the and of to for with that when how your from this are not you",
+    "German": "der die das und für mit wenn wie nicht ein eine ist von zu den",
+    "French": "le la les des et pour avec quand dans une est pas sur du vous",
+    "Spanish": "el los las y para con cuando cómo una por que del se su es",
+    "Portuguese": "o os as e para com quando como uma não por que do da em",
+    "Italian": "il lo gli e per con quando come una non che della di nel si",
+    "Dutch": "de het een en voor met wanneer hoe niet van dat zijn op te is",
+    "Russian": "и в не на что с как для при или это по из к от",
+}
+SCRIPTS = {"Japanese": "[\u3040-\u30ff]", "Korean": "[\uac00-\ud7af]", "Chinese": "[\u3400-\u9fff]"}
+"""The first that a text has enough of; Japanese is written with Chinese characters too, between its own."""
+
+SCRIPT_SHARE = 0.1
+"""Share of the letters that must be of a script."""
+
+FEWEST, LEAST_SHARE = 8, 0.5
+"""Common words that must be found, and the share of all found that must be of one language."""
+
+WORD = re.compile(r"[^\W\d_]+")
+LANGUAGES_OF = {
+    word: [language for language, words in COMMON_WORDS.items() if word in words.split()]
+    for words in COMMON_WORDS.values()
+    for word in words.split()
+}
+
+
+def language_of(text: str) -> str | None:
+    """Return the English name of the language that most of *text* is in; None if that cannot be told."""
+    words = Counter(WORD.findall(text.casefold()))
+    letters = sum(len(word) * count for word, count in words.items())
+    for language, script in SCRIPTS.items():
+        if len(re.findall(script, text)) > SCRIPT_SHARE * letters:
+            return language
+    found: Counter[str] = Counter()
+    for word, languages in LANGUAGES_OF.items():
+        for language in languages:
+            found[language] += words[word]
+    best, hits = max(found.items(), key=lambda item: item[1])
+    return best if hits >= max(FEWEST, LEAST_SHARE * found.total()) else None
