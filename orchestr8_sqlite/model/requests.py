@@ -78,6 +78,8 @@ class MatchRequest(NamedTuple):
     ranker: Ranker = Ranker.DEFAULT
     explain: bool = False
     agent_skills: bool = False
+    terms: tuple[str, ...] = ()
+    """Names under which an expert would look this up, as the caller knows them."""
 
     @property
     def is_filtered(self) -> bool:
@@ -108,8 +110,9 @@ class Candidate(NamedTuple):
 class Part(NamedTuple):
     """One part of a score: `points` for a `word` of the request, met by the `form` in `fields`.
 
-    `how` is exact, stem (another inflection), typo, joined, synonym, related or part (of a word). The share of the
-    name (`name`) and what the best answers have in common (`learnt`) belong to no single word.
+    `how` is exact, stem (another inflection), typo, joined, synonym, related, term (a word of a term that the caller
+    added, which is the `word`) or part (of a word). The share of the name (`name`) and what the best answers have in
+    common (`learnt`) belong to no single word.
     """
 
     word: str | None

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from orchestr8_sqlite.model.requests import MatchRequest, Statement
 from orchestr8_sqlite.ranking import weights
 from orchestr8_sqlite.ranking.filters import FILTERS, Found, filter_parameters, read_candidate
-from orchestr8_sqlite.ranking.reading import SEARCHED_WHOLE, Form, Reading, Word, quoted
+from orchestr8_sqlite.ranking.reading import SEARCHED_WHOLE, Form, Reading, quoted
 
 RANKED = f"""
 WITH
-form (number, word, how, stem, gain, own, alone, body) AS MATERIALIZED (  -- what each word is looked for by
+form (number, word, text, how, stem, gain, own, alone, body) AS MATERIALIZED (  -- what each word is looked for by
     SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
            json_extract(value, '$[3]'), json_extract(value, '$[4]'), json_extract(value, '$[5]'),
-           json_extract(value, '$[6]'), json_extract(value, '$[7]')
+           json_extract(value, '$[6]'), json_extract(value, '$[7]'), json_extract(value, '$[8]')
       FROM json_each(:words)),
 wanted (keyword_id, number, gain, own, alone) AS MATERIALIZED (
     SELECT k.id, f.number, f.gain, f.own, f.alone FROM form f CROSS JOIN keyword k WHERE k.stem = f.stem),
@@ -94,8 +94,8 @@ PARTS = f"""{RANKED.rstrip()},
 part (id, word, form, how, fields, points) AS (
     SELECT id, word, form, how, fields, max(points)  -- the columns beside max() are those of the best form
       FROM (SELECT p.fragment_id AS id, f.number, f.word, f.stem,
-                   iif(max(k.text = f.word), f.word, min(k.text)) AS form,
-                   iif(f.how = 'exact' AND NOT max(k.text = f.word), 'stem', f.how) AS how,
+                   iif(max(k.text = f.text), f.text, min(k.text)) AS form,
+                   iif(f.how = 'exact' AND NOT max(k.text = f.text), 'stem', f.how) AS how,
                    max(p.fields & 32) | max(p.fields & 16) | max(p.fields & 8) | max(p.fields & 4)
                        | max(p.fields & 2) | max(p.fields & 1) AS fields,
                    sum(f.gain * p.weight) AS points
@@ -104,7 +104,7 @@ part (id, word, form, how, fields, points) AS (
              GROUP BY p.fragment_id, f.number, f.stem)
      GROUP BY id, number
      UNION ALL
-    SELECT t.rowid, f.word, f.word, f.how, 0, f.gain * :body_weight
+    SELECT t.rowid, f.word, f.text, f.how, 0, f.gain * :body_weight
       FROM form f CROSS JOIN fragment_text t
      WHERE f.body IS NOT NULL AND t.fragment_text MATCH f.body AND t.rowid IN (SELECT value FROM json_each(:ids))
      UNION ALL
@@ -163,7 +163,7 @@ def rank(db: sqlite3.Connection, request: MatchRequest, reading: Reading, *, sce
 
 def rank_parameters(request: MatchRequest, reading: Reading, *, scenarios: bool) -> dict[str, object]:
     """Return what MATCHES is run with."""
-    half = weights.HALF_SCORE * ideal(reading)
+    half = weights.HALF_SCORE * reading.ideal
     bound = request.min_score - ROUNDING
     return {
         "words": json.dumps(form_rows(reading), ensure_ascii=False),
@@ -182,38 +182,26 @@ def rank_parameters(request: MatchRequest, reading: Reading, *, scenarios: bool)
 
 
 def form_rows(reading: Reading) -> list[tuple[object, ...]]:
-    """Return a row of `form` for each form of the request, in their order."""
-    numbers = {word.text: number for number, word in enumerate(reading.words)}
-    forms_of = Counter(form.word.text for form in reading.forms)
+    """Return a row of `form` for each form of the request, in their order; a term counts as one word."""
+    units = [(form.word.term, "" if form.word.term else form.word.text) for form in reading.forms]
+    numbers = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
+    sizes = Counter(units)
     return [
         (
-            numbers[form.word.text],
-            form.word.text,
+            numbers[unit],
+            form.word.term or form.word.text,
+            form.text,
             form.how,
             form.stem,
             round(1000 * form.gain),
             int(form.how in SEARCHED_WHOLE),
-            int(forms_of[form.word.text] == 1),
+            int(sizes[unit] == 1),
             body_match(form) if reading.searches_bodies(form) else None,
         )
-        for form in reading.forms
+        for form, unit in zip(reading.forms, units, strict=True)
     ]
 
 
 def body_match(form: Form) -> str:
     """Return the expression by which FTS5 finds *form* in bodies."""
     return f"{{body also}} : {quoted(form.text)}"
-
-
-def ideal(reading: Reading) -> float:
-    """Return what an ideal answer earns: the rarity of the rarest words, all that counts of a long request."""
-    wanted = sorted((_wanted(word, reading.forms) for word in reading.words), reverse=True)
-    return sum(wanted[: weights.IDEAL_WORDS]) or 1.0
-
-
-def _wanted(word: Word, forms: Sequence[Form]) -> float:
-    """Return what a word contributes to the ideal: its rarity, or where it is unknown that of its best form."""
-    if word.fragment_count:
-        return word.rarity * word.weight
-    gains = [form.gain for form in forms if form.word.text == word.text]
-    return max(gains, default=word.rarity * word.weight * weights.UNKNOWN_WORD)

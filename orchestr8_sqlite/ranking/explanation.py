@@ -2,12 +2,12 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from orchestr8_sqlite.model.requests import Candidate, Part, Statement
 from orchestr8_sqlite.ranking.default import HELD, HELD_IN_BODIES, PARTS, body_match
-from orchestr8_sqlite.ranking.reading import SEARCHED_WHOLE, Form, Reading
+from orchestr8_sqlite.ranking.reading import SEARCHED_WHOLE, Form, Reading, Word
 from orchestr8_sqlite.ranking.weights import (
     BODY_COVERS,
     CAPABILITY,
@@ -60,7 +60,7 @@ def held_forms(db: sqlite3.Connection, reading: Reading, fragment_ids: Sequence[
 
 def coverage(reading: Reading, held: Sequence[HeldForm]) -> dict[str, float]:
     """Return for each word of the request how much of it *held* covers, 0 to 1."""
-    covered = {word.text: 0.0 for word in reading.words}
+    covered = {word.text: 0.0 for word in (*reading.words, *reading.terms)}
     for form, fields in held:
         share = form.factor * COVERS.get(form.how, 1.0) * _place_covers(fields)
         covered[form.word.text] = max(covered[form.word.text], share)
@@ -72,14 +72,23 @@ def _place_covers(fields: int) -> float:
     return 1.0 if fields & TOPIC else DETAIL_COVERS if fields else BODY_COVERS
 
 
-def covered_share(reading: Reading, covered: Iterable[Mapping[str, float]]) -> float:
+def covered_share(reading: Reading, covered: Collection[Mapping[str, float]]) -> float:
     """Return the most of the request that any of *covered* covers, 0 to 1.
 
-    The words are weighed by rarity, IDEAL_WORDS of them are enough.
+    Terms that the caller adds count as words of the request where that makes it more, else half.
     """
-    wanted = {word.text: word.rarity * (EVERYDAY_COVERS if word.everyday else 1.0) for word in reading.words}
+    own = _covered_share(reading.words, covered)
+    if not reading.terms:
+        return own
+    with_terms = _covered_share((*reading.words, *reading.terms), covered)
+    return max(with_terms, (own + with_terms) / 2)
+
+
+def _covered_share(words: Sequence[Word], covered: Collection[Mapping[str, float]]) -> float:
+    """Return the most of *words* that any of *covered* covers, weighed by rarity; IDEAL_WORDS of them are enough."""
+    wanted = {word.text: word.rarity * (EVERYDAY_COVERS if word.everyday else 1.0) for word in words}
     enough = sum(sorted(wanted.values(), reverse=True)[:IDEAL_WORDS])
-    met = max((sum(wanted[text] * share for text, share in one.items()) for one in covered), default=0.0)
+    met = max((sum(weight * one[text] for text, weight in wanted.items()) for one in covered), default=0.0)
     return min(1.0, met / enough) if enough else 0.0
 
 

@@ -9,6 +9,7 @@
 import difflib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.requests import DEFAULT_SCORE, Candidate, LookupResult, MatchRequest, Ranker, Tier
@@ -51,8 +52,8 @@ def find(
 
 
 def _find(catalog: Catalog, request: MatchRequest, *, quick: bool, scenarios: bool) -> LookupResult:
-    keywords = tuple(extract_keywords(request.query))
-    is_plain = not (request.is_filtered or request.explain) and request.min_score == DEFAULT_SCORE
+    keywords = tuple(dict.fromkeys(chain(*map(extract_keywords, (request.query, *request.terms)))))
+    is_plain = not (request.is_filtered or request.explain or request.terms) and request.min_score == DEFAULT_SCORE
     if quick and is_plain and request.max_results <= DEPTH:
         found = match_quick(catalog.db, request, keywords)
         if found.candidates and found.coverage >= catalog.least_coverage:
@@ -61,7 +62,7 @@ def _find(catalog: Catalog, request: MatchRequest, *, quick: bool, scenarios: bo
         words = read_words(catalog.db, keywords, catalog.size)
         unknown = tuple(word.text for word in words if not word.fragment_count)
         return _result(catalog, request, keywords, *_classic(catalog, request, keywords), unknown)
-    tier, reading, found = _ranked(catalog, request, keywords, scenarios=scenarios)
+    tier, reading, found = _ranked(catalog, request, scenarios=scenarios)
     result = _result(catalog, request, keywords, tier, found, reading.unknown)
     if request.explain:
         parts, statement = explain(catalog.db, found.statement, result.candidates)
@@ -72,15 +73,13 @@ def _find(catalog: Catalog, request: MatchRequest, *, quick: bool, scenarios: bo
 def cover(catalog: Catalog, request: MatchRequest) -> float:
     """Return how much of *request* the best answers of the default ranker cover, as `find` does, 0 to 1."""
     judged = request._replace(max_results=JUDGED)
-    _, reading, found = _ranked(catalog, judged, extract_keywords(request.query), scenarios=False)
+    _, reading, found = _ranked(catalog, judged, scenarios=False)
     ids = [candidate.fragment_id for candidate in found.candidates]
     return _coverage(reading, held_forms(catalog.db, reading, ids))
 
 
-def _ranked(
-    catalog: Catalog, request: MatchRequest, keywords: Sequence[str], *, scenarios: bool
-) -> tuple[Tier, Reading, Found]:
-    reading = read_request(catalog.db, keywords, catalog.size)
+def _ranked(catalog: Catalog, request: MatchRequest, *, scenarios: bool) -> tuple[Tier, Reading, Found]:
+    reading = read_request(catalog.db, extract_keywords(request.query), catalog.size, request.terms)
     found = rank(catalog.db, request, reading, scenarios=scenarios)
     if found.total >= ENOUGH:
         return Tier.INDEX, reading, found
@@ -108,7 +107,7 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupR
 
 def _coverage(reading: Reading, held: Mapping[int, Sequence[HeldForm]]) -> float:
     """Return the most that any of the fragments covers, as it is printed."""
-    return round(covered_share(reading, (coverage(reading, forms) for forms in held.values())), 3)
+    return round(covered_share(reading, [coverage(reading, forms) for forms in held.values()]), 3)
 
 
 def _classic(catalog: Catalog, request: MatchRequest, keywords: Sequence[str]) -> tuple[Tier, Found]:

@@ -4,6 +4,7 @@ typo      a word that the index does not know → the most used keyword one edit
 joined    two neighbours → the keyword that they are together: type script → typescript
 synonym   another name, from the word lists
 related   what may meet the need, from the word lists
+term      a word of a term that the caller names beside the request; of each term the best word counts
 part      a word → the keywords that contain it: postgres → postgresql (tier 3 only)
 """
 
@@ -18,11 +19,15 @@ from orchestr8_sqlite.ranking.typos import repair_typos
 from orchestr8_sqlite.ranking.weights import (
     BODY_FEW,
     BODY_SPREAD,
+    CONFIRMED,
     DECAY,
     EVERYDAY,
     FACTORS,
+    IDEAL_WORDS,
     MOST_WORDS,
     RARITY_BOUND,
+    TERM,
+    UNKNOWN_WORD,
     rarity_of,
 )
 from orchestr8_sqlite.text.keywords import extract_keywords, stem
@@ -31,7 +36,7 @@ from orchestr8_sqlite.text.wordlists import everyday_words
 OWN = "exact"
 """How a word stands for itself, inflected or not."""
 
-SEARCHED_WHOLE = (OWN, "typo", "joined")
+SEARCHED_WHOLE = (OWN, "typo", "joined", "term")
 """Forms that are searched in bodies too; the others in the short fields alone."""
 
 MIN_PART_LENGTH = 3
@@ -72,18 +77,23 @@ SELECT f.synonym_id, f.ordinal, f.how, s.stem, s.fragment_count
 
 
 class Word(NamedTuple):
-    """One word of a request; `fragment_count` hold it, and where none does it is as rare as can be."""
+    """One word of a request; `fragment_count` hold it, and where none does it is as rare as can be.
+
+    `term` is the one that the word comes from, "" if it is the request's own; `share` is what it counts by that.
+    """
 
     text: str
     stem: str
     fragment_count: int
     rarity: float
     everyday: bool
+    term: str = ""
+    share: float = 1.0
 
     @property
     def weight(self) -> float:
         """Return what the word counts beside other words."""
-        return EVERYDAY if self.everyday else 1.0
+        return self.share * (EVERYDAY if self.everyday and not self.term else 1.0)
 
 
 class Form(NamedTuple):
@@ -105,15 +115,31 @@ class Form(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How a request is read: its words, and the terms that each of them is looked for by."""
+    """How a request is read: its words, and the forms that each of them is looked for by."""
 
     words: tuple[Word, ...]
     forms: tuple[Form, ...]
     size: int
     """Fragments of the index."""
 
+    terms: tuple[Word, ...] = ()
+    """The words of the caller's terms that the request does not hold."""
+
     named: frozenset[str] = frozenset()
     """Words that meet a synonym, alone or with others; forms are given for one of them."""
+
+    @property
+    def ideal(self) -> float:
+        """Return what an ideal answer earns: the rarity of the request's rarest words, which is all that counts."""
+        wanted = sorted(map(self._wanted, self.words), reverse=True)
+        return sum(wanted[:IDEAL_WORDS]) or 1.0
+
+    def _wanted(self, word: Word) -> float:
+        """Return what a word contributes to the ideal: its rarity, or where it is unknown that of its best form."""
+        if word.fragment_count:
+            return word.rarity * word.weight
+        gains = [form.gain for form in self.forms if form.word.text == word.text]
+        return max(gains, default=word.rarity * word.weight * UNKNOWN_WORD)
 
     @property
     def read_as(self) -> dict[str, str]:
@@ -136,7 +162,7 @@ class Reading(NamedTuple):
         return tuple(word.text for word in self.words if word.text not in known)
 
 
-def read_request(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> Reading:
+def read_request(db: sqlite3.Connection, keywords: Sequence[str], size: int, terms: Sequence[str] = ()) -> Reading:
     """Return the words of a request, in its order and each inflected form once, with what stands in for them.
 
     Typos are repaired only where at least half of the words are then understood, a repaired one counting
@@ -144,13 +170,41 @@ def read_request(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> 
 
     Args:
         size: Fragments of the index.
+        terms: Names that the caller knows for what is asked.
     """
     words = read_words(db, keywords, size)
-    own = [
-        Form(word, word.text, OWN, word.stem, word.fragment_count, word.rarity, 1.0)
-        for word in words
-        if word.fragment_count
-    ]
+    if terms:
+        return _with_terms(db, words, terms, size)
+    return _read(db, words, size)
+
+
+def _with_terms(db: sqlite3.Connection, words: Sequence[Word], terms: Sequence[str], size: int) -> Reading:
+    """Return the reading of *words*, and beside them the words of *terms*, each for the first term that names it."""
+    named: dict[str, tuple[str, str]] = {}
+    for term in terms:
+        for keyword in extract_keywords(term):
+            named.setdefault(stem(keyword), (keyword, term))
+    reading = _read(db, [word._replace(share=CONFIRMED) if word.stem in named else word for word in words], size)
+    known = {word.stem for word in words}
+    further = read_words(db, [keyword for one, (keyword, _) in named.items() if one not in known], size)
+    most: dict[str, float] = {}  # that each term can earn
+    for word in further:
+        if word.fragment_count:
+            most[named[word.stem][1]] = max(most.get(named[word.stem][1], 0.0), word.rarity)
+    share = TERM * min(1.0, reading.ideal / sum(most.values())) if most else TERM
+    further = [word._replace(term=named[word.stem][1], share=share) for word in further]
+    own = [_own(word, "term") for word in further if word.fragment_count]
+    others = [form for form, _ in _synonyms(db, further, size) if form.how == "synonym"]
+    forms = (*reading.forms, *own, *_best(others, known | {word.stem for word in further}))
+    return reading._replace(forms=forms, terms=tuple(further))
+
+
+def _own(word: Word, how: str = OWN) -> Form:
+    return Form(word, word.text, how, word.stem, word.fragment_count, word.rarity, 1.0)
+
+
+def _read(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Reading:
+    own = [_own(word) for word in words if word.fragment_count]
     joined = list(_joined(db, words, size))
     synonyms = list(_synonyms(db, words, size))
     named = frozenset(text for _, texts in synonyms for text in texts) | {form.word.text for form in joined}
@@ -160,7 +214,7 @@ def read_request(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> 
         repairs = []
     others = [*joined, *(form for form, _ in synonyms), *repairs]
     return Reading(
-        tuple(words), (*own, *_best(others, {word.stem for word in words if word.fragment_count})), size, named
+        tuple(words), (*own, *_best(others, {word.stem for word in words if word.fragment_count})), size, named=named
     )
 
 
@@ -169,7 +223,7 @@ def read_parts(db: sqlite3.Connection, reading: Reading) -> Reading:
     known = {form.stem for form in reading.forms}
     parts = [
         Form(word, text, "part", one, count, rarity_of(reading.size, count), FACTORS["part"])
-        for word in reading.words
+        for word in (*reading.words, *reading.terms)
         if len(word.text) >= MIN_PART_LENGTH
         for text, one, count in db.execute(
             CONTAINING_WORDS, {"match": quoted(word.text), "word": word.text, "limit": MAX_PARTS}

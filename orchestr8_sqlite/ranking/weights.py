@@ -44,6 +44,13 @@ FACTORS = {"joined": 0.9, "synonym": 0.8, "typo": 0.9, "related": 0.7, "part": 0
 """What another form counts where the word itself counts 1: two neighbours written as one word, another name (.017),
 a repaired typo (.011), what may meet the need (.035), a keyword that contains the word."""
 
+TERM = 0.5
+"""What the best word of a term that the caller adds earns of its rarity; less where all terms together could earn more
+than this share of what the request can."""
+
+CONFIRMED = 1.3
+"""What a word of the request counts that a term names too."""
+
 RARITY_BOUND = 1.0
 """How many times as rare as the word that it stands in for a form may count (.011)."""
 
