@@ -148,3 +148,4 @@ class LibraryQuery:
     text: str
     answers: tuple[str, ...]
     origin: str
+    terms: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from typing import Any
 
 from mcp_types import Tool, ToolAnnotations
 
-from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH
+from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH, MAX_TERMS
 from orchestr8_sqlite.model.requests import AGENT_SKILL, CATEGORY_FOLDERS, DEFAULT_TOKENS, Mode
 from orchestr8_sqlite.service.service import MAX_URIS
 from orchestr8_sqlite.settings import Profile
@@ -16,9 +16,10 @@ USUAL_MODE = Mode.INDEX
 """What costs a model the fewest tokens until it has the right document: docs/ranking.md, "What an answer costs"."""
 
 TEXT = {"type": "string"}
-QUERY = {"type": "string", "minLength": 1, "maxLength": MAX_QUERY_LENGTH}
-BUDGET = {"type": "integer", "minimum": 1, "maximum": MAX_BUDGET}
-COUNT = {"type": "integer", "minimum": 1, "maximum": 100}
+TEXTS = {"type": "array", "items": TEXT}
+QUERY = {"type": "string", "maxLength": MAX_QUERY_LENGTH}
+COUNT = {"type": "integer"}
+"""The other bounds cost more in each conversation than the sentence by which a value beyond them is answered."""
 
 
 def _takes(required: str, **properties: dict[str, Any]) -> dict[str, Any]:
@@ -34,12 +35,17 @@ SEARCH = Tool(
     name="search",
     title="Search library",
     description=(
-        "Find expert instructions (agents, skills, examples, patterns, guides, workflows) for a task. Ask "
-        "before you start on one. Gives URIs, best first, for `load`, or says that nothing fits."
+        "Find expert instructions (agents, skills, examples, patterns, guides, workflows) before you start on "
+        "a task. Gives URIs, best first, for `load`, or says that nothing fits."
     ),
     input_schema=_takes(
         "query",
-        query={**QUERY, "description": "The task, technologies named"},
+        query={**QUERY, "description": "The task, as the user puts it"},
+        terms={
+            **TEXTS,
+            "maxItems": MAX_TERMS,
+            "description": "3-6 names an expert would look it up by: technology, technique, cause, fix",
+        },
         mode={
             "type": "string",
             "enum": [mode.value for mode in Mode],
@@ -47,9 +53,9 @@ SEARCH = Tool(
             "description": "5 URIs, what 15 give, or texts",
         },
         categories={"type": "array", "items": {"type": "string", "enum": [*CATEGORY_FOLDERS, AGENT_SKILL]}},
-        tags={"type": "array", "items": TEXT, "description": "All are required"},
+        tags={**TEXTS, "description": "All are required"},
         maxResults=COUNT,
-        maxTokens={**BUDGET, "default": DEFAULT_TOKENS},
+        maxTokens={**COUNT, "default": DEFAULT_TOKENS},
     ),
     output_schema=_gives("matches"),
     annotations=READ_ONLY,
@@ -61,15 +67,9 @@ LOAD = Tool(
     description="Read what `search` found; several URIs in one call are cheaper.",
     input_schema=_takes(
         "uris",
-        uris={
-            "type": "array",
-            "items": TEXT,
-            "minItems": 1,
-            "maxItems": MAX_URIS,
-            "description": "As `search` gave them",
-        },
-        maxTokens={**BUDGET, "description": "Of all; long texts are cut at sections"},
-        files={"type": "array", "items": TEXT, "description": 'Of one skill: paths it lists, "*" for all'},
+        uris={**TEXTS, "maxItems": MAX_URIS},
+        maxTokens={**COUNT, "description": "Of all; long texts are cut at sections"},
+        files={**TEXTS, "description": 'Of one skill: paths it lists, "*" for all'},
         related={"type": "boolean", "description": "Name linked ones too"},
     ),
     output_schema=_gives("documents"),
@@ -96,8 +96,8 @@ LOAD_SKILL = Tool(
     input_schema=_takes(
         "name",
         name={**TEXT, "description": "From `search_skill`, or a URI"},
-        files={"type": "array", "items": TEXT, "description": 'Paths from the list, "*" for all'},
-        maxTokens=BUDGET,
+        files={**TEXTS, "description": 'Paths from the list, "*" for all'},
+        maxTokens=COUNT,
     ),
     output_schema=_gives("documents"),
     annotations=READ_ONLY,

@@ -54,10 +54,11 @@ def read_instructions(database: Path, profile: Profile = Profile.LIBRARY, *, is_
             logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
             return said_of(problem)
         counts = {}
-    search, load = ("search", "load") if profile is Profile.LIBRARY else ("search_skill", "load_skill")
+    is_whole = profile is Profile.LIBRARY
+    search, load = ("search", "load") if is_whole else ("search_skill", "load_skill")
+    names = " and the `terms` an expert would use" if is_whole else ""
     here = ", ".join(counted(count, one, CATEGORY_FOLDERS[one]) for one, count in counts.items())
     return (
         f"A library of {here or 'instructions, being indexed now'}. Before work in an area, call `{search}` with the "
-        f"task in a few words, then `{load}` the one or two that fit. `{search}` says when nothing fits; then go on "
-        "without."
+        f"task{names}, then `{load}` the one or two that fit. `{search}` says when nothing fits; then go on without."
     )
