@@ -191,7 +191,7 @@ FILES = {
     "prompts/workflows/review.md": PROMPT,
     "guides/many.md": markdown(f"useWhen: [{', '.join(f'Case {n:03}' for n in range(105))}]"),
 }
-MATCH = "{?query,mode,categories,tags,maxResults,maxTokens,minScore,ranker,explain}"
+MATCH = "{?query,terms,mode,categories,tags,maxResults,maxTokens,minScore,ranker,explain}"
 
 
 @pytest.fixture(scope="module", params=[HANDSHAKES[1], HANDSHAKES[3], MODERN])

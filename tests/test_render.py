@@ -266,7 +266,8 @@ def test_nothing_fits_is_one_line_with_missing_words_and_nearest_tags(make_catal
         assert printed(text) == []
         for part in ("Nothing fits", "'postgressqll cobol'", "skill", "not covered: postgressqll, cobol"):
             assert part in text
-        assert text.endswith("nearest tags: postgresql.")
+        assert text.endswith("nearest tags: postgresql. Search again with `terms` that an expert would use.")
+    assert answer(catalog, "postgressqll cobol", terms=("x",)).endswith("nearest tags: postgresql.")
 
 
 def test_query_without_a_keyword_is_told_so(make_catalog: MakeCatalog) -> None:
@@ -338,14 +339,24 @@ def weak_answer(make_catalog: MakeCatalog, **options: object) -> LookupResult:
 def test_answer_that_covers_too_little_is_one_line_and_the_three_closest(make_catalog: MakeCatalog, mode: Mode) -> None:
     result = weak_answer(make_catalog, mode=mode, categories=("skill",))
     first, second = render(result, lambda _: pytest.fail("no contents are read")).text.split("\n")
-    assert first == "Nothing fits 'retry cobol fortran' within skill; not covered: cobol, fortran."
+    sentence = "Nothing fits 'retry cobol fortran' within skill; not covered: cobol, fortran."
+    assert first == f"{sentence} Search again with `terms` that an expert would use."
     assert re.match(r"Closest, but weak \(\d+% of the request covered\): ", second)
     assert printed(second) == ["skills/a", "skills/b", "skills/c"]
 
 
 def test_weak_answer_keeps_its_first_line_longest(make_catalog: MakeCatalog) -> None:
-    result = weak_answer(make_catalog, max_tokens=35)
-    assert render(result, str).text == "Nothing fits 'retry cobol fortran'; not covered: cobol, fortran."
+    result = weak_answer(make_catalog, max_tokens=50)
+    assert render(result, str).text == (
+        "Nothing fits 'retry cobol fortran'; not covered: cobol, fortran. "
+        "Search again with `terms` that an expert would use."
+    )
+
+
+def test_request_of_unknown_words_is_told_the_language_of_the_library(make_catalog: MakeCatalog) -> None:
+    result = find(make_catalog(make_fragment("a", "Adding retry")), MatchRequest("Speicherleck node"))
+    assert "language" not in render(result._replace(language=""), str).text
+    assert " The library is in English. Search again" in render(result._replace(language="English"), str).text
 
 
 def test_json_of_a_weak_answer_has_no_matches_but_the_closest(make_catalog: MakeCatalog) -> None:

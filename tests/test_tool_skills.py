@@ -117,7 +117,7 @@ def test_search_skill_lists_as_many_as_asked_for(ask: Ask) -> None:
 def test_search_skill_says_when_no_skill_fits(ask: Ask) -> None:
     result = call(ask, "search_skill", query="zzyzx")
     (text,) = texts(result)
-    assert text == "Nothing fits 'zzyzx'; not covered: zzyzx."
+    assert text == "Nothing fits 'zzyzx'; not covered: zzyzx. Search again with `terms` that an expert would use."
     assert result["structuredContent"] == {"skills": [], "note": text}
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestr8_sqlite.answers.sections import shorten
-from orchestr8_sqlite.model.requests import Candidate, LookupResult, Mode, Part
+from orchestr8_sqlite.model.requests import AGENT_SKILL, Candidate, LookupResult, Mode, Part
 from orchestr8_sqlite.text.tokens import HEADROOM, compact_json, estimate_tokens
 from orchestr8_sqlite.text.wording import one_line
 
@@ -25,7 +25,6 @@ CLOSEST = 3
 
 QUERY_LENGTH = 60
 WORD_LENGTH = 30
-TITLE_LENGTH = 40
 CATALOG_TAGS = 4
 MOST_BARE = 20
 
@@ -230,12 +229,15 @@ def _nothing(result: LookupResult) -> str:
     query = one_line(result.request.query, QUERY_LENGTH)
     if not result.keywords:
         return f"Nothing fits {query!r}: it holds no word to search for; name the technology or the problem."
-    filters = [*result.request.categories, *(one_line(tag, WORD_LENGTH) for tag in result.request.tags)]
+    skills = [AGENT_SKILL] if result.request.agent_skills else []
+    filters = [*result.request.categories, *skills, *(one_line(tag, WORD_LENGTH) for tag in result.request.tags)]
     text = f"Nothing fits {query!r}" + (f" within {', '.join(filters)}" if filters else "")
     if result.uncovered:
         text += f"; not covered: {', '.join(one_line(word, WORD_LENGTH) for word in result.uncovered[:8])}"
+    if result.nearest_tags:
+        text += f"; nearest tags: {', '.join(one_line(tag, WORD_LENGTH) for tag in result.nearest_tags)}"
+    text += f".{_advice(result)}"
     closest = result.candidates[:CLOSEST]
-    text += f". {_next_terms(result, closest)}"
     if closest:
         uris = " ".join(candidate.uri for candidate in closest)
         text += f"\nClosest, but weak ({result.coverage:.0%} of the request covered): {uris}"
@@ -246,12 +248,10 @@ def _nothing(result: LookupResult) -> str:
     return text
 
 
-def _next_terms(result: LookupResult, closest: Sequence[Candidate]) -> str:
-    """Return what to ask next: tags and titles of the library that may name what is meant."""
-    names = [one_line(tag, WORD_LENGTH) for tag in result.nearest_tags]
-    names += [one_line(candidate.title, TITLE_LENGTH) for candidate in closest]
-    such = f", such as these if meant: {', '.join(dict.fromkeys(names))}" if names else ""
-    return f"Search again with {'other' if result.request.terms else 'expert'} `terms`{such}."
+def _advice(result: LookupResult) -> str:
+    """Return what to try next, if anything: names that an expert would use, or the language of the library."""
+    language = f" The library is in {result.language}." if result.language else ""
+    return language if result.request.terms else f"{language} Search again with `terms` that an expert would use."
 
 
 def _full(result: LookupResult, read_body: "ReadBody") -> Rendering:

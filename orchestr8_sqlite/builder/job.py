@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from heapq import merge
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -25,6 +25,7 @@ from orchestr8_sqlite.library.roots import Progress, Root, digest_files, own_syn
 from orchestr8_sqlite.library.trust.findings import denied
 from orchestr8_sqlite.library.walk import OwnCategories
 from orchestr8_sqlite.model.records import Diagnostic, Severity
+from orchestr8_sqlite.text.languages import language_of
 from orchestr8_sqlite.text.wording import counted
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.text.wordlists import Synonym, read_synonyms
@@ -35,6 +36,9 @@ SET_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 
 CONTENT_DIGEST = "contents"
 """Row of `meta`: the digest of what all files hold."""
+
+DESCRIBED = "SELECT title, description FROM fragment ORDER BY uri LIMIT 200"
+"""Texts that tell the language of a library."""
 
 OUTCOMES = "outcomes"
 """Row of `meta`: how many files became what, as JSON."""
@@ -196,7 +200,9 @@ def write_meta(db: sqlite3.Connection, settings: Mapping[str, str]) -> str:
     for file in db.execute(CONTENTS):
         contents.update("\0".join(file).encode() + b"\n")
     outcomes = json_text(dict(db.execute("SELECT outcome, count(*) FROM source GROUP BY outcome")))
+    language = language_of("\n".join(chain.from_iterable(db.execute(DESCRIBED)))) or ""
     values = {**made_by(), **totals, **settings, CONTENT_DIGEST: contents.hexdigest(), OUTCOMES: outcomes}
+    values["language"] = language
     values["generation"] = hashlib.sha256(json_text(values).encode()).hexdigest()[:16]
     db.executemany(SET_META, sorted(values.items()))
     return values["generation"]

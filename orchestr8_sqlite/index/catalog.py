@@ -151,6 +151,11 @@ class Catalog:
         commits: dict[str, dict[str, str]] = json.loads(self.meta.get(COMMITS, "{}"))
         return commits
 
+    @property
+    def language(self) -> str:
+        """Return the English name of the language that the library is in; empty if that could not be told."""
+        return self.meta.get("language", "")
+
     @cached_property
     def has_skills(self) -> bool:
         """Tell whether the index has any Agent Skill, a fragment with a SKILL.md."""

@@ -138,6 +138,7 @@ class LookupResult(NamedTuple):
     `read_as` maps words that were taken for typos to what they were read as. `uncovered` holds the words that the
     index does not know or, if nothing fits, that the candidates do not cover; `nearest_tags` is what the index knows
     instead. `parts` explains each candidate's score, by fragment, if the request asks for it.
+    `language` is the language of the library, if it does not know half of the words of the request.
     `statements` are what ran, first the one that found the candidates.
     """
 
@@ -151,5 +152,6 @@ class LookupResult(NamedTuple):
     read_as: Mapping[str, str] = MappingProxyType({})
     confident: bool = True
     coverage: float = 1.0
+    language: str = ""
     parts: Mapping[int, tuple[Part, ...]] = MappingProxyType({})
     statements: tuple[Statement, ...] = ()

@@ -8,7 +8,7 @@
 
 import difflib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from orchestr8_sqlite.index.catalog import Catalog
@@ -17,14 +17,25 @@ from orchestr8_sqlite.ranking.default import rank
 from orchestr8_sqlite.ranking.explanation import HeldForm, coverage, covered_share, explain, held_forms
 from orchestr8_sqlite.ranking.filters import Found
 from orchestr8_sqlite.ranking.precomputed import DEPTH, match_quick
-from orchestr8_sqlite.ranking.reading import Reading, read_parts, read_request, read_words
+from orchestr8_sqlite.ranking.reading import Reading, quoted, read_parts, read_request, read_words
 from orchestr8_sqlite.ranking.weights import ENOUGH
-from orchestr8_sqlite.text.keywords import extract_keywords
+from orchestr8_sqlite.text.keywords import extract_keywords, has_keywords
 
 logger = logging.getLogger(__name__)
 
 JUDGED = 5
 """Best candidates of which one must cover enough of the request for an answer to stand."""
+
+PHRASE = 3
+"""Words in a row that a scenario and a request have in common for an answer to stand: others may add as much around
+them as they like. Foreign requests share no such row with the libraries measured (docs/ranking.md)."""
+
+HOLDS_PHRASE = """
+SELECT 1 FROM fragment_text WHERE fragment_text MATCH :match AND rowid IN (SELECT value FROM json_each(:ids)) LIMIT 1
+"""
+SIGNS = ".,;:!?()\"'“”"
+MOST_SEARCHED = 200
+"""Words of a request in which such rows are looked for."""
 
 NEAREST_TAGS = 5
 SPELLED_ALIKE = 0.8
@@ -93,9 +104,9 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupR
         return result._replace(confident=False, coverage=0.0)
     held = held_forms(catalog.db, reading, [candidate.fragment_id for candidate in result.candidates[:JUDGED]])
     result = result._replace(coverage=_coverage(reading, held))
-    if result.coverage >= catalog.least_coverage:
+    if result.coverage >= catalog.least_coverage or _holds_phrase(catalog, result.request.query, held):
         return result
-    reached = {text for forms in held.values() for text, share in coverage(reading, forms).items() if share}
+    reached = {form.word.text for forms in held.values() for form, _ in forms if form.how != "related"}
     missing = [word for word in reading.words if word.text not in reached and not word.everyday]
     closest = _with_lists(catalog, result._replace(candidates=result.candidates[:NEAREST_TAGS]))
     return result._replace(
@@ -108,6 +119,15 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupR
 def _coverage(reading: Reading, held: Mapping[int, Sequence[HeldForm]]) -> float:
     """Return the most that any of the fragments covers, as it is printed."""
     return round(covered_share(reading, [coverage(reading, forms) for forms in held.values()]), 3)
+
+
+def _holds_phrase(catalog: Catalog, query: str, fragment_ids: Iterable[int]) -> bool:
+    """Tell whether a scenario of one of the fragments holds PHRASE keywords of *query* that stand in a row."""
+    texts = [text.strip(SIGNS) for text in query.split()[:MOST_SEARCHED]]
+    rows = zip(*(texts[at:] for at in range(PHRASE)), strict=False)
+    phrases = [quoted(" ".join(row)) for row in rows if all(map(has_keywords, row))]
+    asked = {"match": f"{{scenarios}} : ({' OR '.join(phrases)})", "ids": str(list(fragment_ids))}
+    return bool(phrases) and catalog.db.execute(HOLDS_PHRASE, asked).fetchone() is not None
 
 
 def _classic(catalog: Catalog, request: MatchRequest, keywords: Sequence[str]) -> tuple[Tier, Found]:
@@ -127,7 +147,7 @@ def _result(
     keywords: tuple[str, ...],
     tier: Tier,
     found: Found,
-    uncovered: tuple[str, ...] = (),
+    unknown: tuple[str, ...] = (),
 ) -> LookupResult:
     return LookupResult(
         request=request,
@@ -135,7 +155,8 @@ def _result(
         tier=tier,
         candidates=found.candidates,
         total=found.total,
-        uncovered=uncovered,
+        uncovered=unknown,
+        language=catalog.language if 2 * len(unknown) >= len(keywords) else "",
         nearest_tags=() if found.candidates else _nearest_tags(catalog, keywords),
         statements=(found.statement,),
     )

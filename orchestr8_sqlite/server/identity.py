@@ -48,17 +48,18 @@ def read_instructions(database: Path, profile: Profile = Profile.LIBRARY, *, is_
     """
     try:
         with Catalog.open(database) as catalog:
-            counts = catalog.category_counts()
+            counts, language = catalog.category_counts(), catalog.language
     except CatalogError as problem:
         if not is_built:
             logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
             return said_of(problem)
-        counts = {}
+        counts, language = {}, ""
     is_whole = profile is Profile.LIBRARY
     search, load = ("search", "load") if is_whole else ("search_skill", "load_skill")
     names = " and the `terms` an expert would use" if is_whole else ""
+    tongue = f" in {language}" if language else ""
     here = ", ".join(counted(count, one, CATEGORY_FOLDERS[one]) for one, count in counts.items())
     return (
-        f"A library of {here or 'instructions, being indexed now'}. Before work in an area, call `{search}` with the "
-        f"task{names}, then `{load}` the one or two that fit. `{search}` says when nothing fits; then go on without."
+        f"A library{tongue} of {here or 'instructions, being indexed now'}. Before work in an area, call `{search}` "
+        f"with the task{names}, then `{load}` the one or two that fit. `{search}` says when nothing fits; then go on without."
     )
