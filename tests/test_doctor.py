@@ -318,10 +318,18 @@ def test_an_entry_that_does_not_answer_is_a_problem_in_bounded_time_and_nothing_
     assert check.verdict is CheckVerdict.PROBLEM
     assert ": no answer after 0.5 s" in check.finding
     child = int((home / "pid").read_text(encoding="utf-8"))
-    while Path(f"/proc/{child}").exists() and "(sleep) Z" not in Path(f"/proc/{child}/stat").read_text(
-        encoding="utf-8"
-    ):
+    deadline = time.monotonic() + 5
+    while is_running(child) and time.monotonic() < deadline:
         time.sleep(0.01)
+    assert not is_running(child)
+
+
+def is_running(process: int) -> bool:
+    """Tell whether *process* runs; one that has ended, and was not waited for, does not."""
+    try:
+        return ") Z" not in Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 @pytest.mark.parametrize(

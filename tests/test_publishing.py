@@ -55,7 +55,7 @@ def test_zizmor_finds_no_weakness_in_workflows_and_action() -> None:
 def test_actionlint_finds_no_mistake_in_workflows() -> None:
     program = shutil.which("actionlint")
     if program is None:
-        pytest.skip("actionlint is not here, and no package registry has it: its packages download it from elsewhere")
+        pytest.skip("actionlint is not here, and its package on PyPI downloads it from elsewhere")
     done = subprocess.run([program, *map(str, WORKFLOWS)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 

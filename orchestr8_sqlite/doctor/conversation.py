@@ -96,9 +96,8 @@ class Conversation:
         """Send a request and return the reply to it; lines that are no messages are kept as strays."""
         self._next_id += 1
         started = time.perf_counter()
-        message = None
-        if self._send({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params}):
-            message = self._await_reply(self._next_id, started + self._patience)
+        sent = self._send({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params})
+        message = self._await_reply(self._next_id if sent else None, started + self._patience)
         return ServerReply(message, (time.perf_counter() - started) * 1000)
 
     @property
