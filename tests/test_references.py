@@ -272,6 +272,13 @@ def aimed(root: Path, library: Library) -> tuple[list[tuple[object, ...]], list[
 @example(  # a link means a file, though another one has the id that it would have
     files={}, others={"skills/_fragments/e-f": [], "agents/a-b": [("[x]({0}.md)", "skills/e-f")]}
 )
+@example(  # a link to no file, beside a pointer to the id that it would have
+    files={},
+    others={
+        "skills/_fragments/e-f": [],
+        "agents/a-b": [("orchestr8://{0}", "skills/_fragments/e-f"), ("[x]({0}.md)", "skills/e-f")],
+    },
+)
 @settings(deadline=None)
 def test_an_index_has_the_references_that_a_look_at_file_by_file_finds(
     tmp_path_factory: pytest.TempPathFactory,

@@ -340,4 +340,4 @@ SELECT f.uri AS from_uri, t.uri AS to_uri, coalesce(t.path, r.target) AS target,
   JOIN fragment f ON f.id = r.fragment_id
   LEFT JOIN fragment t ON t.id = r.target_id
  WHERE r.dangles OR r.target_id <> r.fragment_id
- GROUP BY r.fragment_id, coalesce(t.path, r.target);
+ GROUP BY r.fragment_id, coalesce(t.path, r.target), t.id IS NULL;
