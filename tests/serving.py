@@ -99,12 +99,14 @@ def text_of(content: object) -> str:
 class Wire:
     """A client that speaks *revision* in messages of its own.
 
-    `heard` holds the notifications that came, `greeting` the answer to the handshake.
+    `heard` holds the notifications that came, `ended` the subscriptions that the server has ended, `greeting` the
+    answer to the handshake.
     """
 
     def __init__(self, revision: str, streams: MessageStream) -> None:
         self.revision = revision
         self.heard: list[Message] = []
+        self.ended: list[object] = []
         self.greeting: Message = {}
         self._incoming, self._outgoing = streams
         self._replies: dict[object, Message] = {}
@@ -159,7 +161,9 @@ class Wire:
                 self._take(message.message.model_dump(by_alias=True, mode="json", exclude_unset=True))
 
     def _take(self, message: Message) -> None:
-        if "method" in message:
+        if message.get("method") == "notifications/cancelled":
+            self.ended.append(message["params"]["requestId"])
+        elif "method" in message:
             self.heard.append(message)
         else:
             self._replies[message["id"]] = message
