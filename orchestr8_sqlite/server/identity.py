@@ -61,5 +61,6 @@ def read_instructions(database: Path, profile: Profile = Profile.LIBRARY, *, is_
     here = ", ".join(counted(count, one, CATEGORY_FOLDERS[one]) for one, count in counts.items())
     return (
         f"A library{tongue} of {here or 'instructions, being indexed now'}. Before work in an area, call `{search}` "
-        f"with the task{names}, then `{load}` the one or two that fit. `{search}` says when nothing fits; then go on without."
+        f"with the task{names}, then `{load}` the one or two that fit. `{search}` says when nothing fits; then go on "
+        "without."
     )
