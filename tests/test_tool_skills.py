@@ -117,7 +117,10 @@ def test_search_skill_lists_as_many_as_asked_for(ask: Ask) -> None:
 def test_search_skill_says_when_no_skill_fits(ask: Ask) -> None:
     result = call(ask, "search_skill", query="zzyzx")
     (text,) = texts(result)
-    assert text == "Nothing fits 'zzyzx'; not covered: zzyzx. Search again with `terms` that an expert would use."
+    assert text == (
+        "Nothing fits 'zzyzx' within agent-skill; not covered: zzyzx. "
+        "Search again with `terms` that an expert would use."
+    )
     assert result["structuredContent"] == {"skills": [], "note": text}
 
 
@@ -220,7 +223,11 @@ def test_old_revision_gets_the_files_in_the_text(ask_old: Ask) -> None:
         ("search_skill", {"query": ["pdf"]}, "'query' must be text"),
         ("search_skill", {"query": "pdf", "maxResults": 0}, "whole number from 1 to 100, not 0"),
         ("search_skill", {"query": "pdf", "maxResults": "all"}, "whole number from 1 to 100, not 'all'"),
-        ("search_skill", {"query": "pdf", "mode": "index"}, "Unknown parameter 'mode'. Known: query, maxResults"),
+        (
+            "search_skill",
+            {"query": "pdf", "mode": "index"},
+            "Unknown parameter 'mode'. Known: query, maxResults, terms",
+        ),
         ("load", {"uris": ["orchestr8://guides/pdf"], "files": ["*"]}, "orchestr8://guides/pdf is not an Agent Skill"),
         ("load", {"uris": [SKILL, "pdf"], "files": ["*"]}, "'files' are those of one skill; load it alone."),
         ("load", {"uris": [SKILL], "files": ["scripts/fil.py"]}, "Nearest: scripts/fill.py"),
