@@ -386,7 +386,7 @@ def test_root_that_is_away_at_the_start_is_served_from_its_last_index_and_waited
     client = serve()
     client.listen(RETRY)
     assert "Wait." in client.read(RETRY)
-    assert "is no folder" in client.logged("not built")["reason"]
+    assert "is not a folder" in client.logged("not built")["reason"]
     put(away, "skills/retry.md", FILES["skills/retry.md"].replace("Wait.", "Wait here."))
     away.rename(root)
     assert client.hear(2) == [RESOURCES, f"{UPDATED} {RETRY}"]

@@ -265,7 +265,7 @@ def test_refused_build_leaves_the_index_and_the_next_one_names_all_changes(
 ) -> None:
     before = (tmp_path / "index.db").read_bytes()
     moved = folder.rename(tmp_path / "elsewhere")
-    with pytest.raises(LibraryError, match="is no folder"):
+    with pytest.raises(LibraryError, match="is not a folder"):
         session.build()
     assert (tmp_path / "index.db").read_bytes() == before
     write_files(moved, {"agents/api.md": markdown("title: B")})

@@ -177,7 +177,7 @@ def test_root_that_is_deleted_leaves_the_index_and_is_followed_when_it_is_made_a
     watching.root.rename(moved)
     event = watching.event()
     assert event["event"] == "failed"
-    assert "is no folder" in event["message"]
+    assert "is not a folder" in event["message"]
     assert titles(watching.index) == before
     write_files(moved, {"agents/new.md": "# New\n"})
     moved.rename(watching.root)

@@ -156,6 +156,8 @@ def open_roots(folders: Sequence[Path], limits: Limits, own: OwnCategories = ())
     Raises:
         LibraryError: A root is missing, is no folder, or holds no Markdown at all.
     """
+    if missing := next((folder for folder in folders if not folder.is_dir()), None):
+        raise LibraryError(f"{missing} is not a folder; give the folder of a library.")
     roots = []
     for folder, label in zip(folders, label_roots(folders), strict=True):
         notes = Notes(label, "")
@@ -205,8 +207,6 @@ def label_roots(roots: Sequence[Path]) -> list[str]:
     """Return a name for each root: its folder's, numbered where two are the same."""
     labels: list[str] = []
     for root in roots:
-        if not root.is_dir():
-            raise LibraryError(f"{root} is no folder; give the folder of a library.")
         name = root.resolve().name or "root"
         if name != name.encode(errors="replace").decode():
             raise LibraryError(f"The name of the folder {name!a} is not UTF-8; rename it.")

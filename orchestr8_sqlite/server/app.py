@@ -141,4 +141,5 @@ class LibraryServer(Server[dict[str, Any]]):
             result["capabilities"]["extensions"] = EXTENSIONS
         elif ctx.method == "server/discover" and isinstance(result, dict):  # the SDK leaves out those with a handshake
             result["supportedVersions"] = list(SERVED)
+            result["capabilities"]["tools"] = {"listChanged": False}
         return result

@@ -9,7 +9,7 @@ from torture import Wrong
 from torture.load.library import COMMON, LEDGER, PACK, PROMPT, SCRIPT, URIS, WORDS, body_of, editions_in
 
 MODES = ("index", "catalog", "full")
-TOOLS = ["search", "load", "search_skill", "load_skill"]
+TOOLS = ["search", "load"]
 
 Message = Mapping[str, Any]
 Facts = list[tuple[str, int]]
