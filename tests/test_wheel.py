@@ -11,7 +11,7 @@ from mcp_types import TextContent
 
 pytestmark = pytest.mark.slow
 
-TOOLS = ["search", "load", "search_skill", "load_skill"]
+TOOLS = ["search", "load"]
 
 
 def test_wheel_holds_the_bundled_index_the_schema_and_the_type_marker(wheel: Path) -> None:
