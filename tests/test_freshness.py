@@ -2,7 +2,11 @@
 
 import asyncio
 from datetime import UTC, datetime
+from functools import partial
 
+import pytest
+
+from orchestr8_sqlite.server.supply import freshness as freshness_module
 from orchestr8_sqlite.server.supply.freshness import INDEX, LIBRARY, Freshness, Stale
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -12,30 +16,36 @@ def made(now: list[float]) -> Freshness:
     return Freshness(lambda: now[0])
 
 
+@pytest.fixture(autouse=True)
+def noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(freshness_module, "wall_clock", lambda: NOON)
+
+
 def test_what_is_stale_is_said_with_its_newest_reason_since_its_first() -> None:
     now = [100.0]
     freshness = made(now)
-    assert freshness.said(NOON) == []
+    assert freshness.said() == []
     freshness.lose(LIBRARY, "down")
     now[0] += 60
     freshness.lose(LIBRARY, "failed")
-    assert freshness.said(NOON) == [
+    assert freshness.said() == [
         {"what": "library", "why": "failed", "since": "2026-01-01T11:59:00+00:00", "seconds": 60}
     ]
     now[0] += 1
     assert freshness.restore(LIBRARY) == 61
-    assert freshness.said(NOON) == []
+    assert freshness.said() == []
     freshness.lose(LIBRARY, "down")
-    assert freshness.said(NOON)[0]["seconds"] == 0
+    assert freshness.said()[0]["seconds"] == 0
 
 
-def test_wall_clock_that_jumps_changes_no_duration() -> None:
+def test_wall_clock_that_jumps_changes_no_duration(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     freshness = made(now)
     freshness.lose(INDEX, "gone")
     now[0] += 60
     for year in (1999, 2040):
-        (said,) = freshness.said(NOON.replace(year=year))
+        monkeypatch.setattr(freshness_module, "wall_clock", partial(NOON.replace, year=year))
+        (said,) = freshness.said()
         assert (said["since"], said["seconds"]) == (f"{year}-01-01T11:59:00+00:00", 60)
 
 
@@ -44,9 +54,9 @@ def test_each_thing_is_stale_for_itself() -> None:
     freshness = made(now)
     freshness.lose(LIBRARY, "down")
     freshness.lose(INDEX, "gone")
-    assert [one["what"] for one in freshness.said(NOON)] == ["index", "library"]
+    assert [one["what"] for one in freshness.said()] == ["index", "library"]
     assert freshness.restore(INDEX) == 0
-    assert [one["what"] for one in freshness.said(NOON)] == ["library"]
+    assert [one["what"] for one in freshness.said()] == ["library"]
     assert freshness.restore(INDEX) is None
 
 

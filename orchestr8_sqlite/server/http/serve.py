@@ -60,19 +60,28 @@ def _run_alone(settings: ServerSettings, access: Access, listener: socket.socket
 
 
 def _run_several(workers: int, settings: ServerSettings, access: Access, listener: socket.socket) -> bool:
-    async def answer(stop: asyncio.Event, freshness: Freshness) -> bool:
-        order = make_order(settings, access, listener)
-        closing = asyncio.ensure_future(close_on(stop))
-        await run_workers(order, workers, stop, lambda: _tell(access, listener, workers), freshness)
-        await closing
-        return True
+    return asyncio.run(_live_until_signal(settings, partial(answer_by_workers, workers, settings, access, listener)))
 
-    async def close_on(stop: asyncio.Event) -> None:
-        """Let the address refuse connections as soon as no worker accepts them, instead of keeping them waiting."""
+
+async def answer_by_workers(
+    workers: int,
+    settings: ServerSettings,
+    access: Access,
+    listener: socket.socket,
+    stop: asyncio.Event,
+    freshness: Freshness,
+) -> bool:
+    """Let *workers* processes answer until *stop* is set; the address refuses connections from then on."""
+
+    async def close_on_stop() -> None:
         await stop.wait()
-        listener.close()
+        listener.close()  # or connections that no worker accepts any more would be kept waiting
 
-    return asyncio.run(_live_until_signal(settings, answer))
+    closing = asyncio.ensure_future(close_on_stop())
+    order = make_order(settings, access, listener)
+    await run_workers(order, workers, stop, lambda: _tell(access, listener, workers), freshness)
+    await closing
+    return True
 
 
 async def _live_until_signal(settings: ServerSettings, answer: Answer) -> bool:

@@ -5,7 +5,6 @@ import hmac
 import logging
 import socket
 from concurrent.futures import Executor
-from datetime import UTC, datetime
 from math import ceil
 
 from mcp.server.transport_security import TransportSecuritySettings
@@ -78,7 +77,7 @@ class Health:
     async def answer(self, _: Request) -> Response:
         """Return 200 with the generation of the index, or 503 where none can be read."""
         generation = await self.look()
-        stale = self._freshness.said(datetime.now(UTC))
+        stale = self._freshness.said()
         status = "no index" if generation is None else "stale" if stale else "ok"
         said = {"status": status, "generation": generation, "stale": stale}
         code = 503 if generation is None else 200

@@ -10,7 +10,6 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +148,7 @@ async def _supervise(
             return
         freshness.lose(LIBRARY, why)
         pause = restarts.pause()
-        since = freshness.said(datetime.now(UTC))[0]["since"]
+        since = freshness.said()[0]["since"]
         logger.error(failure, extra={**said, "stale_since": since, "again_in_seconds": pause})
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), pause)

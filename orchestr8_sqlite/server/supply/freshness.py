@@ -1,9 +1,8 @@
 """What of a served library is stale, why, and since when: what `/healthz` and the log say of it."""
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 LIBRARY, INDEX = "library", "index"
@@ -17,13 +16,23 @@ class Stale(NamedTuple):
     since: float
 
 
+def wall_clock() -> datetime:
+    """Return the time that the clock on the wall shows, which may be set."""
+    return datetime.now(UTC)
+
+
+def loop_clock() -> float:
+    """Return the seconds of the monotonic clock that the running loop goes by."""
+    return asyncio.get_running_loop().time()
+
+
 class Freshness:
     """Knows what is stale; whoever learns of it calls `lose` and `restore`.
 
     Times come from a clock that is never set, so that a wall clock that jumps changes no duration.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = loop_clock) -> None:
         self._clock = clock
         self._stale: Mapping[str, Stale] = {}
         self._changed = asyncio.Event()
@@ -56,11 +65,11 @@ class Freshness:
         """Wait until something is stale, or fresh again, or for another reason."""
         await self._changed.wait()
 
-    def said(self, now: datetime) -> list[dict[str, object]]:
-        """Return what is stale: why, since when by a wall clock that shows *now*, and for how many seconds."""
-        return [{"what": what, **self._said_of(stale, now)} for what, stale in sorted(self._stale.items())]
+    def said(self) -> list[dict[str, object]]:
+        """Return what is stale: why, since when by the clock on the wall, and for how many seconds."""
+        return [{"what": what, **self._said_of(stale)} for what, stale in sorted(self._stale.items())]
 
-    def _said_of(self, stale: Stale, now: datetime) -> dict[str, object]:
+    def _said_of(self, stale: Stale) -> dict[str, object]:
         seconds = self._clock() - stale.since
-        since = (now - timedelta(seconds=seconds)).isoformat(timespec="seconds")
+        since = (wall_clock() - timedelta(seconds=seconds)).isoformat(timespec="seconds")
         return {"why": stale.why, "since": since, "seconds": round(seconds)}

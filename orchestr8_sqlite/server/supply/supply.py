@@ -49,8 +49,6 @@ class Supply:
         self.first_build = asyncio.Event()
         if not settings.roots or self._is_there():
             self.first_build.set()
-        if settings.roots:
-            self.freshness.lose(LIBRARY, STARTED)
 
     @asynccontextmanager
     async def kept_up(self, on_built: OnBuilt) -> AsyncIterator[None]:
@@ -64,6 +62,7 @@ class Supply:
                 await asyncio.wait([following])
             return
         ended = asyncio.Event()
+        self.freshness.lose(LIBRARY, STARTED)
         keep = watch_library if self._settings.watch else build_until_done
         building = asyncio.ensure_future(
             keep(
