@@ -8,15 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from listening import needs_proc, processes
 from mcp_types import TextContent
 from replacing import Index
 from serving import HANDSHAKES, MODERN, PATIENCE, REVISIONS, Era, both_eras, text_of
-from support import markdown, write_files
-from web_servers import TOKEN, WebServer, web_client, web_server
+from support import MakeLibrary, markdown, write_files
+from web_servers import TOKEN, Reply, WebServer, web_client, web_server
 
 from orchestr8_sqlite.index.catalog import Catalog
 
@@ -230,7 +232,9 @@ def test_without_an_index_health_is_bad_and_answers_hold_no_path(index: Index, r
     with web_server("--db", index.path) as server:
         index.path.unlink()
         reply = server.send("GET", "/healthz")
-        assert (reply.status, reply.message) == (503, {"status": "no index"})
+        assert (reply.status, reply.message["status"]) == (503, "no index")
+        assert [one["what"] for one in reply.message["stale"]] == ["index"]
+        assert str(index.path.parent).encode() not in reply.body
         failed = server.ask("tools/call", revision, **SEARCH)
         assert failed.message["result"]["isError"] is True
         assert str(index.path.parent).encode() not in failed.body
@@ -351,6 +355,34 @@ def test_a_worker_whose_replacement_cannot_start_is_replaced_once_one_can(
         while server.ask().status == 200 and server.wait_for("request")["worker"] == left:
             assert time.monotonic() < until
         assert server.end() == 0
+
+
+@needs_proc
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_health_says_since_when_changes_are_not_followed_and_when_they_are_again(
+    make_library: MakeLibrary, tmp_path: Path, workers: str
+) -> None:
+    root, index = make_library({"skills/retry.md": "# Retrying\n"}), tmp_path / "index.db"
+
+    def wait_for(server: WebServer, status: str) -> Reply:
+        until = time.monotonic() + 3 * PATIENCE
+        while (reply := server.send("GET", "/healthz")).message["status"] != status:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert reply.status == 200
+        assert reply.message["generation"]
+        return reply
+
+    with web_server("--root", root, "--db", index, "--workers", workers) as server:
+        wait_for(server, "ok")
+        (number,) = set(processes(index)) - {server.process.pid}
+        os.kill(number, signal.SIGKILL)
+        reply = wait_for(server, "stale")
+        (stale,) = reply.message["stale"]
+        assert (stale["what"], stale["why"]) == ("library", "the process that follows changes has ended")
+        assert abs(datetime.fromisoformat(stale["since"]).timestamp() - time.time()) < 3 * PATIENCE
+        assert str(tmp_path).encode() not in reply.body
+        assert wait_for(server, "ok").message.keys() == {"status", "generation"}
 
 
 def test_workers_end_with_the_process_above_them(index: Index) -> None:

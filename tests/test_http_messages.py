@@ -13,8 +13,9 @@ from starlette.types import Receive, Scope, Send
 
 from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.http.access import bind, own_names, read_access
-from orchestr8_sqlite.server.http.web import make_app
+from orchestr8_sqlite.server.http.web import Health, make_app
 from orchestr8_sqlite.server.messages import MOST_IN_BATCH
+from orchestr8_sqlite.server.supply.freshness import Freshness
 from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings
 
@@ -34,7 +35,7 @@ async def web(index: Index) -> AsyncIterator[Asked]:
     access = read_access("127.0.0.1:0", rate=RATE)
     with bind(access) as listener, ThreadPoolExecutor(2) as executor:
         server = LibraryServer(service, executor, stateless=True)
-        app = make_app(server, service, executor, access, listener)
+        app = make_app(server, Health(service, executor, Freshness()), access, listener)
         async with living(app, own_names(access, listener)[0]) as web:
             yield web
     service.close()

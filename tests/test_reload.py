@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from support import MakeLibrary, markdown, rows, write_files
 
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.server.supply import build_process
-from orchestr8_sqlite.server.supply.build_process import build_once, watch_library
+from orchestr8_sqlite.server.supply.build_process import ENDED, FAILED, build_once, watch_library
+from orchestr8_sqlite.server.supply.freshness import LIBRARY, Freshness
 
 RETRY = {"skills/retry.md": markdown("title: Retrying"), "agents/api.md": markdown("tags:")}
 PATIENCE = 60.0
@@ -29,9 +31,10 @@ class Followed:
     def __init__(self, root: Path, index: Path) -> None:
         self.root, self.index = root, index
         self.stop, self.first_build = asyncio.Event(), asyncio.Event()
+        self.freshness = Freshness()
         self.built: asyncio.Queue[str] = asyncio.Queue()
         self.task = asyncio.ensure_future(
-            watch_library([root], index, self._take, self.stop, first_build=self.first_build)
+            watch_library([root], index, self._take, self.stop, first_build=self.first_build, freshness=self.freshness)
         )
 
     async def _take(self) -> None:
@@ -116,16 +119,26 @@ def test_stopping_in_the_middle_of_the_first_build_leaves_no_process_and_no_file
 def test_building_process_that_dies_is_one_error_and_another_follows_what_changes_meanwhile(
     make_library: MakeLibrary, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "orchestr8_sqlite")
+
     async def scene(followed: Followed) -> None:
         await followed.next_titles()
         (number,) = processes(followed.index)
         os.kill(number, signal.SIGKILL)
+        await asyncio.wait_for(followed.freshness.wait_for_change(), PATIENCE)
+        stale = followed.freshness.of(LIBRARY)
+        assert stale is not None
+        assert stale.why == ENDED
         write_files(followed.root, {"skills/retry.md": markdown("title: Again\ntags:")})
         assert await followed.next_titles() == "Title,Again"
+        assert followed.freshness.of(LIBRARY) is None
 
     follow(make_library(RETRY), tmp_path / "index.db", scene)
     (error,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert (error.getMessage(), vars(error)["exit_code"]) == ("changes are not followed", -signal.SIGKILL)
+    since = datetime.fromisoformat(vars(error)["stale_since"])
+    assert abs(since.timestamp() - error.created) < 2
+    assert "changes are followed again" in [record.getMessage() for record in caplog.records]
 
 
 @pytest.mark.slow
@@ -154,12 +167,56 @@ def test_refused_library_is_logged_and_followed_until_it_can_be_built(
     async def scene(followed: Followed) -> None:
         await asyncio.wait_for(followed.first_build.wait(), PATIENCE)
         assert not followed.index.exists()
+        stale = followed.freshness.of(LIBRARY)
+        assert stale is not None
+        assert stale.why == FAILED
         write_files(followed.root, {"skills/retry.md": "# Retrying\n"})
         assert await followed.next_titles() == "Retrying"
+        assert followed.freshness.of(LIBRARY) is None
 
     follow(root, tmp_path / "index.db", scene)
     refused = [record for record in caplog.records if record.getMessage() == "not built"]
     assert "holds no Markdown files" in vars(refused[0])["reason"]
+
+
+@pytest.mark.slow
+def test_library_that_is_again_what_it_was_is_no_longer_stale_though_nothing_is_built(
+    make_library: MakeLibrary, tmp_path: Path
+) -> None:
+    root = make_library(RETRY)
+
+    async def scene(followed: Followed) -> None:
+        await followed.next_titles()
+        for source, target, why in ((root, tmp_path / "away", FAILED), (tmp_path / "away", root, None)):
+            changed = asyncio.ensure_future(followed.freshness.wait_for_change())
+            await asyncio.sleep(0)
+            source.rename(target)
+            await asyncio.wait_for(changed, PATIENCE)
+            stale = followed.freshness.of(LIBRARY)
+            assert (stale and stale.why) == why
+        assert followed.built.empty()
+
+    follow(root, tmp_path / "index.db", scene)
+
+
+@pytest.mark.slow
+def test_bug_of_whoever_is_told_of_builds_does_not_end_following(
+    make_library: MakeLibrary, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: Followed) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(Followed, "_take", fail)
+
+    async def scene(followed: Followed) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while "changes are not followed" not in [record.getMessage() for record in caplog.records]:
+                await asyncio.sleep(0.01)
+        assert not followed.task.done()
+
+    follow(make_library(RETRY), tmp_path / "index.db", scene)
+    (error,) = [record for record in caplog.records if record.getMessage() == "changes are not followed"]
+    assert vars(error)["reason"] == "KeyError"
 
 
 def test_command_that_cannot_be_started_is_one_error(

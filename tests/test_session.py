@@ -388,7 +388,7 @@ def test_index_is_settled_once_no_file_has_changed_for_a_while(
     session: BuildSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[SessionBuild] = []
-    builds = watch.Builds(session, built.append, pytest.fail)
+    builds = watch.Builds(session, built.append, pytest.fail, lambda: None)
     count = "SELECT count(*) > 0 FROM quick_lookup WHERE ranker = 'default'"
     write_files(folder, {"agents/api.md": markdown("title: Better")})
     builds.attempt()
@@ -429,7 +429,7 @@ def look_on(builds: watch.Builds, now: list[float], until: int) -> None:
 
 def watch_change(session: Failing, now: list[float], told: list[str]) -> watch.Builds:
     """Return what attempts the builds of *session*, with a change at this time."""
-    builds = watch.Builds(session, lambda _: None, told.append, clock=lambda: now[0])  # type: ignore[arg-type]
+    builds = watch.Builds(session, lambda _: None, told.append, lambda: told.append("current"), clock=lambda: now[0])  # type: ignore[arg-type]
     builds.attempt()
     return builds
 
@@ -439,7 +439,7 @@ def test_build_that_fails_for_the_moment_is_tried_again_in_growing_pauses_and_to
     session = Failing(now, *[BuildError("The disk is full.")] * 8)
     look_on(watch_change(session, now, told), now, 300)
     assert session.tried == [0, 1, 3, 7, 15, 31, 63, 123, 183]  # pauses of 1, 2, 4 … 32, then a minute each
-    assert told == ["The disk is full."]
+    assert told == ["The disk is full.", "current"]
 
 
 @pytest.mark.parametrize("problem", [RefusedLibrary("1 problem."), LibraryError("No folder.")])
@@ -450,7 +450,7 @@ def test_library_that_is_refused_is_built_again_at_the_next_change_only(problem:
     look_on(builds, now, 300)
     assert (session.tried, told) == ([0], [str(problem)])
     builds.attempt()
-    assert session.tried == [0, 300]
+    assert (session.tried, told) == ([0, 300], [str(problem), "current"])
 
 
 def test_settling_that_fails_is_tried_again_in_growing_pauses() -> None:
@@ -460,7 +460,7 @@ def test_settling_that_fails_is_tried_again_in_growing_pauses() -> None:
     session.problems = [BuildError("It is held open.")] * 3
     look_on(builds, now, 15)
     assert session.settled == [6, 7, 9, 13, 14, 15]  # after five calm seconds; once settled, it is asked each time
-    assert told == ["It is held open."]
+    assert told == ["It is held open.", "current"]
 
 
 @pytest.mark.parametrize(

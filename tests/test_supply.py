@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from support import MakeLibrary, build, rows, write_files
 
+from orchestr8_sqlite import processes
 from orchestr8_sqlite.errors import BuildError
-from orchestr8_sqlite.server.supply import supply as supply_module
+from orchestr8_sqlite.server.supply import build_process
+from orchestr8_sqlite.server.supply.freshness import LIBRARY
 from orchestr8_sqlite.server.supply.supply import Supply
 from orchestr8_sqlite.settings import ServerSettings, Settings
 
@@ -127,7 +129,7 @@ def test_end_during_a_build_that_is_done_once_does_not_wait_for_it(
         begun.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(supply_module, "build_once", build_for_ever)
+    monkeypatch.setattr(build_process, "build_once", build_for_ever)
     supply = Supply(settings(tmp_path / "index.db", root))
     assert keep_up(supply, begun.wait) == 0
     assert supply.first_build.is_set()
@@ -145,13 +147,35 @@ def test_build_that_fails_is_one_error_and_what_was_there_stays(
     async def fail(*_: object) -> None:
         raise BuildError("No room is left.")
 
-    monkeypatch.setattr(supply_module, "build_once", fail)
+    monkeypatch.setattr(build_process, "build_once", fail)
     supply = Supply(settings(index, root))
     assert keep_up(supply, supply.first_build.wait) == 0
     (record,) = caplog.records
     assert (record.levelname, record.getMessage(), vars(record)["reason"]) == ("ERROR", "not built", "No room is left.")
     assert record.exc_info is None
     assert index.exists() == before
+
+
+def test_build_that_fails_is_tried_again_and_the_library_is_stale_until_it_is_done(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stale: list[bool] = []
+
+    async def build_at_last(*_: object) -> None:
+        stale.append(supply.freshness.of(LIBRARY) is not None)
+        if len(stale) < 3:
+            raise BuildError("No room is left.")
+
+    monkeypatch.setattr(build_process, "build_once", build_at_last)
+    monkeypatch.setattr(processes, "FIRST_PAUSE", 0.01)
+    supply = Supply(settings(tmp_path / "index.db", root))
+
+    async def wait() -> None:
+        while supply.freshness.of(LIBRARY) is not None:
+            await supply.freshness.wait_for_change()
+
+    assert keep_up(supply, wait) == 1
+    assert stale == [True] * 3
 
 
 @pytest.mark.parametrize("watch", [True, False])

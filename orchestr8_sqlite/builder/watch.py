@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import watchfiles
 
@@ -122,15 +123,17 @@ CALM_SECONDS = 5.0
 
 OnBuilt = Callable[[SessionBuild], None]
 OnFailed = Callable[[str], None]
+OnCurrent = Callable[[], None]
 
 
-def watch_roots(session: BuildSession, on_built: OnBuilt, on_failed: OnFailed) -> None:
+def watch_roots(session: BuildSession, on_built: OnBuilt, on_failed: OnFailed, on_current: OnCurrent) -> None:
     """Build, and build again on every change below the roots of *session*, until KeyboardInterrupt.
 
     A build that fails is told once to *on_failed*. It is tried again in growing pauses, or, where the library is
-    refused, at the next change; a root that is gone is waited for.
+    refused, at the next change; a root that is gone is waited for. Where nothing is left to build after a failure,
+    *on_current* is told.
     """
-    builds, roots = Builds(session, on_built, on_failed), session.roots
+    builds, roots = Builds(session, on_built, on_failed, on_current), session.roots
     while True:
         if not _are_there(roots):
             builds.attempt()
@@ -165,6 +168,13 @@ def _watch_folders(roots: Sequence[Path], index: Path, builds: "Builds") -> None
             builds.look()
 
 
+class Failure(NamedTuple):
+    """What failed, and what was told of it."""
+
+    action: Callable[[], None]
+    message: str
+
+
 class Builds:
     """Attempts to build, and what became of the last one."""
 
@@ -173,13 +183,15 @@ class Builds:
         session: BuildSession,
         on_built: OnBuilt,
         on_failed: OnFailed,
+        on_current: OnCurrent,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._session = session
         self._on_built = on_built
         self._on_failed = on_failed
+        self._on_current = on_current
         self._clock = clock
-        self._failure = ""
+        self._failure: Failure | None = None
         self._last = clock()
         self._is_behind = False
         self._pauses = growing_pauses()
@@ -205,6 +217,7 @@ class Builds:
         built = self._session.build()
         self._is_behind = False
         if built is not None:
+            self._failure = None
             self._on_built(built)
 
     def _try(self, action: Callable[[], None]) -> None:
@@ -213,17 +226,20 @@ class Builds:
             action()
         except (RefusedLibrary, LibraryError) as problem:
             self._is_behind = False  # until a file changes
-            self._tell_failure(str(problem))
+            self._tell(Failure(action, str(problem)))
         except (BuildError, CatalogError) as problem:
             self._not_before = self._clock() + next(self._pauses)
-            self._tell_failure(str(problem))
+            self._tell(Failure(action, str(problem)))
         else:
-            self._failure, self._pauses, self._not_before = "", growing_pauses(), 0.0
+            self._pauses, self._not_before = growing_pauses(), 0.0
+            if self._failure is not None and action in (self._failure.action, self._build):
+                self._failure = None
+                self._on_current()
 
-    def _tell_failure(self, message: str) -> None:
-        if message != self._failure:
-            self._failure = message
-            self._on_failed(message)
+    def _tell(self, failure: Failure) -> None:
+        if failure != self._failure:
+            self._failure = failure
+            self._on_failed(failure.message)
 
 
 def _are_there(roots: Sequence[Path]) -> bool:

@@ -40,9 +40,9 @@ def watch_and_report(project: "Project", places: "Places", output: Path, *, as_j
     )
     with suppress(KeyboardInterrupt):
         if as_json:
-            watch_roots(session, _print_built_json, _print_failed_json)
+            watch_roots(session, _print_built_json, _print_failed_json, _print_current_json)
         else:
-            watch_roots(session, partial(_print_built, places), _print_failed)
+            watch_roots(session, partial(_print_built, places), _print_failed, _print_current)
 
 
 def _end_with_parent() -> None:
@@ -82,6 +82,10 @@ def _print_failed_json(message: str) -> None:
     _print_event("failed", message=message)
 
 
+def _print_current_json() -> None:
+    _print_event("current")
+
+
 def _print_event(event: str, **values: object) -> None:
     echo(json.dumps({"event": event, **values}))
 
@@ -96,3 +100,7 @@ def _print_built(places: "Places", built: "SessionBuild") -> None:
 
 def _print_failed(message: str) -> None:
     echo(f"Not built: {message}", err=True)
+
+
+def _print_current() -> None:
+    echo("Up to date again.")

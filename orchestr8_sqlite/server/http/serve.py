@@ -14,11 +14,15 @@ from orchestr8_sqlite.server.http.access import Access, bind, own_names
 from orchestr8_sqlite.server.http.workers import make_order, run_workers
 from orchestr8_sqlite.server.log import configure_logging
 from orchestr8_sqlite.server.signals import ignore_signals, stop_on_signals
+from orchestr8_sqlite.server.supply.freshness import Freshness
 from orchestr8_sqlite.server.supply.supply import Supply
 from orchestr8_sqlite.settings import ServerSettings, missing_root
 from orchestr8_sqlite.system import is_posix
 
 logger = logging.getLogger(__name__)
+
+Answer = Callable[[asyncio.Event, Freshness], Awaitable[bool]]
+"""Answers until the event is set; tells whether all requests were answered."""
 
 
 def serve_http(settings: ServerSettings, access: Access, workers: int) -> None:
@@ -47,39 +51,56 @@ def serve_http(settings: ServerSettings, access: Access, workers: int) -> None:
 
 def _run_alone(settings: ServerSettings, access: Access, listener: socket.socket) -> bool:
     gc.disable()  # nothing of what an import makes is garbage
-    from orchestr8_sqlite.server.http.worker import serve  # noqa: PLC0415 - it imports the SDK
+    from orchestr8_sqlite.server.http.worker import prepare_process, serve  # noqa: PLC0415 - it imports the SDK
 
     gc.enable()
 
-    async def answer(stop: asyncio.Event) -> bool:
-        return await serve(settings, access, listener, stop, lambda: _tell(access, listener, 1))
+    async def answer(stop: asyncio.Event, freshness: Freshness) -> bool:
+        prepare_process()
+        return await serve(settings, access, listener, stop, lambda: _tell(access, listener, 1), freshness)
 
-    return asyncio.run(_live(settings, answer))
+    return asyncio.run(_live_until_signal(settings, answer))
 
 
 def _run_several(workers: int, settings: ServerSettings, access: Access, listener: socket.socket) -> bool:
-    async def answer(stop: asyncio.Event) -> bool:
-        order = make_order(settings, access, listener)
-        closing = asyncio.ensure_future(close_on(stop))
-        await run_workers(order, workers, stop, lambda: _tell(access, listener, workers))
-        await closing
-        return True
+    return asyncio.run(_live_until_signal(settings, partial(answer_by_workers, workers, settings, access, listener)))
 
-    async def close_on(stop: asyncio.Event) -> None:
-        """Let the address refuse connections as soon as no worker accepts them, instead of keeping them waiting."""
+
+async def answer_by_workers(
+    workers: int,
+    settings: ServerSettings,
+    access: Access,
+    listener: socket.socket,
+    stop: asyncio.Event,
+    freshness: Freshness,
+) -> bool:
+    """Let *workers* processes answer until *stop* is set; the address refuses connections from then on."""
+
+    async def close_on_stop() -> None:
         await stop.wait()
-        listener.close()
+        listener.close()  # or connections that no worker accepts any more would be kept waiting
 
-    return asyncio.run(_live(settings, answer))
+    closing = asyncio.ensure_future(close_on_stop())
+    order = make_order(settings, access, listener)
+    await run_workers(order, workers, stop, lambda: _tell(access, listener, workers), freshness)
+    await closing
+    return True
 
 
-async def _live(settings: ServerSettings, answer: Callable[[asyncio.Event], Awaitable[bool]]) -> bool:
-    """Build where there is something to build, *answer* once there is an index, until a signal comes.
+async def _live_until_signal(settings: ServerSettings, answer: Answer) -> bool:
+    stop = asyncio.Event()
+    stop_on_signals(stop)
+    all_answered = await live(settings, answer, stop)
+    ignore_signals()
+    logger.info("stopped")
+    return all_answered
+
+
+async def live(settings: ServerSettings, answer: Answer, stop: asyncio.Event) -> bool:
+    """Build where there is something to build, *answer* once there is an index, until *stop* is set.
 
     Until then connections are refused, as with a server that is not there yet.
     """
-    stop = asyncio.Event()
-    stop_on_signals(stop)
     supply = Supply(settings)
     all_answered = True
     async with supply.kept_up(_look_themselves):
@@ -88,9 +109,7 @@ async def _live(settings: ServerSettings, answer: Callable[[asyncio.Event], Awai
         for wait in waits:
             wait.cancel()
         if not stop.is_set():
-            all_answered = await answer(stop)
-    ignore_signals()
-    logger.info("stopped")
+            all_answered = await answer(stop, supply.freshness)
     return all_answered
 
 

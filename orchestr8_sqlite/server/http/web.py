@@ -22,6 +22,7 @@ from orchestr8_sqlite.server.http.patience import TooLarge, read_body, replayed
 from orchestr8_sqlite.server.http.rate import Rate
 from orchestr8_sqlite.server.messages import NoMessage, dump, is_array, read_batch, read_message
 from orchestr8_sqlite.server.sdk_gaps import BATCHED, VERSION_HEADER, answer_batch, mending, mismatch
+from orchestr8_sqlite.server.supply.freshness import INDEX, Freshness
 from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.text.wording import one_line
 
@@ -32,6 +33,8 @@ HEALTH_PATH = "/healthz"
 LARGEST_BODY = 4 << 20
 """Bytes of a request; the longest line under stdio has as many."""
 
+UNREADABLE = "the file at its place cannot be read"
+
 PRE_FLIGHT_SECONDS = 3600
 ASKED_HEADERS = ("Authorization", "Content-Type", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name")
 """What a web page's client may send. Source: the protocol's revision 2026-07-28, "Streamable HTTP"."""
@@ -40,9 +43,7 @@ REFUSALS = frozenset({400, 401, 403, 404, 405, 406, 408, 413, 415, 421, 429})
 """Statuses of requests that no handler has seen, so that no line of the log tells of them yet."""
 
 
-def make_app(
-    server: LibraryServer, service: Service, executor: Executor, access: Access, listener: socket.socket
-) -> ASGIApp:
+def make_app(server: LibraryServer, health: "Health", access: Access, listener: socket.socket) -> ASGIApp:
     """Return the application; every request to it stands for itself, so that any worker can answer any of them."""
     inner = server.streamable_http_app(
         streamable_http_path=MCP_PATH,
@@ -50,10 +51,10 @@ def make_app(
         stateless_http=True,
         max_request_body_size=LARGEST_BODY,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate compares names
-        custom_starlette_routes=[Route(HEALTH_PATH, Health(service, executor).answer)],
+        custom_starlette_routes=[Route(HEALTH_PATH, health.answer)],
     )
     names = Names(own_names(access, listener), access)
-    gate = Gate(inner, names, access.token, Rate(access.rate) if access.rate else None)
+    gate = Gate(inner, names, access.token, Rate(access.rate, asyncio.get_running_loop().time) if access.rate else None)
     if not access.origins:
         return gate
     return CORSMiddleware(
@@ -66,20 +67,31 @@ def make_app(
 
 
 class Health:
-    """Tells a load balancer whether this process can read an index, and which one."""
+    """Tells a load balancer whether this process can read an index, which one, and what of it is stale."""
 
-    def __init__(self, service: Service, executor: Executor) -> None:
+    def __init__(self, service: Service, executor: Executor, freshness: Freshness) -> None:
         self._service = service
         self._executor = executor
+        self._freshness = freshness
 
     async def answer(self, _: Request) -> Response:
-        """Return 200 with the generation of the index, or 503."""
-        headers = {"Cache-Control": "no-store"}
+        """Return 200 with the generation of the index, or 503 where none can be read."""
+        generation = await self.look()
+        stale = self._freshness.said()
+        status = "no index" if generation is None else "stale" if stale else "ok"
+        said = {"status": status, "generation": generation, "stale": stale}
+        code = 503 if generation is None else 200
+        return JSONResponse({name: one for name, one in said.items() if one}, code, {"Cache-Control": "no-store"})
+
+    async def look(self) -> str | None:
+        """Return the generation of the index, None where it cannot be read; take note of that."""
         try:
             generation = await asyncio.get_running_loop().run_in_executor(self._executor, self._service.generation)
         except CatalogError:
-            return JSONResponse({"status": "no index"}, 503, headers)
-        return JSONResponse({"status": "ok", "generation": generation}, headers=headers)
+            self._freshness.lose(INDEX, UNREADABLE)
+            return None
+        self._freshness.restore(INDEX)
+        return generation
 
 
 class Gate:

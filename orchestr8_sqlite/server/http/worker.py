@@ -5,25 +5,26 @@ import errno
 import gc
 import logging
 import os
-import pickle
 import socket
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from orchestr8_sqlite.server.app import QUERY_THREADS, SWITCH_SECONDS, LibraryServer
 from orchestr8_sqlite.server.ending import quit_now
 from orchestr8_sqlite.server.http.access import BACKLOG, Access
 from orchestr8_sqlite.server.http.patience import PatientProtocol, most_connections, seldom
-from orchestr8_sqlite.server.http.web import make_app
-from orchestr8_sqlite.server.http.workers import READY, Order
+from orchestr8_sqlite.server.http.web import Health, make_app
+from orchestr8_sqlite.server.http.workers import READY, Order, read_news, read_order
 from orchestr8_sqlite.server.identity import FRESH_MS, read_instructions
 from orchestr8_sqlite.server.log import configure_logging
 from orchestr8_sqlite.server.signals import ignore_signals, stop_on_signals
+from orchestr8_sqlite.server.supply.freshness import Freshness
 from orchestr8_sqlite.server.supply.supply import follow_file
 from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import ServerSettings
@@ -35,6 +36,9 @@ GRACE_SECONDS = 5
 KEEP_ALIVE_SECONDS = 75
 """How long an idle connection is kept; longer than proxies keep theirs (nginx: 60), lest they use a closed one."""
 
+TICK_SECONDS = 1.0
+"""How often the header Date is renewed."""
+
 ACCEPTED_AT_ONCE = 32
 """Connections that are accepted before any is looked at, and so may be too many."""
 
@@ -42,8 +46,11 @@ ACCEPTED_AT_ONCE = 32
 class Web(uvicorn.Server):
     """Uvicorn's server, stopped by an event instead of by signals."""
 
-    def __init__(self, config: uvicorn.Config, at_start: Callable[[], object], at_end: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, stop: asyncio.Event, at_start: Callable[[], object], at_end: Callable[[], None]
+    ) -> None:
         super().__init__(config)
+        self._stop = stop
         self._at_start = at_start
         self._at_end = at_end
         self.all_answered = True
@@ -53,10 +60,12 @@ class Web(uvicorn.Server):
         """Leave signals to the caller: uvicorn would raise them anew in the end, and the exit code would not be 0."""
         yield
 
-    async def stop_on(self, stop: asyncio.Event) -> None:
-        """Begin to end once *stop* is set."""
-        await stop.wait()
-        self.should_exit = True
+    async def main_loop(self) -> None:
+        """Serve until it is to stop; uvicorn would look ten times a second."""
+        while not self._stop.is_set():
+            await self.on_tick(0)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), TICK_SECONDS)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, and tell so."""
@@ -72,52 +81,58 @@ class Web(uvicorn.Server):
         self.all_answered = not self.server_state.tasks
 
 
+def prepare_process() -> None:
+    """Make this process one that does nothing but answer; needs the running loop."""
+    share_one_arena()
+    PatientProtocol.most = most_connections()
+    asyncio.get_running_loop().set_exception_handler(_tell_seldom)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.freeze()
+
+
 async def serve(
     settings: ServerSettings,
     access: Access,
     listener: socket.socket,
     stop: asyncio.Event,
     started: Callable[[], object],
+    freshness: Freshness,
 ) -> bool:
     """Serve on *listener* until *stop* is set; tell whether all requests were answered.
 
     Args:
         started: Called once connections are accepted.
+        freshness: What is known of the library, for those who ask for the health.
     """
-    share_one_arena()
-    PatientProtocol.most = most_connections()
-    asyncio.get_running_loop().set_exception_handler(_tell_seldom)
     service = Service(settings.base)
     executor = ThreadPoolExecutor(QUERY_THREADS, thread_name_prefix="query")
     fresh_ms = 0 if settings.watch else FRESH_MS
     server = LibraryServer(service, executor, profile=settings.profile, fresh_ms=fresh_ms, stateless=True)
-    web = Web(configuration(server, service, executor, access, listener), started, server.changes.close)
+    health = Health(service, executor, freshness)
+    config = configuration(make_app(server, health, access, listener))
+    web = Web(config, stop, started, server.changes.close)
 
     async def renew() -> None:
         server.instructions = await asyncio.to_thread(read_instructions, service.path, settings.profile)
         await server.changes.check()
+        await health.look()
 
-    helping = [asyncio.ensure_future(web.stop_on(stop)), asyncio.ensure_future(follow_file(service.path, renew))]
-    sys.setswitchinterval(SWITCH_SECONDS)
-    gc.freeze()
+    following = asyncio.ensure_future(follow_file(service.path, renew))
     try:
         await web.serve([listener])
     finally:
-        for task in helping:
-            task.cancel()
-        await asyncio.wait(helping)
+        following.cancel()
+        await asyncio.wait([following])
     executor.shutdown(wait=web.all_answered, cancel_futures=True)
     if web.all_answered:
         service.close()
     return web.all_answered
 
 
-def configuration(
-    server: LibraryServer, service: Service, executor: ThreadPoolExecutor, access: Access, listener: socket.socket
-) -> uvicorn.Config:
-    """Return how uvicorn is to serve."""
+def configuration(app: ASGIApp) -> uvicorn.Config:
+    """Return how uvicorn is to serve *app*."""
     return uvicorn.Config(
-        make_app(server, service, executor, access, listener),
+        app,
         log_config=None,
         access_log=False,
         http=PatientProtocol,
@@ -146,32 +161,50 @@ def main() -> None:
     The end of that input is its end, and so is SIGTERM. Once connections are accepted a line is written to standard
     output; whatever else would be written there goes to standard error.
     """
-    order: Order = pickle.load(sys.stdin.buffer)  # noqa: S301 - of the parent process
-    configure_logging(order.settings.base.log_level, order.settings.log_format)
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(_name_process)
     output = os.dup(1)
     os.dup2(2, 1)
-    all_answered = asyncio.run(_serve_as_worker(order, lambda: os.write(output, READY)))
+    all_answered = asyncio.run(_serve_as_worker(lambda: os.write(output, READY)))
     if not all_answered:
         quit_now()
 
 
-async def _serve_as_worker(order: Order, started: Callable[[], object]) -> bool:
+async def _serve_as_worker(started: Callable[[], object]) -> bool:
     stop = asyncio.Event()
     stop_on_signals(stop)
-    loop = asyncio.get_running_loop()
-
-    def orphaned() -> None:
-        loop.remove_reader(sys.stdin.fileno())
-        stop.set()
-
-    loop.add_reader(sys.stdin.fileno(), orphaned)
+    inbox = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(inbox)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
+    order = await read_order(inbox)
+    configure_logging(order.settings.base.log_level, order.settings.log_format)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_name_process)
+    prepare_process()
     listener = socket.socket(*order.kind, fileno=order.descriptor)
-    all_answered = await serve(order.settings, order.access, listener, stop, started)
-    loop.remove_reader(sys.stdin.fileno())
+    all_answered = await serve_as_told(order, listener, inbox, stop, started)
     ignore_signals()
     return all_answered
+
+
+async def serve_as_told(
+    order: Order,
+    listener: socket.socket,
+    inbox: asyncio.StreamReader,
+    stop: asyncio.Event,
+    started: Callable[[], object],
+) -> bool:
+    """Serve until *stop* is set or the process at the other end of *inbox* is gone; return as `serve` does."""
+    freshness = Freshness()
+
+    async def listen() -> None:
+        await read_news(inbox, freshness)
+        stop.set()
+
+    listening = asyncio.ensure_future(listen())
+    try:
+        return await serve(order.settings, order.access, listener, stop, started, freshness)
+    finally:
+        listening.cancel()
+        await asyncio.wait([listening])
 
 
 def _name_process(record: logging.LogRecord) -> bool:

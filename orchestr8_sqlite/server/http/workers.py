@@ -6,6 +6,7 @@ in a command line. This process imports no SDK.
 """
 
 import asyncio
+import json
 import logging
 import pickle
 import socket
@@ -19,6 +20,7 @@ from typing import Any
 from orchestr8_sqlite.errors import ServeError
 from orchestr8_sqlite.processes import Restarts
 from orchestr8_sqlite.server.http.access import Access
+from orchestr8_sqlite.server.supply.freshness import LIBRARY, Freshness, Stale
 from orchestr8_sqlite.settings import ServerSettings
 from orchestr8_sqlite.system import apart
 
@@ -27,8 +29,14 @@ logger = logging.getLogger(__name__)
 READY = b"ready\n"
 """What a worker writes once it accepts connections."""
 
+START_SECONDS = 120
+"""How long a worker may take until it accepts connections; it imports the SDK, perhaps from a slow disk."""
+
 PATIENCE_SECONDS = 8
 """How long a worker may take to end; it gives up what it is doing before that."""
+
+
+LENGTH_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,50 +54,65 @@ def make_order(settings: ServerSettings, access: Access, listener: socket.socket
     return Order(settings, access, listener.fileno(), (listener.family, listener.type, listener.proto))
 
 
-async def run_workers(order: Order, count: int, stop: asyncio.Event, started: Callable[[], None]) -> None:
+class Places:
+    """What became of the first workers of all places: one that gets so far as to serve shows that others can."""
+
+    def __init__(self, count: int, started: Callable[[], None]) -> None:
+        """Begin; *started* is called once a worker serves at each of *count* places."""
+        self._count = count
+        self._started = started
+        self._served: set[int] = set()
+        self._failed: set[int] = set()
+
+    def served(self, place: int) -> None:
+        """Take note that a worker accepts connections."""
+        if place not in self._served:
+            self._served.add(place)
+            if len(self._served) == self._count:
+                self._started()
+
+    def all_failed(self, place: int) -> bool:
+        """Take note that a worker could not start; tell whether no place has ever had one that could."""
+        self._failed.add(place)
+        return not self._served and len(self._failed) == self._count
+
+
+async def run_workers(
+    order: Order, count: int, stop: asyncio.Event, started: Callable[[], None], freshness: Freshness
+) -> None:
     """Keep *count* workers running until *stop* is set; all of them have ended then.
 
     Args:
-        started: Called once all of them accept connections.
+        started: Called once a worker accepts connections at each place.
+        freshness: What the workers are told of the library.
 
     Raises:
-        ServeError: One of the first ended before it accepted connections; others would do the same.
+        ServeError: None of the first got so far; others would do the same.
     """
-    missing = count
-
-    def ready() -> None:
-        nonlocal missing
-        missing -= 1
-        if not missing:
-            started()
-
-    places = [asyncio.ensure_future(_keep_one(order, stop, ready)) for _ in range(count)]
-    failures = [failure for failure in await asyncio.gather(*places, return_exceptions=True) if failure]
+    places = Places(count, started)
+    keeping = [asyncio.ensure_future(_keep_one(order, stop, place, places, freshness)) for place in range(count)]
+    failures = [failure for failure in await asyncio.gather(*keeping, return_exceptions=True) if failure]
     if failures:
         raise failures[0]
 
 
-async def _keep_one(order: Order, stop: asyncio.Event, ready: Callable[[], None]) -> None:
+async def _keep_one(order: Order, stop: asyncio.Event, place: int, places: Places, freshness: Freshness) -> None:
     """Keep one worker running; after each that ends by itself there is a pause.
 
-    Args:
-        ready: Called once, when the first one accepts connections.
-
     Raises:
-        ServeError: The first one did not get so far.
+        ServeError: It could not start, and no other could.
     """
-    restarts, has_served, why = Restarts(), False, dict[str, object]()
+    restarts = Restarts(asyncio.get_running_loop().time)
     try:
         while not stop.is_set():
             try:
-                process = await _run_one(order, stop, None if has_served else ready)
+                process = await _run_one(order, stop, lambda: places.served(place), freshness)
             except ServeError as problem:
-                if not has_served:
+                if places.all_failed(place):
                     raise
-                what, why = "worker failed to start", {"reason": str(problem)}
+                what, why = "worker failed to start", dict[str, object](reason=str(problem))
             else:
                 what, why = "worker ended", {"worker": process.pid, "exit_code": process.returncode}
-            has_served = True
             if not stop.is_set():
                 pause = restarts.pause()
                 logger.error(what, extra={**why, "again_in_seconds": pause})
@@ -99,18 +122,39 @@ async def _keep_one(order: Order, stop: asyncio.Event, ready: Callable[[], None]
         stop.set()
 
 
-async def _run_one(order: Order, stop: asyncio.Event, ready: Callable[[], None] | None) -> Process:
+async def _run_one(order: Order, stop: asyncio.Event, served: Callable[[], None], freshness: Freshness) -> Process:
     """Start a worker, wait until it has ended or *stop* is set, and return it, ended.
+
+    Args:
+        served: Called once it accepts connections.
 
     Raises:
         ServeError: It ended before it accepted connections.
     """
     process = await _start(order)
+    telling = asyncio.ensure_future(_tell(process, freshness))
     try:
-        await _until_ended(process, stop, ready)
+        await _until_ended(process, stop, served)
     finally:
+        telling.cancel()
+        await asyncio.wait([telling])
         await _end(process)
     return process
+
+
+async def _tell(process: Process, freshness: Freshness) -> None:
+    """Tell a worker what is known of the library, now and at every change; one that does not read hears the latest."""
+    assert process.stdin is not None
+    told: Stale | None = None
+    with suppress(ConnectionError):
+        while True:
+            stale = freshness.of(LIBRARY)
+            if stale != told:
+                process.stdin.write(json.dumps(stale).encode() + b"\n")
+                told = stale
+                await process.stdin.drain()
+            else:
+                await freshness.wait_for_change()
 
 
 async def _start(order: Order) -> Process:
@@ -130,15 +174,30 @@ async def _start(order: Order) -> Process:
     except OSError as problem:
         raise ServeError(f"A worker cannot be started: {problem.strerror}.") from problem
     assert process.stdin is not None
-    process.stdin.write(pickle.dumps(order))
+    packed = pickle.dumps(order)
+    process.stdin.write(len(packed).to_bytes(LENGTH_BYTES, "big") + packed)
     return process
 
 
-async def _until_ended(process: Process, stop: asyncio.Event, ready: Callable[[], None] | None) -> None:
+async def read_order(inbox: asyncio.StreamReader) -> Order:
+    """Return the order that a worker is given on its standard input; lines of `read_news` follow it."""
+    length = int.from_bytes(await inbox.readexactly(LENGTH_BYTES), "big")
+    order: Order = pickle.loads(await inbox.readexactly(length))  # noqa: S301 - of the parent process
+    return order
+
+
+async def read_news(inbox: asyncio.StreamReader, freshness: Freshness) -> None:
+    """Take over what a worker is told of the library, until the process above it is gone."""
+    while line := await inbox.readline():
+        stale = json.loads(line)
+        freshness.put(LIBRARY, None if stale is None else Stale(*stale))
+
+
+async def _until_ended(process: Process, stop: asyncio.Event, served: Callable[[], None]) -> None:
     """Wait until the worker has ended, or is to end.
 
     Raises:
-        ServeError: It ended before it accepted connections.
+        ServeError: It ended before it accepted connections, or did not get so far in time.
     """
     assert process.stdout is not None
     stopping = asyncio.ensure_future(stop.wait())
@@ -146,13 +205,14 @@ async def _until_ended(process: Process, stop: asyncio.Event, ready: Callable[[]
     ending = asyncio.ensure_future(process.wait())
     tasks: list[asyncio.Future[Any]] = [stopping, beginning, ending]
     try:
-        await asyncio.wait((stopping, beginning), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((stopping, beginning), timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if stop.is_set():
             return
-        if beginning.result() != READY:
+        if not beginning.done():
+            raise ServeError(f"A worker did not accept connections within {START_SECONDS} s.")
+        if beginning.exception() or beginning.result() != READY:
             raise ServeError("A worker ended while it started; the lines above say why.")
-        if ready is not None:
-            ready()
+        served()
         await asyncio.wait((stopping, ending), return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:

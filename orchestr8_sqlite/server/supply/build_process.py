@@ -18,6 +18,7 @@ import anyio
 from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.index.leftovers import remove_leftovers
 from orchestr8_sqlite.processes import Restarts
+from orchestr8_sqlite.server.supply.freshness import LIBRARY, Freshness
 from orchestr8_sqlite.system import apart
 
 logger = logging.getLogger(__name__)
@@ -27,6 +28,11 @@ MAX_LINE = 1 << 26
 
 FIRST_WAIT, SECOND_WAIT = 0.12, 0.12
 """Seconds that the building process has to end once its input has, and once it is told to; then it is killed."""
+
+STARTED = "the first build since the start is not done"
+FAILED = "the last build failed"
+ENDED = "the process that follows changes has ended"
+"""Why a library is stale, in words for anybody."""
 
 OnBuilt = Callable[[], Awaitable[None]]
 
@@ -49,6 +55,39 @@ async def build_once(roots: Sequence[Path], index: Path, deny: str | None = None
     _log_built(json.loads(output), first=True)
 
 
+async def build_until_done(
+    roots: Sequence[Path],
+    index: Path,
+    on_built: OnBuilt,
+    stop: asyncio.Event,
+    *,
+    first_build: asyncio.Event,
+    freshness: Freshness,
+    deny: str | None = None,
+) -> None:
+    """Build the index of *roots* at *index*, again after a pause where that fails, until it is done or *stop* is set.
+
+    The arguments are those of `watch_library`.
+    """
+
+    async def build() -> Mapping[str, object] | None:
+        tasks = [asyncio.ensure_future(build_once(roots, index, deny)), asyncio.ensure_future(stop.wait())]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        if tasks[0].cancelled():
+            logger.info("not built", extra={"reason": "the server ends"})
+            return None
+        tasks[0].result()
+        first_build.set()
+        freshness.restore(LIBRARY)
+        await on_built()
+        return None
+
+    await _supervise(build, stop, first_build, freshness, "not built", FAILED)
+
+
 async def watch_library(
     roots: Sequence[Path],
     index: Path,
@@ -56,6 +95,7 @@ async def watch_library(
     stop: asyncio.Event,
     *,
     first_build: asyncio.Event,
+    freshness: Freshness,
     deny: str | None = None,
 ) -> None:
     """Keep the index of *roots* at *index* up to date until *stop* is set; the building process is gone then.
@@ -66,55 +106,72 @@ async def watch_library(
     Args:
         on_built: Awaited after each build that changed the index.
         first_build: Set once the first build is done, or is known not to get done.
+        freshness: Told of builds that fail, and of the time without a process.
         deny: Level of the findings with which files are left out.
     """
-    restarts = Restarts()
+
+    async def watch() -> Mapping[str, object] | None:
+        process = await _start(roots, index, "--watch", "--json", *_denying(deny))
+        await _watch_until_ended(process, index, stop, _follow(process, on_built, first_build, freshness))
+        return None if stop.is_set() else {"exit_code": process.returncode}
+
+    await _supervise(watch, stop, first_build, freshness, "changes are not followed", ENDED)
+
+
+async def _supervise(
+    work: Callable[[], Awaitable[Mapping[str, object] | None]],
+    stop: asyncio.Event,
+    first_build: asyncio.Event,
+    freshness: Freshness,
+    failure: str,
+    why: str,
+) -> None:
+    """Do *work*, again after a pause for as long as it fails, until *stop* is set.
+
+    Args:
+        work: Runs one building process to its end; returns what the log is to say of a failure, None where it is none.
+        failure: What has happened then, for the log.
+        why: Why the library is stale then, for anybody.
+    """
+    restarts = Restarts(asyncio.get_running_loop().time)
     while not stop.is_set():
         try:
-            why = await _watch_until_ended(roots, index, on_built, stop, first_build, deny)
+            said = await work()
         except BuildError as problem:
-            why = {"reason": str(problem)}
+            said = {"reason": str(problem)}
+        except Exception as bug:
+            logger.exception("internal error in following changes")
+            said = {"reason": type(bug).__name__}
         finally:
             first_build.set()
-        if stop.is_set():
+        if said is None:
             return
+        freshness.lose(LIBRARY, why)
         pause = restarts.pause()
-        logger.error("changes are not followed", extra={**why, "again_in_seconds": pause})
+        since = freshness.said()[0]["since"]
+        logger.error(failure, extra={**said, "stale_since": since, "again_in_seconds": pause})
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), pause)
 
 
-async def _watch_until_ended(
-    roots: Sequence[Path],
-    index: Path,
-    on_built: OnBuilt,
-    stop: asyncio.Event,
-    first_build: asyncio.Event,
-    deny: str | None,
-) -> Mapping[str, object]:
-    """Follow one building process until it ends or *stop* is set, and return how it ended, for the log.
-
-    Raises:
-        BuildError: It cannot be started.
-    """
-    process = await _start(roots, index, "--watch", "--json", *_denying(deny))
-    following = [
-        asyncio.ensure_future(_follow(process, on_built, first_build)),
+async def _watch_until_ended(process: Process, index: Path, stop: asyncio.Event, following: Awaitable[None]) -> None:
+    """Follow a building process until it ends or *stop* is set; it has ended then."""
+    tasks = [
+        asyncio.ensure_future(following),
         asyncio.ensure_future(stop.wait()),
         asyncio.ensure_future(_log_errors(process)),
     ]
     try:
-        await asyncio.wait(following[:2], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks[:2], return_when=asyncio.FIRST_COMPLETED)
     finally:
         with anyio.CancelScope(shield=True):
-            by_itself = following[0].done() and not stop.is_set()
+            by_itself = tasks[0].done() and not stop.is_set()
             await _end(process, index)
-            for task in following:
+            for task in tasks:
                 task.cancel()
-            await asyncio.wait(following)
+            await asyncio.wait(tasks)
     if by_itself:
-        following[0].result()  # a bug in a callback is raised here
-    return {"exit_code": process.returncode}
+        tasks[0].result()  # a bug in a callback is raised here
 
 
 async def _start(roots: Sequence[Path], index: Path, *options: str) -> Process:
@@ -147,27 +204,38 @@ def _denying(level: str | None) -> Sequence[str]:
     return () if level is None else ("--deny", level, "--leave-out")
 
 
-async def _follow(process: Process, on_built: OnBuilt, first_build: asyncio.Event) -> None:
+async def _follow(process: Process, on_built: OnBuilt, first_build: asyncio.Event, freshness: Freshness) -> None:
+    """Do what the reports of a building process ask for, until it ends."""
     assert process.stdout is not None
     first = True
     while True:
         try:
             line = await process.stdout.readline()
-            event = json.loads(line) if line else None
+            report = json.loads(line) if line else None
         except ValueError:  # the line is longer than MAX_LINE, or this is the rest of such a line
             logger.warning("the report of a build is too long to be logged")
-            first_build.set()
-            await on_built()
-            continue
-        if event is None:
+            report = {"event": "unknown"}
+        if report is None:
             return
         first_build.set()
-        if event["event"] == "failed":
-            logger.error("not built", extra={"reason": event["message"]})
-        else:
-            _log_built(event, first=first)
-            await on_built()
+        if report["event"] == "failed":
+            logger.error("not built", extra={"reason": report["message"]})
+            freshness.lose(LIBRARY, FAILED)
+            continue
+        if report["event"] == "built":
+            _log_built(report, first=first)
             first = False
+        _restore(freshness)
+        if report["event"] != "current":
+            await on_built()
+
+
+def _restore(freshness: Freshness) -> None:
+    """Take note that the index holds the library as it is; log it after a failure."""
+    stale = freshness.of(LIBRARY)
+    seconds = freshness.restore(LIBRARY)
+    if stale is not None and seconds is not None and stale.why != STARTED:
+        logger.info("changes are followed again", extra={"stale_seconds": round(seconds, 1)})
 
 
 async def _log_errors(process: Process) -> None:
