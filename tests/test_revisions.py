@@ -97,7 +97,7 @@ def test_nothing_is_cancelled_but_subscriptions_that_the_server_ends(server: Lib
         modern(2, "subscriptions/listen", notifications={"toolsListChanged": True}),
         cancel,
         modern(2, "tools/list"),
-        modern(1, "tools/list"),
+        modern(3, "tools/list"),
     )
     assert not [one for one in heard if one.get("method") == "notifications/cancelled"]
 
