@@ -6,16 +6,17 @@ never changed. If you keep a `Catalog` open, ask `is_current` to notice a replac
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from orchestr8_sqlite.errors import CatalogError, MissingIndex
 from orchestr8_sqlite.index.checksums import REBUILD, Comparison, comparison_of
 from orchestr8_sqlite.index.connections import Identity, connect, is_at
+
+T = TypeVar("T")
 
 APPLICATION_ID = 1_865_970_545
 SCHEMA_MAJOR = 5
@@ -94,6 +95,7 @@ class Catalog:
         self.path = path
         self.identity = identity
         self.comparison = comparison
+        self._made: dict[str, Any] = {}
         self.meta: Mapping[str, str] = dict(db.execute("SELECT key, value FROM meta"))
 
     @classmethod
@@ -156,10 +158,10 @@ class Catalog:
         """Return the English name of the language that the library is in; empty if that could not be told."""
         return self.meta.get("language", "")
 
-    @cached_property
+    @property
     def has_skills(self) -> bool:
         """Tell whether the index has any Agent Skill, a fragment with a SKILL.md."""
-        return bool(self.rows(ANY_SKILL))
+        return self._once(ANY_SKILL, lambda: bool(self.rows(ANY_SKILL)))
 
     def is_current(self) -> bool:
         """Tell whether the path still names the file that is open."""
@@ -264,11 +266,7 @@ class Catalog:
 
     def category_counts(self) -> dict[str, int]:
         """Return how many fragments each category has; categories without any are left out."""
-        return self._category_counts.copy()
-
-    @cached_property
-    def _category_counts(self) -> dict[str, int]:
-        return dict(self.rows(CATEGORY_COUNTS))
+        return self._once(CATEGORY_COUNTS, lambda: dict(self.rows(CATEGORY_COUNTS))).copy()
 
     def similar_paths(self, path: str, limit: int = 2000) -> list[str]:
         """Return ids to suggest instead of the unknown *path*: those with its name, else up to *limit* of all."""
@@ -277,13 +275,26 @@ class Catalog:
         rows = self.rows(PATHS_LIKE, parameters)
         return [row[0] for row in rows or self.rows(ALL_PATHS, {"limit": limit})]
 
-    @cached_property
+    @property
     def frequent_tags(self) -> dict[str, list[str]]:
         """Return the MOST_TAGS most used tags by their first letter, the most used first."""
+        return self._once(TAGS_BY_USE, self._read_frequent_tags)
+
+    def _read_frequent_tags(self) -> dict[str, list[str]]:
         tags: dict[str, list[str]] = {}
         for (tag,) in self.rows(TAGS_BY_USE, {"limit": MOST_TAGS}):
             tags.setdefault(tag[0], []).append(tag)
         return tags
+
+    def _once(self, statement: str, make: Callable[[], T]) -> T:
+        """Return what *make* makes of *statement*, made at the first call.
+
+        A cached property of Python 3.11 holds a lock that all instances share: while one reads, the others would wait.
+        """
+        if statement not in self._made:
+            self._made[statement] = make()
+        made: T = self._made[statement]
+        return made
 
 
 def escape_like(text: str) -> str:

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import h11
 from starlette.types import Message, Receive
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from orchestr8_sqlite.server.http.rate import client_of
 from orchestr8_sqlite.system import more_descriptors
@@ -46,7 +47,8 @@ TOO_MANY = b"Too many connections; close some."
 REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n"
 CLOSE = (b"connection", b"close")
 
-Protocol: Any = AutoHTTPProtocol
+
+Protocol: Any = H11Protocol
 
 
 class Seldom:
@@ -100,12 +102,14 @@ class PatientProtocol(Protocol):  # type: ignore[misc]
         self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; unless it completes a head, go on to wait for that."""
+        """Take what came."""
         super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._stop_waiting()
-        elif self._deadline is None:
-            self._wait()
+        self._watch_request()
+
+    def on_response_complete(self) -> None:
+        """Go on with what has come since the request that is answered now."""
+        super().on_response_complete()
+        self._watch_request()
 
     def shutdown(self) -> None:
         """Take no further request; the client hears so with the answer to the one that is under way."""
@@ -164,6 +168,22 @@ class PatientProtocol(Protocol):  # type: ignore[misc]
         seldom.warn("answer not read", unread=self.unread)
         self._stop_reading()
         self.transport.abort()
+
+    def _watch_request(self) -> None:
+        """Wait for the rest of a head that has begun, or of a body that was refused before it came."""
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or not self.cycle.response_complete:
+            if self.cycle is not None:
+                self._stop_waiting()
+        elif self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
+            self._stop_waiting()
+            self._unset_keepalive_if_required()  # uvicorn does so at any data, and goes on only after an answer
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+        elif self._deadline is None:
+            self._wait()
 
     def _wait(self) -> None:
         self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.abort)

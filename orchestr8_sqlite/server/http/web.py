@@ -120,6 +120,9 @@ class Gate:
             await send(message)
 
         refusal = self._too_many(scope) or self._refusal(scope)
+        declared = Headers(scope=scope).get("content-length", "")
+        if refusal is not None and declared.isdigit() and int(declared) > LARGEST_BODY:
+            refusal.headers["Connection"] = "close"  # nobody would wait for the end of that body
         if refusal is None and scope["path"] == MCP_PATH:
             body = await _read(scope, receive)
             if body is None:

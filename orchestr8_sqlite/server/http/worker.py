@@ -39,6 +39,9 @@ KEEP_ALIVE_SECONDS = 75
 TICK_SECONDS = 1.0
 """How often the header Date is renewed."""
 
+REPEAT_SECONDS = 0.05
+"""How often streams are ended once the server is to end."""
+
 ACCEPTED_AT_ONCE = 32
 """Connections that are accepted before any is looked at, and so may be too many."""
 
@@ -76,9 +79,16 @@ class Web(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the streams that clients would hold open for ever, and wait for the other answers."""
-        self._at_end()
+        ending = asyncio.ensure_future(self._end_streams())
         await super().shutdown(sockets)
+        ending.cancel()
         self.all_answered = not self.server_state.tasks
+
+    async def _end_streams(self) -> None:
+        """End them now and then: one may be about to begin."""
+        while True:
+            self._at_end()
+            await asyncio.sleep(REPEAT_SECONDS)
 
 
 def prepare_process() -> None:
