@@ -450,6 +450,9 @@ def test_comment_is_found_but_for_shown_ones_and_short_ones_for_programs(text: s
 
 
 DATA = letters(SMALL + LARGE + "7", 160)
+CLAIMS = base64.b64encode(
+    b'{"who": "Nobody reads this at once, but whoever decodes it does, word for word. "}' * 2
+).decode()
 HEX_LINES = "\n".join([(b"Nobody reads this at once, nor ever; and" + b" so it is left." * 2).hex()] * 2)
 
 
@@ -458,6 +461,8 @@ HEX_LINES = "\n".join([(b"Nobody reads this at once, nor ever; and" + b" so it i
     [
         (f"data:image/png;base64,{DATA}", []),
         (f"x.eyJ{DATA}", []),
+        (f"x.{CLAIMS}", []),
+        (CLAIMS, ["encoded-text"]),
         (f"eyJ{DATA}.x", []),
         (f"eyJ{DATA}", ["encoded-data"]),
         (f"{DATA}.x", ["encoded-data"]),

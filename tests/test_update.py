@@ -474,7 +474,7 @@ def test_build_settles_what_a_watch_has_left(root: Path, tmp_path: Path) -> None
 def test_precomputed_answers_follow_what_other_fragments_say(make_library: MakeLibrary, tmp_path: Path) -> None:
     """A word that more fragments hold is worth less in all of them."""
     folder = age(make_library({f"guides/g{number}.md": markdown(f"title: G{number}") for number in range(20)}))
-    write_files(folder, {"guides/one.md": markdown("title: Roses\nqueries: [pruning roses]")})
+    write_files(folder, {"guides/one.md": markdown("title: Pruning roses\nqueries: [pruning roses]")})
     score = "SELECT score FROM quick_lookup WHERE ranker = 'default' AND query = 'pruning roses' AND rank = 1"
     built(folder, tmp_path)
     [(before,)] = rows(tmp_path / "index.db", score)
