@@ -12,7 +12,7 @@ BUNDLED := orchestr8_sqlite/bundled.db
 SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.txt' -o -name '*.jsonl')
 QUERY ?= retry a flaky API call with exponential backoff
 
-.PHONY: help run dist test test-slow check conformance torture torture-bounded format docs bench bench-smoke eval wheel mcpb lock clean
+.PHONY: help run dist test test-slow check conformance torture torture-bounded mutation format docs bench bench-smoke eval wheel mcpb lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ torture: $(VENV)/dev.stamp $(BUNDLED) ## Inject faults (kills, full disks, damag
 
 torture-bounded: $(VENV)/dev.stamp $(BUNDLED) ## Inject fewer of these faults, in minutes
 	PYTHONPATH=tests $(BIN)/python -m torture.run --bounded $(if $(ONLY),--only $(ONLY))
+
+mutation: $(VENV)/mutation.stamp $(BUNDLED) ## Change the code that security rests on in 1,800 small ways, one at a time; fail where no test notices
+	PYTHONPATH=tests nice -n 15 $(BIN)/python -m mutation.run $(if $(ONLY),'$(ONLY)')
 
 format: $(VENV)/dev.stamp ## Format the code and apply safe fixes
 	$(BIN)/ruff format .
@@ -108,6 +111,7 @@ lock: ## Renew the lock files; needs uv and npm
 	uv pip compile tests/content/requirements.in $(LOCK) -o tests/content/requirements.txt
 	uv pip compile tests/publishing/requirements.in $(LOCK) -o tests/publishing/requirements.txt
 	uv pip compile bench/requirements.in $(LOCK) -o bench/requirements.txt
+	uv pip compile tests/mutation/requirements.in --constraints requirements-dev.txt $(LOCK) -o tests/mutation/requirements.txt
 	rm -rf $(foreach home,$(NODE_HOMES),$(home)/node_modules $(home)/package-lock.json)
 	$(foreach home,$(NODE_HOMES),npm install --prefix $(home) $(NPM_LOCK) &&) true
 NODE_HOMES := tests tests/content tests/publishing bench
@@ -115,7 +119,7 @@ NPM_LOCK := --package-lock-only --omit-lockfile-registry-resolved --ignore-scrip
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 
 clean: ## Remove everything that the other targets made
-	rm -rf $(VENV) dist export index.db $(BUNDLED) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist export mutants index.db $(BUNDLED) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf tests/node_modules tests/clients/.venv tests/content/node_modules tests/content/.venv tests/publishing/node_modules tests/publishing/.venv bench/node_modules bench/.venv
 
 $(VENV)/bin/python:
@@ -132,4 +136,8 @@ $(BUNDLED): $(VENV)/run.stamp $(SOURCES)
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.txt
 	$(PIP) install --require-hashes -r requirements-dev.txt
+	@touch $@
+
+$(VENV)/mutation.stamp: $(VENV)/dev.stamp tests/mutation/requirements.txt
+	$(PIP) install --require-hashes -r tests/mutation/requirements.txt
 	@touch $@

@@ -78,6 +78,25 @@ def test_folder_that_becomes_a_link_after_the_listing_is_not_followed(
         read_regular(root, "skills/pack/secret.txt", 100)
 
 
+def test_target_of_a_link_that_becomes_a_link_after_it_was_looked_at_is_not_followed(
+    make_library: MakeLibrary, secret: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_library(INSIDE)
+    (root / "skills/again.md").symlink_to(root / "skills/retry.md")
+    resolve = os.path.realpath
+
+    def resolve_and_swap(path: Path) -> str:
+        place = resolve(path)
+        if place.endswith("retry.md"):
+            Path(place).unlink()
+            Path(place).symlink_to(secret)
+        return place
+
+    monkeypatch.setattr(os.path, "realpath", resolve_and_swap)
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        read_regular(root, "skills/again.md", 100)
+
+
 def test_swapping_a_file_and_a_link_never_lets_the_outside_in(
     make_library: MakeLibrary, secret: Path, tmp_path: Path
 ) -> None:

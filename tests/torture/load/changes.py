@@ -75,7 +75,7 @@ class Replacements:
         self._index = folder / "index.db"
         self._chance = chance
         self._count = 0
-        self.options: tuple[str, ...] = ("--db", str(self._index))
+        self.options: Sequence[str] = ("--db", str(self._index))
         for edition in reversed(range(EDITIONS)):
             self._replace(edition)
 
