@@ -16,7 +16,7 @@ from orchestr8_sqlite.library.verdicts import COLLISION, COPY, Holding, Verdict,
 from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, Severity
 
 HUNG_ON_OTHERS = "SELECT DISTINCT root, path FROM diagnostic WHERE code IN (?, ?, ?)"
-"""Files that lost something to another file: a name, a path or a shared file."""
+"""Files that lost something because of what another file has, such as the same name."""
 
 HELD_IDS = """
 SELECT s.root, s.path FROM json_each(?) CROSS JOIN fragment f ON f.path = value JOIN source s ON s.id = f.source_id

@@ -194,7 +194,7 @@ def write_settings(job: Job, db: sqlite3.Connection) -> None:
 
 
 def write_meta(db: sqlite3.Connection, settings: Mapping[str, str]) -> str:
-    """Write totals, *settings* and the generation, a digest of everything the index is made from; return the latter."""
+    """Write totals, *settings* and the generation; return the generation, a digest of all that makes the index."""
     totals = {f"{table}s": str(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in TOTALS}  # noqa: S608
     contents = hashlib.sha256()
     for file in db.execute(CONTENTS):
