@@ -1,7 +1,7 @@
 """Writes and deletes the index rows of files.
 
-A full build writes all files of a library. An update deletes the rows of changed files and writes them again. Both count
-what depends on the library as a whole afterwards.
+A full build writes all files of a library. An update deletes the rows of changed files and writes them again. Both then
+count what depends on the library as a whole.
 """
 
 import hashlib
@@ -108,8 +108,8 @@ LISTS: Sequence[tuple[str, Callable[[Fragment], Iterable[tuple[object, ...]]]]] 
         lambda f: ((one.target, one.kind, one.line) for one in f.references),
     ),
 )
-"""The lists of a fragment and their rows: some ten times as many as fragments, so they bypass sqlite-utils, which looks
-at each value and takes a savepoint for every hundred rows."""
+"""INSERT statements for a fragment's lists, each with its rows. There are about ten such rows per fragment, so they
+bypass sqlite-utils, which inspects each value and opens a savepoint for every hundred rows."""
 
 DELETE_SOURCES = "DELETE FROM source WHERE id IN (SELECT value FROM json_each(:sources))"
 SET_TIME = "UPDATE source SET mtime_ns = ? WHERE root = ? AND path = ?"
