@@ -123,7 +123,7 @@ class Catalog:
             db.execute(PAGE_CACHE)
             db.execute(SORT_IN_MEMORY)
             return cls(db, path, identity, comparison)
-        except (OSError, sqlite3.Error, UnicodeError) as problem:  # UnicodeError: SQLite's message may quote bytes that are not UTF-8
+        except (OSError, sqlite3.Error, UnicodeError) as problem:  # its message may not be UTF-8
             db.close()
             raise CatalogError(f"{path} is no usable index ({problem}); {REBUILD}.") from None
         except CatalogError:

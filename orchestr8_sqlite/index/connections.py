@@ -16,8 +16,8 @@ STEPS_BETWEEN_CHECKS = 200_000
 """Steps of SQLite's virtual machine, about 25 ms, between two checks whether a caller still waits."""
 
 bytearray(1 << 23)
-"""Allocated and freed at once, to raise the size above which glibc maps memory and unmaps it when freed. Otherwise glibc
-may do so for the temporary tables of every statement, and a small search takes twice as long."""
+"""Allocated and freed at once, to raise the size above which glibc maps memory and unmaps it when freed. Otherwise
+glibc may do so for the temporary tables of every statement, and a small search takes twice as long."""
 
 
 def limit_pages(db: sqlite3.Connection, kibibytes: int) -> None:
