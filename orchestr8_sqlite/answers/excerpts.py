@@ -44,9 +44,9 @@ class Excerpt(NamedTuple):
     note: str = ""
 
     def cutter(self, keywords: Sequence[str]) -> "Callable[[float], tuple[Excerpt, float]]":
-        """Return a function that cuts the excerpt at sections to a number of tokens, and returns an upper bound of them.
+        """Return a function that cuts the excerpt at sections to a number of tokens.
 
-        Sections with *keywords* are kept first.
+        It also returns an upper bound of the tokens used. Sections with *keywords* are kept first.
         """
         uri = self.candidate.uri
         sections = cache(lambda: Sections(self.text, keywords, cut_note(uri), sent_tokens))

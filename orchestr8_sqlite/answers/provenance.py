@@ -61,7 +61,7 @@ def find_source(catalog: Catalog, uri: str) -> Source | None:
 def trace(
     catalog: Catalog, documents: Iterable[Document], *, shown: bool = False
 ) -> tuple[list[Document], tuple[Source, ...]]:
-    """Return *documents* with their sources, and these; if *shown*, each text also gets a line that names its source."""
+    """Return *documents* with their sources, and the sources; if *shown*, each text gets a line that names its own."""
     traced: list[Document] = []
     sources: list[Source] = []
     for document in documents:
