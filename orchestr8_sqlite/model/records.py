@@ -89,7 +89,7 @@ class SkillFile:
 class Skill:
     """The extra fields of a fragment that is an Agent Skill and can be offered to any client.
 
-    `path` is its folder in `skill://` URIs (`acme/refunds`). `frontmatter` is the verbatim front matter of its SKILL.md:
+    `path` is its folder in `skill://` URIs (`acme/refunds`). `frontmatter` is the verbatim front matter of SKILL.md:
     every field in the author's order, with values that JSON can represent.
     """
 

@@ -111,8 +111,8 @@ class Part(NamedTuple):
     """One part of a score: `points` for a `word` of the request that matched as `form` in `fields`.
 
     `how` is exact, stem (another inflection), typo, joined, synonym, related, term (`word` is from a term that the
-    caller added) or part (of a word). Two more have no `word`: `name`, the share of the name that matched, and `learnt`,
-    what the best answers have in common.
+    caller added) or part (of a word). Two more have no `word`: `name`, for the share of the name that matched, and
+    `learnt`, for what the best answers have in common.
     """
 
     word: str | None

@@ -7,7 +7,8 @@
     orchestr8:// · orchestr8://registry          Listing(None)
 
 Variants accepted: a leading `@` or `@<server>:`, `_fragments/` segments, singular and plural category names in any
-case, composed and decomposed accented letters. Percent escapes are decoded exactly once; `+` is a space in queries only.
+case, composed and decomposed accented letters. Percent escapes are decoded exactly once; `+` is a space only in
+queries.
 """
 
 import re
