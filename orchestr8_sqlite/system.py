@@ -78,7 +78,7 @@ def kill_apart(process: int, platform: str = sys.platform) -> None:
 
 
 def more_descriptors(wanted: int) -> int:
-    """Return how many descriptors this process may have, after raising the limit to *wanted* or the system's maximum."""
+    """Return how many descriptors this process may have, after raising its limit to *wanted* if the system allows."""
     resource = _module("resource")
     if resource is None:
         return wanted
@@ -195,7 +195,7 @@ def open_process(process: int) -> int | None:
 
 
 def share_one_arena(platform: str = sys.platform) -> None:
-    """Make threads that start from now on share the first one's memory arena; does nothing unless the C library is glibc.
+    """Make threads that start from now on share the first one's memory arena; only glibc needs this.
 
     With its own arena, each thread would keep the memory that its largest request took.
     """
