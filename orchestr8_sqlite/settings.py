@@ -173,7 +173,7 @@ def missing_root(settings: ServerSettings) -> str | None:
     missing = next((root for root in settings.roots if not root.is_dir()), None)
     if missing is None or settings.base.database.exists():
         return None
-    return f"{missing} is no folder: name those of the library with --root or ORCHESTR8_ROOTS."
+    return f"{missing} is not a folder: name those of the library with --root or ORCHESTR8_ROOTS."
 
 
 def read_level(level: str | None, name: str = "--deny") -> str | None:

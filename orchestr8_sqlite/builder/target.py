@@ -77,13 +77,13 @@ def check_target(target: Path) -> None:
     if target.is_dir():
         raise BuildError(f"{target} is a folder; name a file.")
     if target.exists() and not target.is_file():  # opening a pipe would block; a device would be replaced
-        raise BuildError(f"{target} is no file; name another one.")
+        raise BuildError(f"{target} is not a file; name another one.")
     if not target.exists() or target.stat().st_size == 0:
         return
     with target.open("rb") as file:
         header = file.read(100)
     if not header.startswith(b"SQLite format 3\0") or int.from_bytes(header[68:72], "big") != APPLICATION_ID:
-        raise BuildError(f"{target} exists and is no orchestr8-sqlite index; name another file or remove it.")
+        raise BuildError(f"{target} exists and is not an orchestr8-sqlite index; name another file or remove it.")
     for suffix in ("-wal", "-journal"):
         if target.with_name(target.name + suffix).exists():
             raise BuildError(
@@ -312,7 +312,7 @@ def _reason(problem: OSError | sqlite3.Error, folder: Path) -> str:
     said = problem.strerror if isinstance(problem, OSError) else problem
     if isinstance(problem, OSError):
         if problem.filename is not None and Path(problem.filename).parent.resolve() != folder.resolve():
-            return f"{problem.filename} cannot be used ({said}); mend that and build again"
+            return f"{problem.filename} cannot be used ({said}); fix that and build again"
         is_full, is_denied, is_broken = code in FULL, code in DENIED, code == errno.EIO
     else:
         is_full, is_denied = code == sqlite3.SQLITE_FULL, code in SQLITE_DENIED

@@ -108,7 +108,7 @@ def bring_up_to_date(job: Job, target: Path) -> Built | Anew:
 def _say_anew(target: Path, problem: Exception) -> None:
     """Log why an existing index is built from scratch, which takes longer than an update."""
     why = str(problem).partition("; ")[0].rstrip(".").removeprefix(f"The index {target} ")  # drop the advice
-    logger.warning("The index %s cannot be brought up to date and is built anew (%s).", target, why)
+    logger.warning("The index %s cannot be brought up to date and is built from scratch (%s).", target, why)
 
 
 def _read_ns(job: Job, catalog: Catalog) -> int:

@@ -125,7 +125,7 @@ class Catalog:
             return cls(db, path, identity, comparison)
         except (OSError, sqlite3.Error, UnicodeError) as problem:  # its message may not be UTF-8
             db.close()
-            raise CatalogError(f"{path} is no usable index ({problem}); {REBUILD}.") from None
+            raise CatalogError(f"{path} is not a usable index ({problem}); {REBUILD}.") from None
         except CatalogError:
             db.close()
             raise
@@ -301,7 +301,7 @@ def check_sqlite() -> None:
 def _check_header(db: sqlite3.Connection, path: Path) -> None:
     application_id = db.execute("PRAGMA application_id").fetchone()[0]
     if application_id != APPLICATION_ID:
-        raise CatalogError(f"{path} is a database, but no orchestr8-sqlite index; {REBUILD}.")
+        raise CatalogError(f"{path} is a database, but not an orchestr8-sqlite index; {REBUILD}.")
     major = db.execute("PRAGMA user_version").fetchone()[0] // 10_000
     if major != SCHEMA_MAJOR:
         what = "newer" if major > SCHEMA_MAJOR else "older"

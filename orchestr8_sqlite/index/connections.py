@@ -43,7 +43,7 @@ def connect(path: Path, look: Callable[[Path, Identity], object] | None = None) 
     while True:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise CatalogError(f"{path} is no file; name the file of an index.")
+            raise CatalogError(f"{path} is not a file; name the file of an index.")
         identity = identity_of(status)
         db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         if look is not None:
