@@ -4,17 +4,17 @@
     ├── SettingsError        an environment variable or option holds no usable value
     ├── LibraryError         a root cannot be read at all
     ├── BuildError           a build was refused; the old index is untouched
-    │   ├── RefusedLibrary   the library holds what strict mode or a level of findings does not allow
-    │   └── CheckError       what was written failed a check
+    │   ├── RefusedLibrary   the library has problems or findings that the options do not allow
+    │   └── CheckError       the written index failed a check
     ├── CatalogError         the index file is foreign, damaged, too old or too new
     │   └── MissingIndex     there is no such file
     ├── ClientFileError      the configuration of a client cannot be read or must not be changed
-    ├── ServeError           the address cannot be listened on, or no worker can be started
+    ├── ServeError           the server cannot listen on the address, or cannot start a worker
     └── RequestError         a URI or parameter is wrong; says what to send instead
-        └── UnknownResource  no fragment, category or prompt of that name
+        └── UnknownResource  no fragment, category or prompt has that name
 
 Every message is one sentence for a person or a model: what, where, what to do.
-A message of `RequestError` may reach an MCP client, so it never holds a path of this machine.
+A message of `RequestError` may reach an MCP client, so it never contains a path of this machine.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class Orchestr8Error(Exception):
 
 
 class SettingsError(Orchestr8Error):
-    """An environment variable or an option holds a value that cannot be used."""
+    """An environment variable or an option has an unusable value."""
 
 
 class LibraryError(Orchestr8Error):
@@ -34,13 +34,13 @@ class LibraryError(Orchestr8Error):
 
 
 class BuildError(Orchestr8Error):
-    """The build was refused or failed; whatever index was there before is untouched."""
+    """The build was refused or failed; the previous index, if any, is untouched."""
 
 
 class RefusedLibrary(BuildError):
-    """The library holds what is not allowed; only a change of its files, or of the options, helps.
+    """The library has problems that are not allowed; only changing its files or the options helps.
 
-    *problems* are the diagnostics that say so, each with its `line_of_text`.
+    *problems* are the diagnostics of these problems, each with its `line_of_text`.
     """
 
     def __init__(self, sentence: str, problems: Sequence[Any] = ()) -> None:
@@ -50,7 +50,7 @@ class RefusedLibrary(BuildError):
 
 
 class CheckError(BuildError):
-    """What was written does not agree with itself, or with what was read."""
+    """The written index contradicts itself or the files that were read."""
 
 
 class CatalogError(Orchestr8Error):
@@ -58,15 +58,15 @@ class CatalogError(Orchestr8Error):
 
 
 class MissingIndex(CatalogError):
-    """There is no index at the place where one should be."""
+    """There is no index at the given path."""
 
 
 class ClientFileError(Orchestr8Error):
-    """The configuration file of a client cannot be read, or holds what must not be overwritten."""
+    """The configuration file of a client cannot be read, or has content that must not be overwritten."""
 
 
 class ServeError(Orchestr8Error):
-    """The server cannot begin to serve over HTTP, or cannot go on."""
+    """The server cannot start or continue to serve over HTTP."""
 
 
 class RequestError(Orchestr8Error):

@@ -1,4 +1,4 @@
-"""Tasks shared out among as many processes as the machine has processors."""
+"""Runs tasks in parallel, in as many processes as the machine has processors."""
 
 import gc
 import os
@@ -19,26 +19,26 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 AHEAD = 3
-"""Tasks a process that may wait, done or not, for their results to be taken: what bounds the memory."""
+"""Most tasks per process whose results have not been taken yet, done or not; this bounds the memory."""
 
 LOOK_SECONDS = 1.0
-"""How often it is looked whether the processes still live, while a result is waited for."""
+"""How often to check that the processes are still alive while waiting for a result."""
 
 ENDED = "A process that helps to build was ended from outside, perhaps for want of memory; free some and build again."
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""Seconds before something that failed is tried again, at first and at most."""
+"""Seconds before retrying something that failed: the first pause and the longest."""
 
 NEW_OBJECTS = 100_000
-"""Objects that are made before a helping process looks for garbage among them: there is hardly any."""
+"""New objects before a helper process collects garbage: there is hardly any."""
 
 
 def nothing() -> None:
-    """Do nothing meanwhile."""
+    """Do nothing."""
 
 
 def growing_pauses() -> Iterator[float]:
-    """Yield the seconds to wait after each failure in a row: twice as long each time, up to LONGEST_PAUSE."""
+    """Yield the seconds to wait after each consecutive failure: twice as long each time, up to LONGEST_PAUSE."""
     pause = FIRST_PAUSE
     while True:
         yield pause
@@ -46,18 +46,18 @@ def growing_pauses() -> Iterator[float]:
 
 
 class Restarts:
-    """The pauses before a process that should run on is started again; made when the first one is started.
+    """The pauses before an ended process is restarted; create this when you start the process.
 
-    They grow, and begin again after a process that ran for longer than the longest of them.
+    The pauses grow, and start over once a process has run for longer than LONGEST_PAUSE.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start now; the clock tells seconds."""
+        """Start now; *clock* returns seconds."""
         self._clock = clock
         self._pauses, self._started = growing_pauses(), clock()
 
     def pause(self) -> float:
-        """Return the seconds to wait, now that the process has ended."""
+        """Return the seconds to wait before the restart; call this when the process has ended."""
         now = self._clock()
         if now - self._started > LONGEST_PAUSE:
             self._pauses = growing_pauses()
@@ -67,17 +67,17 @@ class Restarts:
 
 
 def are_many_processors() -> bool:
-    """Tell whether processes can work at the same time."""
+    """Tell whether several processes can run at the same time."""
     return (os.cpu_count() or 1) > 1
 
 
 def map_in_processes(
     work: Callable[[T], R], tasks: Iterable[T], meanwhile: Callable[[], None] = nothing
 ) -> Iterator[R]:
-    """Yield what *work*, a function of a module, makes of each task; in this process where there is one processor.
+    """Yield the result of *work*, a module-level function, for each task; with one processor, use this process.
 
     Args:
-        meanwhile: What this process does while the others work on the first tasks.
+        meanwhile: Called in this process while the others work on the first tasks.
 
     Raises:
         BuildError: One of the processes was ended from outside.
@@ -122,16 +122,16 @@ def _result(future: "Future[R]", pool: "ProcessPoolExecutor") -> R:
 
 
 def _end_if_broken(pool: "ProcessPoolExecutor") -> None:
-    """End the processes where one of them has ended: amid a message, its end goes unnoticed, and all wait for ever."""
+    """End all processes if one has ended: if it died in the middle of a message, the pool would wait for ever."""
     if any(process.exitcode is not None for process in (pool._processes or {}).values()):  # noqa: SLF001
         _end(pool)
 
 
 def _end(pool: "ProcessPoolExecutor") -> None:
-    """End the processes, whose results nobody wants any more.
+    """End the processes, whose results are no longer needed.
 
-    A pool that asks them to end waits for ever where one was killed with a lock on the way of the results. And it
-    reads from there until nobody has the other end any more.
+    A regular shutdown would wait for ever if one was killed while it held the lock of the result queue. The pool also
+    reads from that queue until every writing end is closed, so we close ours.
     """
     for process in (pool._processes or {}).values():  # noqa: SLF001 - there is no other way
         process.kill()
@@ -139,7 +139,7 @@ def _end(pool: "ProcessPoolExecutor") -> None:
 
 
 def _context() -> "BaseContext":
-    """Return how processes start: as copies of this one where that is safe, else anew."""
+    """Return how to start processes: by fork if that is safe, else by spawn."""
     import multiprocessing
     import threading
 
@@ -148,11 +148,11 @@ def _context() -> "BaseContext":
 
 
 def _begin_to_help() -> None:
-    """Let a helping process be ended by who started it alone, and let its garbage collector be.
+    """Make a helper process end only with its parent, and quieten its garbage collector.
 
-    An interrupt from the keyboard reaches all processes, and is said by one. Where that one is killed, nobody else
-    tells those that wait: they have inherited both ends of their pipes. What was inherited is kept; of the rest little
-    is garbage.
+    A keyboard interrupt reaches all processes, but only the parent should report it. If the parent is killed, a waiting
+    helper would not notice, because helpers inherit both ends of their pipes. Inherited objects stay in use, and few of
+    the new ones become garbage.
     """
     import signal
     from threading import Thread
@@ -164,7 +164,7 @@ def _begin_to_help() -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process at once when the one that started it has ended, however that was."""
+    """End this process as soon as its parent has ended, for whatever reason."""
     from multiprocessing import parent_process
 
     parent = parent_process()

@@ -1,6 +1,6 @@
-"""Settings from the environment, and from a file that it names; nothing else reads either.
+"""Settings from the environment and from a file that it names; no other module reads either.
 
-A server starts in whatever folder its client works in, so a `.env` there may be another person's and sets nothing.
+A server starts in its client's working folder, so a `.env` there may be another person's and is ignored.
 
 ORCHESTR8_ENV_FILE  a file of further settings, one NAME=value a line; the environment wins
 ORCHESTR8_DB     path of the index; without it the bundled one is used
@@ -8,12 +8,12 @@ CACHE_SIZE       texts and finished answers kept in memory (default 200, 0 for n
 LOG_LEVEL        debug | info | warn | error (default info)
 LOG_FORMAT       text | json (default text): lines of the server's log
 ORCHESTR8_ROOTS  folders that the server builds its index from, separated as in PATH
-ORCHESTR8_DENY   high | medium | low: what the server leaves out of that index for what is found in it
-ORCHESTR8_HTTP_TOKEN       what clients of `serve --http` must send as bearer token
-ORCHESTR8_HTTP_TOKEN_FILE  a file that holds it instead
+ORCHESTR8_DENY   high | medium | low: the server leaves files with findings of this level or worse out of that index
+ORCHESTR8_HTTP_TOKEN       the bearer token that clients of `serve --http` must send
+ORCHESTR8_HTTP_TOKEN_FILE  a file that contains the token instead
 ORCHESTR8_ENV    development | production (default development); in production no folder is watched
-ORCHESTR8_MAX_FILE_BYTES    of a Markdown file that is read (default 1,048,576)
-ORCHESTR8_MAX_FOLDER_DEPTH  folders inside one another that are looked through (default 32)
+ORCHESTR8_MAX_FILE_BYTES    largest Markdown file to read (default 1,048,576)
+ORCHESTR8_MAX_FOLDER_DEPTH  deepest nesting of folders to read (default 32)
 """
 
 import os
@@ -31,20 +31,20 @@ T = TypeVar("T")
 LOG_LEVELS = ("debug", "info", "warn", "error")
 LOG_FORMATS = ("text", "json")
 LEVELS = ("high", "medium", "low")
-"""Of what is found in files that assistants obey."""
+"""Levels of findings in files that assistants obey, worst first."""
 
 DOTENV_NAME = re.compile(rb"^[ \t]*(?:export[ \t]+)?(ORCHESTR8_[A-Z_]{1,40})[ \t]*=", re.MULTILINE)
 MOST_DOTENV = 1 << 16
-"""Bytes of a `.env` in which names are looked for."""
+"""Bytes of a `.env` that are searched for names."""
 
 ENVIRONMENTS = ("development", "production")
 BUNDLED_INDEX = "bundled.db"
 TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
-"""A bearer token of some length. Source: RFC 6750, section 2.1."""
+"""A bearer token of at least 16 characters. Source: RFC 6750, section 2.1."""
 
 
 class Settings(NamedTuple):
-    """Validated settings; an index that lets in findings of the level `denied` is not answered from."""
+    """Validated settings; an index that does not leave out findings of the level `denied` is not served."""
 
     database: Path
     log_level: str
@@ -53,16 +53,16 @@ class Settings(NamedTuple):
 
 
 class Profile(StrEnum):
-    """Which pair of tools a server offers: those for all of a library, or those for its Agent Skills alone."""
+    """Which pair of tools a server offers: for the whole library, or only for its Agent Skills."""
 
     LIBRARY = "library"
     SKILLS = "skills"
 
 
 class ServerSettings(NamedTuple):
-    """Validated settings of the server; with `roots` it builds the index itself, and again on changes where `watch`.
+    """Validated settings of the server; with `roots` it builds the index itself, and with `watch` again on changes.
 
-    Files with findings of the level `deny` or worse are left out of it.
+    That index leaves out files with findings of the level `deny` or worse.
     """
 
     base: Settings
@@ -74,14 +74,14 @@ class ServerSettings(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How much of a library is read: bytes of a Markdown file, and folders inside one another."""
+    """Limits of what a build reads: bytes of a Markdown file, and nesting depth of folders."""
 
     file_bytes: int = 1 << 20
     folder_depth: int = 32
 
 
 def environment() -> Mapping[str, str]:
-    """Return the environment, completed (never overridden) by the file of ORCHESTR8_ENV_FILE.
+    """Return the environment, completed (never overridden) by the file that ORCHESTR8_ENV_FILE names.
 
     Raises:
         SettingsError: That file cannot be read.
@@ -101,7 +101,7 @@ def environment() -> Mapping[str, str]:
 
 
 def unread_settings() -> str | None:
-    """Return a sentence about settings in a `.env` of the working folder, which have no effect; None without any."""
+    """Return a sentence about settings in the working folder's `.env`, which have no effect; None if there are none."""
     file = Path(".env")
     if "ORCHESTR8_ENV_FILE" in os.environ or not file.is_file():
         return None
@@ -115,7 +115,7 @@ def unread_settings() -> str | None:
 
 
 def read_settings(database: Path | None = None) -> Settings:
-    """Return the settings; *database* from a command line wins over the environment.
+    """Return the settings; *database* from the command line takes precedence over the environment.
 
     Raises:
         SettingsError: A value cannot be used.
@@ -136,13 +136,13 @@ def read_server_settings(
     deny: str | None = None,
     profile: str = Profile.LIBRARY,
 ) -> ServerSettings:
-    """Return the settings of the server; what a command line gives wins over the environment.
+    """Return the settings of the server; the command line takes precedence over the environment.
 
     Args:
-        roots: Folders to build from; without them those of ORCHESTR8_ROOTS, unless *database* is given.
-        watch: Whether to build again when they change; by default unless ORCHESTR8_ENV is production.
-        deny: Level of the findings with which files are left out; without it that of ORCHESTR8_DENY.
-        profile: Which tools are offered.
+        roots: Folders to build from; by default those of ORCHESTR8_ROOTS, unless *database* is given.
+        watch: Whether to build again when the folders change; by default yes, unless ORCHESTR8_ENV is production.
+        deny: Leave out files with findings of this level or worse; by default that of ORCHESTR8_DENY.
+        profile: Which tools to offer.
 
     Raises:
         SettingsError: A value cannot be used, or there is nothing to watch.
@@ -169,15 +169,15 @@ def read_server_settings(
 
 
 def missing_root(settings: ServerSettings) -> str | None:
-    """Return a sentence about a folder that is missing; None if all are there, or an index that was built from them."""
+    """Return a sentence about a missing root; None if all exist, or if an index built from them does."""
     missing = next((root for root in settings.roots if not root.is_dir()), None)
     if missing is None or settings.base.database.exists():
         return None
-    return f"{missing} is no folder: name those of the library with --root or ORCHESTR8_ROOTS."
+    return f"{missing} is not a folder: name those of the library with --root or ORCHESTR8_ROOTS."
 
 
 def read_level(level: str | None, name: str = "--deny") -> str | None:
-    """Return the *level* of findings that is given by *name*.
+    """Return the validated *level* of findings; *name* is the option or variable that gave it.
 
     Raises:
         SettingsError: There is no such level.
@@ -186,10 +186,10 @@ def read_level(level: str | None, name: str = "--deny") -> str | None:
 
 
 def read_http_token() -> str | None:
-    """Return the token that clients must send over HTTP; None where none is set.
+    """Return the token that clients must send over HTTP; None if none is set.
 
     Raises:
-        SettingsError: It cannot be read, or is none that can be sent. The sentence does not hold it.
+        SettingsError: The token cannot be read or is not a valid one. The message does not contain it.
     """
     values = environment()
     token, file = values.get("ORCHESTR8_HTTP_TOKEN"), values.get("ORCHESTR8_HTTP_TOKEN_FILE")
@@ -208,7 +208,7 @@ def read_http_token() -> str | None:
 
 
 def read_limits() -> Limits:
-    """Return how much of a library is read.
+    """Return the limits of what a build reads.
 
     Raises:
         SettingsError: A value cannot be used.
@@ -221,7 +221,7 @@ def read_limits() -> Limits:
 
 
 def _understood(value: str | None, usual: T, read: Callable[[str], T]) -> T:
-    """Return what *read* makes of a variable that other programs use too; *usual*, and a warning, if nothing."""
+    """Return *value* as parsed by *read*; if that fails, warn and return *usual*: other programs use the name too."""
     if value is None:
         return usual
     try:
@@ -249,7 +249,7 @@ def _choice(name: str, value: str, choices: Sequence[str]) -> str:
 
 
 def latest_file_time() -> int | None:
-    """Return the bound of recorded file times in nanoseconds, None for no bound.
+    """Return the upper bound of recorded file times in ns since 1970; None for no bound.
 
     Source: reproducible-builds.org, the SOURCE_DATE_EPOCH specification.
     """
@@ -262,9 +262,9 @@ def latest_file_time() -> int | None:
 
 
 def index_of(roots: Sequence[Path], deny: str | None = None) -> Path:
-    """Return where the server keeps the index that it builds from *roots*: a file of the user's cache folder.
+    """Return where the server keeps the index that it builds from *roots*: a file in the user's cache folder.
 
-    Each level that is denied has its own: none is served that holds what another start has let in.
+    Each *deny* level has its own index, so that no server uses one that another start built with a laxer level.
     """
     from hashlib import sha256
 
@@ -276,27 +276,27 @@ def index_of(roots: Sequence[Path], deny: str | None = None) -> Path:
 
 
 def bundled_index() -> Path:
-    """Return where the index of the shipped library lies in this installation."""
+    """Return the path of the shipped library's index in this installation."""
     return Path(__file__).with_name(BUNDLED_INDEX)
 
 
 class Places(NamedTuple):
-    """The folders that other programs of this user keep their configuration in; they need not exist."""
+    """The folders where the user's other programs keep their configuration; they need not exist."""
 
-    platform: str  # as sys.platform has it
+    platform: str  # a value of sys.platform
     home: Path
     config: Path  # XDG
     roaming: Path  # Windows
     local: Path  # Windows
-    claude: Path | None  # where CLAUDE_CONFIG_DIR leads
+    claude: Path | None  # CLAUDE_CONFIG_DIR, if it is set
     codex: Path
-    gemini: Path  # holds .gemini
+    gemini: Path  # the folder that contains .gemini
     project: Path
     search: str  # PATH
 
 
 def read_places(platform: str = sys.platform) -> Places:
-    """Return the places of this user and of the working folder; `.env` moves none of them."""
+    """Return the places of this user and of the working folder; `.env` does not affect them."""
     home = Path.home()
 
     def named(variable: str, default: Path) -> Path:
@@ -317,10 +317,10 @@ def read_places(platform: str = sys.platform) -> Places:
 
 
 def environment_with(variables: Mapping[str, str], *, without: Path | None = None) -> dict[str, str]:
-    """Return the environment with *variables* in it, whatever it has of these names.
+    """Return the environment with *variables* set, overriding values of the same names.
 
     Args:
-        without: A folder that PATH is not to hold; `uvx` puts its own there for the program that it runs.
+        without: A folder to remove from PATH; `uvx` adds its own there for the program that it runs.
     """
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     kept = os.pathsep.join(folder for folder in folders if without is None or Path(folder) != without)

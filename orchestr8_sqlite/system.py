@@ -1,7 +1,7 @@
-"""What differs from one operating system to another: all of it, so that no other module asks which one this is.
+"""All differences between operating systems, so that no other module asks which one it runs on.
 
-What decides takes the name of the system as `sys.platform` has it, and what only some systems have is imported where it
-is used; so both are tested wherever the tests run. docs/platforms.md says what follows for whom.
+Functions that depend on the system take its `sys.platform` name, and modules that only some systems have are imported
+on use; so every branch can be tested on every system. docs/platforms.md says what this means for users.
 """
 
 import errno
@@ -15,37 +15,37 @@ from types import ModuleType
 from typing import Any
 
 HELD = frozenset({5, 32})
-"""What Windows says of a file that another program has open: ERROR_ACCESS_DENIED and ERROR_SHARING_VIOLATION."""
+"""Windows errors for a file that another program has open: ERROR_ACCESS_DENIED and ERROR_SHARING_VIOLATION."""
 
 PATIENCE_SECONDS = 10.0
-"""How long a file that is open is waited for: longer than nearly every request and every look of a virus scanner."""
+"""How long to wait for an open file: longer than nearly every request and every virus scan of a file."""
 
 RETRY_SECONDS = 0.05
 
 NO_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP})
-"""What a file system says that knows no sync of a folder."""
+"""Errors of file systems that cannot sync a folder."""
 
 KILL = 9
-"""SIGKILL, which the module `signal` does not name on Windows; there it is the exit code."""
+"""SIGKILL, which the module `signal` lacks on Windows; there this becomes the exit code."""
 
 NEW_PROCESS_GROUP = 0x200
 """CREATE_NEW_PROCESS_GROUP of Windows."""
 
 M_ARENA_MAX = -8
-"""Of mallopt(3)."""
+"""Parameter of mallopt(3): the most arenas."""
 
 
 def is_posix(platform: str = sys.platform) -> bool:
-    """Tell whether descriptors, sockets and files are those of POSIX.
+    """Tell whether descriptors, sockets and files behave as in POSIX.
 
-    A file that is open can be removed and replaced there, a pipe can be polled, a socket goes to another process by its
-    number, and an address can be bound anew at once without another server's being able to share it.
+    There, an open file can be removed and replaced, a pipe can be polled, a socket can be passed to another process by
+    its number, and an address can be bound again at once without letting another server share it.
     """
     return platform != "win32"
 
 
 def can_fork(platform: str = sys.platform) -> bool:
-    """Tell whether a process without threads can safely go on as two: not where the system's libraries have their own.
+    """Tell whether a process without threads can safely fork: not if the system's libraries start threads.
 
     Source: docs.python.org, `multiprocessing`, "Contexts and start methods": on macOS it may crash the child.
     """
@@ -53,32 +53,32 @@ def can_fork(platform: str = sys.platform) -> bool:
 
 
 def file_number(status: os.stat_result, platform: str = sys.platform) -> int:
-    """Return what tells a file from another of the same time and size, 0 where nothing does so for sure.
+    """Return the number that distinguishes a file from another of the same time and size; 0 if there is none.
 
-    On Windows the number hangs on the file system, and on whether a path or an open file was asked for.
+    On Windows the number depends on the file system, and on whether a path or an open file was asked.
     """
     return status.st_ino if is_posix(platform) else 0
 
 
 def file_uri(path: PurePath) -> str:
-    """Return the URI of an absolute path as SQLite reads it: one of another machine, too, has no authority."""
+    """Return the URI of an absolute path for SQLite, which wants no authority, even for a path on another machine."""
     uri = path.as_uri()
     return uri if uri.startswith("file:///") else uri.replace("file://", "file:////", 1)
 
 
 def apart(platform: str = sys.platform) -> dict[str, Any]:
-    """Return the arguments of `subprocess` for a process that an interrupt from this one's terminal does not reach."""
+    """Return `subprocess` arguments for a process that an interrupt from this one's terminal does not reach."""
     return {"start_new_session": True} if is_posix(platform) else {"creationflags": NEW_PROCESS_GROUP}
 
 
 def kill_apart(process: int, platform: str = sys.platform) -> None:
-    """Kill a process that was started `apart`, and what it has started as far as the system knows of that."""
-    with suppress(OSError):  # it is gone
+    """Kill a process that was started with `apart`, and its children if the system can."""
+    with suppress(OSError):  # it has ended already
         os.kill(-process if is_posix(platform) else process, KILL)
 
 
 def more_descriptors(wanted: int) -> int:
-    """Let this process have *wanted* descriptors, or as many as the system allows; return how many it may have."""
+    """Return how many descriptors this process may have, after raising its limit to *wanted* if the system allows."""
     resource = _module("resource")
     if resource is None:
         return wanted
@@ -91,16 +91,16 @@ def more_descriptors(wanted: int) -> int:
 
 
 def can_be_polled(descriptor: int, platform: str = sys.platform) -> bool:
-    """Tell whether an event loop can wait for *descriptor*: a pipe or a socket; what else there is needs a thread."""
+    """Tell whether an event loop can wait for *descriptor* (a pipe or a socket); anything else needs a thread."""
     kind = os.fstat(descriptor).st_mode
     return is_posix(platform) and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind))
 
 
 def replace(temporary: Path, target: Path) -> None:
-    """Put *temporary* in the place of *target* in one step, as soon as nobody forbids it who has that open.
+    """Replace *target* with *temporary* in one step, waiting up to PATIENCE_SECONDS for programs that have it open.
 
     Raises:
-        OSError: It cannot be done, `is_held` tells whether for that reason; both files are as they were.
+        OSError: The replacement failed, and both files are unchanged; `is_held` tells whether a program has one open.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
@@ -120,7 +120,7 @@ def is_held(problem: OSError) -> bool:
 
 
 def sync_file(descriptor: int) -> None:
-    """Bring a file to the disk: on macOS by the call that the disk's own memory heeds, too, where there is one.
+    """Sync a file to the disk: on macOS with the call that also flushes the disk's own cache, if it is supported.
 
     Raises:
         OSError: The disk failed.
@@ -129,7 +129,7 @@ def sync_file(descriptor: int) -> None:
     if fcntl is not None and hasattr(fcntl, "F_FULLFSYNC"):
         try:
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-        except OSError as problem:  # file systems of other machines do not know it
+        except OSError as problem:  # network file systems do not support it
             if problem.errno == errno.EIO:
                 raise
         else:
@@ -138,7 +138,7 @@ def sync_file(descriptor: int) -> None:
 
 
 def sync_folder(folder: Path, platform: str = sys.platform) -> None:
-    """Bring the names in *folder* to the disk, where the system and the file system know that.
+    """Sync the names in *folder* to the disk, if the system and the file system support it.
 
     Raises:
         OSError: The disk failed.
@@ -156,9 +156,9 @@ def sync_folder(folder: Path, platform: str = sys.platform) -> None:
 
 
 def give(path: Path, like: os.stat_result) -> bool:
-    """Give a file the owner and group of another one, as far as that is allowed; tell whether it has that owner now.
+    """Give a file the owner and group of another one, if allowed, and return whether it now has that owner.
 
-    Where files have no owners of this kind they all are alike.
+    On systems without such owners, all files count as having the same one.
     """
     if hasattr(os, "chown"):
         with suppress(OSError):
@@ -167,7 +167,7 @@ def give(path: Path, like: os.stat_result) -> bool:
 
 
 def try_lock(descriptor: int) -> bool | None:
-    """Lock a file until *descriptor* is closed and tell whether that could be done: None where there are no locks."""
+    """Lock a file until *descriptor* is closed and return whether that worked; None if there are no locks."""
     fcntl = _module("fcntl")
     if fcntl is None:
         return None
@@ -181,13 +181,13 @@ def try_lock(descriptor: int) -> bool | None:
 
 
 def let_block(descriptor: int, platform: str = sys.platform) -> None:
-    """Let whoever reads or writes *descriptor* wait, where others that share it may have said otherwise."""
+    """Make *descriptor* blocking again, in case a process that shares it has changed that."""
     if is_posix(platform) and hasattr(os, "set_blocking"):
         os.set_blocking(descriptor, True)
 
 
 def open_process(process: int) -> int | None:
-    """Return a descriptor that can be read once *process* has ended; None where there is no such thing."""
+    """Return a descriptor that becomes readable when *process* has ended; None if the system has none."""
     if hasattr(os, "pidfd_open"):
         with suppress(OSError):
             return int(os.pidfd_open(process))
@@ -195,9 +195,9 @@ def open_process(process: int) -> int | None:
 
 
 def share_one_arena(platform: str = sys.platform) -> None:
-    """Let threads that start from now on take memory where the first one does; with a C library but glibc, nothing.
+    """Make threads that start from now on share the first one's memory arena; only glibc needs this.
 
-    In an arena of its own each would keep what its largest request took.
+    With its own arena, each thread would keep the memory that its largest request took.
     """
     ctypes: Any = _module("ctypes") if platform == "linux" else None
     if ctypes and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
@@ -205,7 +205,7 @@ def share_one_arena(platform: str = sys.platform) -> None:
 
 
 def _module(name: str) -> ModuleType | None:
-    """Return a module of the standard library that not every system has."""
+    """Return a module of the standard library, or None if this system lacks it."""
     try:
         return __import__(name)
     except ImportError:

@@ -104,7 +104,7 @@ def test_open_reader_keeps_its_index_while_a_new_one_takes_the_place(make_librar
 def test_file_that_is_no_index_is_never_overwritten(make_library: MakeLibrary, tmp_path: Path, content: bytes) -> None:
     target = tmp_path / "notes.md"
     target.write_bytes(content)
-    with pytest.raises(BuildError, match=r"is no orchestr8-sqlite index; name another file"):
+    with pytest.raises(BuildError, match=r"is not an orchestr8-sqlite index; name another file"):
         build(make_library(ONE), target)
     assert target.read_bytes() == content
 
@@ -186,7 +186,7 @@ def test_precomputed_answer_that_differs_from_the_live_one_fails_the_build(
 @pytest.mark.parametrize(
     ("pragma", "message"),
     [
-        ("PRAGMA application_id = 7", "no orchestr8-sqlite index"),
+        ("PRAGMA application_id = 7", "not an orchestr8-sqlite index"),
         ("PRAGMA user_version = 60000", "newer schema version 6, this program reads 5; upgrade"),
         ("PRAGMA user_version = 40100", "older schema version 4, this program reads 5; build it again"),
     ],
@@ -271,7 +271,7 @@ def test_index_with_a_difficult_file_name_opens(make_library: MakeLibrary, tmp_p
 def test_file_that_is_no_database_is_answered_with_how_to_build_an_index(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("no database " * 100, encoding="utf-8")
     with pytest.raises(
-        CatalogError, match=r"text\.db is no usable index .* build it again with: orchestr8-sqlite build"
+        CatalogError, match=r"text\.db is not a usable index .* build it again with: orchestr8-sqlite build"
     ):
         Catalog.open(tmp_path / "text.db")
 
@@ -280,7 +280,7 @@ def test_missing_and_empty_files_are_no_index(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="There is no index at"):
         Catalog.open(tmp_path / "none.db")
     (tmp_path / "empty.db").touch()
-    with pytest.raises(CatalogError, match="no orchestr8-sqlite index"):
+    with pytest.raises(CatalogError, match="not an orchestr8-sqlite index"):
         Catalog.open(tmp_path / "empty.db")
 
 

@@ -118,7 +118,7 @@ async def test_unusable_index_is_no_change_and_the_next_good_one_is_compared_wit
     async with waiting(server, revision, "orchestr8://guides/roses") as wire:
         index.path.write_bytes(b"no database at all")
         await server.changes.check()
-        assert "is no usable index" in caplog.text
+        assert "is not a usable index" in caplog.text
         index.become("base")
         await server.changes.check()
         index.become("prompt title")

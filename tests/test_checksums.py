@@ -155,7 +155,7 @@ def test_fault_that_sqlite_tells_in_no_utf_8_is_a_sentence(index: Path) -> None:
     data = index.read_bytes()
     assert b"CREATE TABLE source" in data
     index.write_bytes(data.replace(b"CREATE TABLE source", b"CREATE \xe4ABLE source"))
-    with pytest.raises(CatalogError, match=r"(is no usable index|is damaged).*; build it again"):
+    with pytest.raises(CatalogError, match=r"(is not a usable index|is damaged).*; build it again"):
         Catalog.open(index)
 
 
@@ -276,7 +276,7 @@ def test_build_leaves_what_is_no_index_as_it_is(library: Path, tmp_path: Path) -
     with closing(sqlite3.connect(places)) as db:
         db.execute("CREATE TABLE moz_places (id INTEGER PRIMARY KEY, url LONGVARCHAR)")
     before = places.read_bytes()
-    with pytest.raises(BuildError, match="exists and is no orchestr8-sqlite index; name another file or remove it"):
+    with pytest.raises(BuildError, match="exists and is not an orchestr8-sqlite index; name another file or remove it"):
         build_index([library], places)
     assert places.read_bytes() == before
 
@@ -291,17 +291,17 @@ def test_pipe_in_the_place_of_an_index_is_said_and_not_waited_for(library: Path,
         [sys.executable, "-m", "orchestr8_sqlite", *arguments], capture_output=True, text=True, timeout=20, check=False
     )
     todo = "name another one" if arguments[0] == "build" else "name the file of an index"
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{pipe} is no file; {todo}.\n")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{pipe} is not a file; {todo}.\n")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no files of devices here")
 def test_device_in_the_place_of_an_index_is_neither_read_nor_replaced(library: Path, tmp_path: Path) -> None:
     device = tmp_path / "device.db"
     device.symlink_to("/dev/null")  # which a build would replace, had its user the right to
-    with pytest.raises(BuildError, match=r"device\.db is no file; name another one\."):
+    with pytest.raises(BuildError, match=r"device\.db is not a file; name another one\."):
         build_index([library], device)
     assert device.is_symlink()
-    assert next(check_index(device)).finding == f"{device} is no file"
+    assert next(check_index(device)).finding == f"{device} is not a file"
 
 
 # --- the server

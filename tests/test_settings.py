@@ -252,7 +252,7 @@ def test_index_of_roots_keeps_its_place_from_version_to_version(
 
 def test_folder_that_is_missing_is_told_unless_it_was_indexed_before(folder: Path) -> None:
     sentence = missing_root(read_server_settings(roots=[Path("one"), Path("none")]))
-    assert sentence == "none is no folder: name those of the library with --root or ORCHESTR8_ROOTS."
+    assert sentence == "none is not a folder: name those of the library with --root or ORCHESTR8_ROOTS."
     assert missing_root(read_server_settings(roots=[Path("one")])) is None
     indexed = folder / "mine.db"
     indexed.touch()

@@ -601,7 +601,7 @@ def test_index_that_cannot_be_updated_is_built_anew_and_that_is_said_in_a_line(
     write_files(root, {"skills/s7.md": markdown("title: Changed")})
     assert built(root, tmp_path).how is How.WHOLE
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "cannot be brought up to date and is built anew (no such table" in caplog.text
+    assert "cannot be brought up to date and is built from scratch (no such table" in caplog.text
     assert dump(tmp_path / "index.db") == dump(build(root, tmp_path / "fresh.db"))
 
 

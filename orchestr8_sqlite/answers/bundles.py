@@ -1,4 +1,4 @@
-"""Agent Skills as tools hand them out: found by name, with the files that lie beside their SKILL.md."""
+"""Agent Skills as the tools return them: found by name, with the files beside their SKILL.md."""
 
 import json
 from collections import Counter
@@ -40,23 +40,23 @@ SELECT b.content FROM json_each(:splits) s JOIN fragment f ON f.path = s.value -
 
 
 class SkillBundle(NamedTuple):
-    """A skill and its other files, (path, bytes) each, in alphabetical order."""
+    """A skill and its other files, each (path, size in bytes), in alphabetical order."""
 
     skill: FragmentRow
     path: str
     files: tuple[tuple[str, int], ...]
 
     def uri(self, file: str) -> str:
-        """Return the URI by which a bundled file can be read."""
+        """Return the URI of a bundled file."""
         return fragment_uri(f"{self.path}/{file}")
 
 
 def find_bundle(catalog: Catalog, name: str) -> SkillBundle:
-    """Return the skill that *name* means: its name, or a URI of either scheme.
+    """Return the skill with the given *name*, which may also be a URI of either scheme.
 
     Raises:
-        UnknownResource: There is none; the sentence names the nearest.
-        RequestError: Several skills have the name; the sentence lists their URIs.
+        UnknownResource: There is no such skill; the message names the nearest.
+        RequestError: Several skills have the name; the message lists their URIs.
     """
     if is_skill_uri(name):
         path = fragment_of(catalog, name)
@@ -79,7 +79,7 @@ def find_bundle(catalog: Catalog, name: str) -> SkillBundle:
 
 
 def bundle_at(catalog: Catalog, uri: str) -> SkillBundle | None:
-    """Return the Agent Skill that is the fragment at *uri*; None if there is none or it is not one.
+    """Return the Agent Skill at *uri*; None if there is no fragment or it is not a skill.
 
     Raises:
         RequestError: The URI is not acceptable.
@@ -97,12 +97,12 @@ def _bundle(catalog: Catalog, path: str) -> SkillBundle | None:
 
 
 def documents_of(catalog: Catalog, bundle: SkillBundle, wanted: Sequence[str]) -> list[Document]:
-    """Return a skill's instructions, with the list of its other files, and the *wanted* files in alphabetical order.
+    """Return a skill's instructions with the list of its other files, then the *wanted* files in alphabetical order.
 
-    SKILL.md holds the instructions, so it is there anyway. A binary file is named in the list by its URI.
+    SKILL.md contains the instructions, so it is always included. The list gives a binary file's URI.
 
     Raises:
-        RequestError: A wanted path is not one of the skill's; the sentence names the nearest.
+        RequestError: The skill has no file at a wanted path; the message names the nearest.
     """
     known = [path for path, _ in bundle.files]
     wanted = [path for path in wanted if path != MAIN_FILE]
@@ -118,7 +118,7 @@ def documents_of(catalog: Catalog, bundle: SkillBundle, wanted: Sequence[str]) -
 
 
 def file_below(catalog: Catalog, path: str) -> bytes | None:
-    """Return the bundled file at *path*, a skill's id and the file's path in it; None where there is none."""
+    """Return the bundled file at *path* (a skill's id and the file's path in it), or None."""
     parts = path.split("/")
     splits = [("/".join(parts[:cut]), "/".join(parts[cut:])) for cut in range(2, len(parts))]
     rows = catalog.rows(FILE_BELOW, {"splits": json.dumps(splits, ensure_ascii=False)})
@@ -126,7 +126,7 @@ def file_below(catalog: Catalog, path: str) -> bytes | None:
 
 
 def list_skills(catalog: Catalog, result: LookupResult) -> tuple[str, dict[str, Any]]:
-    """Return the skills of an answer, best first, as Markdown and as JSON: name, URI, what it does."""
+    """Return the skills of an answer, best first, as Markdown and as JSON: name, URI, description."""
     if not result.candidates or not result.confident:
         note = render(result, catalog.body).text
         return note, {"skills": [], "note": note}
@@ -151,7 +151,7 @@ def list_skills(catalog: Catalog, result: LookupResult) -> tuple[str, dict[str, 
 
 
 def _list_of(bundle: SkillBundle, shown: Mapping[str, str | None]) -> str:
-    """Return the lines that name the files of a skill which are not shown, none for none."""
+    """Return the lines that name a skill's files that are not shown; empty if all are."""
     binary = [
         f"{one_line(path, 200)} is binary: read {bundle.uri(path)}" for path, text in shown.items() if text is None
     ]

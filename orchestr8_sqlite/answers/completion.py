@@ -1,4 +1,4 @@
-"""Values that complete what somebody has begun to type: parameters of a search, names, URIs."""
+"""Completes what a user has begun to type: search parameters, names, URIs."""
 
 import json
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from orchestr8_sqlite.model.parameters import fold_tag, parse_category
 from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, SCHEME, Mode, Ranker
 
 MOST_VALUES = 100
-"""Values of one completion. Source: the protocol's schema, CompleteResult."""
+"""Most values of one completion. Source: the protocol's schema, CompleteResult."""
 
 LONGEST_BEGUN = 10_000
-"""Characters that are looked for: escaped, they stay below the 50,000 bytes of the longest pattern of SQLite."""
+"""Most characters to complete: escaped, they stay below SQLite's limit of 50,000 bytes for a LIKE pattern."""
 
 TAGS_MATCHING = """
 SELECT t.tag, count(*) OVER ()
@@ -57,23 +57,23 @@ FIXED = {
     "explain": ("false", "true"),
 }
 OF_PROMPTS = {"category": "categories", "tag": "tags", "fragment": "uri", "resource": "uri"}
-"""What an argument of a prompt with such a name is taken for."""
+"""Prompt arguments with these names are completed as these parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """At most 100 values, the likeliest first, and how many there are in all."""
+    """At most 100 values, the likeliest first, and the total number of matches."""
 
     values: tuple[str, ...] = ()
     total: int = 0
 
 
 def complete_parameter(catalog: Catalog, name: str, value: str, *, category: str | None = None) -> Completion:
-    """Return what may complete *value* as the parameter *name* of a search or of a URI template.
+    """Return completions of *value* for the parameter *name* of a search or a URI template.
 
     Args:
-        name: A parameter such as `tags`; `name` is what follows the category in a URI, `uri` a whole URI.
-        category: Look at the fragments of this category only.
+        name: A parameter such as `tags`; `name` is the part of a URI after the category, `uri` a whole URI.
+        category: Only complete from the fragments of this category.
     """
     given, comma, begun = value.rpartition(",") if name in ("categories", "tags", "terms") else ("", "", value)
     match name:
@@ -94,9 +94,9 @@ def complete_parameter(catalog: Catalog, name: str, value: str, *, category: str
 
 
 def complete_argument(catalog: Catalog, prompt: str, name: str, value: str) -> Completion:
-    """Return what may complete *value* as the argument *name* of *prompt*.
+    """Return completions of *value* for the argument *name* of *prompt*.
 
-    That is what its author offers as `choices` (or `enum`, `values`, `options`), else what the name tells.
+    They come from the author's `choices` (or `enum`, `values`, `options`), else from what the argument's name suggests.
     """
     offered = _offered(catalog, prompt, name)
     if offered:
@@ -130,14 +130,14 @@ def _uris(catalog: Catalog, begun: str, category: str | None, *, start: str = ""
 
 
 def _names(catalog: Catalog, begun: str, category: str) -> Completion:
-    """Return names as they stand in URIs, behind the category."""
+    """Return names in the form that follows the category in a URI."""
     folder = f"{SCHEME}://{CATEGORY_FOLDERS[category]}/"
     found = _uris(catalog, begun, category, start=folder)
     return Completion(tuple(uri.removeprefix(folder) for uri in found.values), found.total)
 
 
 def _select(catalog: Catalog, sql: str, begun: str, *, start: str = "", **parameters: str | None) -> Completion:
-    """Return the rows of *sql* that hold what was begun, those that start with it first."""
+    """Return the rows of *sql* that contain *begun*, those that start with it first."""
     if len(begun) > LONGEST_BEGUN:
         return Completion()
     escaped = escape_like(begun)

@@ -1,4 +1,4 @@
-"""Documents: a fragment by its id, and texts handed out together, as Markdown and JSON, within one token budget."""
+"""Finds fragments by id or name, and renders documents as Markdown and JSON within one token budget."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -22,10 +22,10 @@ NOTE_FRAME = 5
 
 
 class Document(NamedTuple):
-    """A text under the URI or name it was asked by; `tail` are lines about it, which outlast a cut.
+    """A text and the URI or name it was requested by; `tail` has lines about it, which are kept when the body is cut.
 
-    `source` says in a few tokens where it comes from; the JSON tells it, the text does not. `cut_off` says what a cut
-    left out. `is_answer` tells whether the text is an answer of ours, no text of a library.
+    `source` says in a few tokens where the text comes from; only the JSON includes it. `cut_off` says what a cut left
+    out. `is_answer` is true if we wrote the text, rather than a library's author.
     """
 
     uri: str
@@ -37,28 +37,28 @@ class Document(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Return what is said of the body, as paragraphs of their own."""
+        """Return our remarks about the body, as separate paragraphs."""
         return "\n\n".join(filter(None, (self.cut_off, self.tail)))
 
     @property
     def text(self) -> str:
-        """Return the body in a fence, and what is said of it."""
+        """Return the body in a fence, followed by the note."""
         if self.is_answer and not self.body:
             return self.note
         return f"{fenced(self.body)}\n{self.note}" if self.note else fenced(self.body)
 
     @property
     def tokens(self) -> int:
-        """Return how many tokens the body has, and what is said of it."""
+        """Return the number of tokens of the body and the note."""
         return sent_tokens(self.body) + (sent_tokens(self.note) + NOTE_FRAME if self.note else 0)
 
     @property
     def head(self) -> str:
-        """Return the line above the text where it stands among others."""
+        """Return the heading that is put above the text if there are several."""
         return f"## {one_line(self.uri, 200)}\n"
 
     def followed_by(self, neighbours: Sequence[str]) -> "Document":
-        """Return the document with a last line that names *neighbours*; itself where there are none."""
+        """Return the document with a last line that names *neighbours*; unchanged if there are none."""
         return self.with_line(f"Related: {' '.join(neighbours)}") if neighbours else self
 
     def with_line(self, line: str) -> "Document":
@@ -66,9 +66,9 @@ class Document(NamedTuple):
         return self._replace(tail=f"{self.tail}\n\n{line}" if self.tail else line)
 
     def cutter(self) -> "Callable[[float], tuple[Document, float]]":
-        """Return what cuts the document at sections to so many tokens, with a line that says what is left out.
+        """Return a function that cuts the document at sections to a number of tokens, and notes what is left out.
 
-        It tells the most tokens that are left. The tail is cut to at most half of them.
+        It also returns an upper bound of the tokens used. The tail is cut to at most half of the given tokens.
         """
         sections = cache(lambda: Sections(self.body, (), cut_note(self.uri), sent_tokens))
 
@@ -85,22 +85,22 @@ class Document(NamedTuple):
 
 
 class Handout(NamedTuple):
-    """Documents in both forms."""
+    """Documents as Markdown and as JSON."""
 
     text: str
     content: dict[str, Any]
 
     def fits(self, max_tokens: int) -> bool:
-        """Tell whether both forms keep a promise of *max_tokens*."""
+        """Tell whether both forms stay within *max_tokens*."""
         return fits(self.text, max_tokens) and fits(compact_json(self.content), max_tokens)
 
 
 def uri_of(catalog: Catalog, asked: str) -> str:
-    """Return the URI that *asked* is, or that of the only fragment with that name.
+    """Return *asked* if it is a URI, else the URI of the only fragment with that name.
 
     Raises:
-        UnknownResource: No fragment has the name; the sentence lists the nearest.
-        RequestError: Several have it; the sentence lists their URIs.
+        UnknownResource: No fragment has the name; the message lists the nearest.
+        RequestError: Several fragments have it; the message lists their URIs.
     """
     if "://" in asked:
         return asked
@@ -118,7 +118,7 @@ def find_fragment(catalog: Catalog, path: str) -> FragmentRow:
     """Return the fragment with the id *path*.
 
     Raises:
-        UnknownResource: There is none; the sentence names the nearest.
+        UnknownResource: There is no such fragment; the message names the nearest.
     """
     found = catalog.fragment(path)
     if found is None:
@@ -127,17 +127,17 @@ def find_fragment(catalog: Catalog, path: str) -> FragmentRow:
 
 
 def _hint(catalog: Catalog, path: str) -> str:
-    """Return what to ask for instead of *path*."""
+    """Return a hint what to request instead of *path*."""
     similar = nearest(path, catalog.similar_paths(path))
     hint = " Nearest: " + ", ".join(map(fragment_uri, similar)) + "." if similar else ""
     return f"{hint} Or search: {SCHEME}://match?query=…."
 
 
 def hand_out(documents: Sequence[Document], max_tokens: int | None) -> Handout:
-    """Return *documents* in both forms, each within *max_tokens* where a budget is given.
+    """Return *documents* in both forms, each form within *max_tokens* if a budget is given.
 
-    What is too long is cut at section boundaries; where even that is too much, the last documents are left out. The
-    least that JSON takes are 4 tokens, for a list of none.
+    Long texts are cut at section boundaries; if that is not enough, the last documents are left out. JSON needs at
+    least 4 tokens, for an empty list.
     """
     if max_tokens is None:
         return _handout(documents, "")
@@ -165,13 +165,13 @@ def hand_out(documents: Sequence[Document], max_tokens: int | None) -> Handout:
 
 
 def _most(of_first: Callable[[int], Handout], most: int, max_tokens: int) -> int:
-    """Return for how many of the documents at most, none of *most* itself, there is room."""
+    """Return how many of the first documents fit, fewer than *most*."""
     return max(0, bisect_left(range(1, most), True, key=lambda count: not of_first(count).fits(max_tokens)))
 
 
 def _handout(documents: Sequence[Document], note: str) -> Handout:
     content: dict[str, Any] = {"documents": [_entry(document) for document in documents]}
-    alone = len(documents) == 1 and not note  # what was left out could be any other
+    alone = len(documents) == 1 and not note  # if any was left out, name the one that is shown
     if alone and _stands_alone(documents[0]):
         return Handout(documents[0].body, content)
     parts = [document.text if alone else document.head + document.text for document in documents]
@@ -185,5 +185,5 @@ def _entry(document: Document) -> dict[str, str]:
 
 
 def _stands_alone(document: Document) -> bool:
-    """Tell whether a text needs no fence: nothing of ours is beside it, nor anything in it that looks so."""
+    """Tell whether a text needs no fence: we add nothing to it, and no line of it looks like our fence."""
     return not document.note and (document.is_answer or not holds_fence(document.body))

@@ -13,16 +13,16 @@ ReadBody = Callable[[int], str]
 """Returns the body of a fragment by its row number."""
 
 ALWAYS_SHOWN = 3
-"""Matches that are shown however large they are. Source: shared/seeds/system-design.md, "Fragment Selection"."""
+"""Number of matches always shown, however large. Source: shared/seeds/system-design.md, "Fragment Selection"."""
 
 BEST_SHARE = 0.5
-"""Of the budget, for the best match, where the others have a use for the rest."""
+"""Share of the budget for the best match, if the other matches can use the rest."""
 
 FULL_SHARE = 0.8
-"""No further match is taken once this share of the budget is used. Same source."""
+"""No further match is added once this share of the budget is used. Same source."""
 
 MINIMUM_SHARE = 40
-"""Tokens below which a match is given as its URI only."""
+"""With fewer tokens of room, only a match's URI is given."""
 
 FRAME = 14
 """Tokens around an excerpt: fences and separator, or the names and brackets of its JSON."""
@@ -32,9 +32,9 @@ NOTE_FRAME = 5
 
 
 class Excerpt(NamedTuple):
-    """The text of a match under its `head`; one without head is left out.
+    """The text of a match below its `head`; without a head, the text is left out.
 
-    `frame` are the tokens of all but the text, those around the excerpt too. `note` says what is left out.
+    `frame` is the number of tokens beside the text, including those around the excerpt. `note` says what is left out.
     """
 
     candidate: Candidate
@@ -44,9 +44,9 @@ class Excerpt(NamedTuple):
     note: str = ""
 
     def cutter(self, keywords: Sequence[str]) -> "Callable[[float], tuple[Excerpt, float]]":
-        """Return what cuts the text at sections to so many tokens of all, and tells the most that are left.
+        """Return a function that cuts the excerpt at sections to a number of tokens.
 
-        Sections with *keywords* are kept first.
+        It also returns an upper bound of the tokens used. Sections with *keywords* are kept first.
         """
         uri = self.candidate.uri
         sections = cache(lambda: Sections(self.text, keywords, cut_note(uri), sent_tokens))
@@ -65,7 +65,7 @@ class Excerpt(NamedTuple):
 
 
 def excerpt(result: LookupResult, read_body: ReadBody, budget: float) -> list[Excerpt]:
-    """Return three matches always (cut where needed), further ones while they fit whole into *budget* tokens."""
+    """Return the first three matches, cut if necessary, and further ones while they fit whole into *budget* tokens."""
     shown = _always_shown(result, read_body, budget)
     further = result.candidates[ALWAYS_SHOWN:]
     if not further or not _is_room(shown, further, budget):
@@ -75,7 +75,7 @@ def excerpt(result: LookupResult, read_body: ReadBody, budget: float) -> list[Ex
         if used > budget * FULL_SHARE:
             break
         if used + candidate.token_estimate + FRAME > budget:
-            continue  # what is sent has no fewer
+            continue  # the text as sent has at least this many tokens
         one = _whole(candidate, read_body)
         tokens = _tokens_whole(one)
         if used + tokens <= budget:
@@ -85,29 +85,29 @@ def excerpt(result: LookupResult, read_body: ReadBody, budget: float) -> list[Ex
 
 
 def _always_shown(result: LookupResult, read_body: ReadBody, budget: float) -> list[Excerpt]:
-    """Return the first matches, cut where they have more than their share of *budget* tokens."""
+    """Return the first matches, each cut to its share of *budget* tokens."""
     forced = [_whole(candidate, read_body) for candidate in result.candidates[:ALWAYS_SHOWN]]
-    sizes: list[float] = [one.candidate.token_estimate + one.frame for one in forced]  # what is sent has no fewer
+    sizes: list[float] = [one.candidate.token_estimate + one.frame for one in forced]  # at least
     shares = _shares(sizes, budget)
-    if any(size <= budget for size in sizes):  # else none of them can be whole
+    if any(size <= budget for size in sizes):  # measure exactly only if one of them may fit whole
         sizes = [_tokens_whole(one) for one in forced]
         shares = _shares(sizes, budget)
     return share_out(forced, sizes, shares, budget, lambda one: one.cutter(result.keywords))
 
 
 def _tokens_whole(one: Excerpt) -> int:
-    """Return the tokens of an uncut excerpt as it is sent; the index holds the estimate of the text itself."""
+    """Return the tokens of an uncut excerpt as it is sent; the index has only the estimate of the text itself."""
     return max(one.candidate.token_estimate, estimate_tokens(compact_json(one.text))) + one.frame
 
 
 def _shares(sizes: Sequence[float], budget: float) -> list[float]:
-    """Return what each may have of *budget*: the best half of it and what the others leave, these the same each."""
+    """Return each match's share of *budget*: half and any surplus for the best one, equal shares for the others."""
     best = [min(size, max(budget * BEST_SHARE, budget - sum(sizes[1:]))) for size in sizes[:1]]
     return best + fair_shares(sizes[1:], budget - sum(best))
 
 
 def _is_room(shown: Sequence[Excerpt], further: Sequence[Candidate], budget: float) -> bool:
-    """Tell whether any of *further* may fit beside *shown*, by what their texts have at the least."""
+    """Tell whether any of *further* may fit beside *shown*, by a lower bound of their tokens."""
     used = sum(estimate_tokens(one.text) + one.frame for one in shown)
     return used <= budget * FULL_SHARE and used + min(one.token_estimate for one in further) + FRAME <= budget
 

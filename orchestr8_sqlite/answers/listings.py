@@ -1,4 +1,4 @@
-"""The lists that a library answers with: its categories, and the fragments of one."""
+"""Lists of a library's content: its categories, and the fragments of one category."""
 
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, SCHEME
@@ -10,7 +10,7 @@ LONGEST_LIST = 500
 
 
 def registry(catalog: Catalog) -> str:
-    """Return the categories with their counts, and how to ask."""
+    """Return the categories with their counts, and how to search."""
     lines = ["# Registry"]
     for category, count in catalog.category_counts().items():
         lines.append(f"- {SCHEME}://{CATEGORY_FOLDERS[category]} ({count:,})")

@@ -1,4 +1,4 @@
-"""Files as they go out: media types, the same on every machine and with every version of Python, and text."""
+"""Media types and text of served files, the same on every machine and with every version of Python."""
 
 from functools import cache
 from mimetypes import MimeTypes
@@ -56,7 +56,7 @@ BUNDLED = {
     }.items()
     for suffix in suffixes.split()
 }
-"""What skills bundle; Python's own table lacks some of these and has called others by several names."""
+"""Types of files that skills bundle; Python's table lacks some of them and has changed the names of others."""
 
 
 @cache
@@ -66,14 +66,14 @@ def _others() -> dict[str, str]:
 
 
 def media_type(path: str) -> str | None:
-    """Return the media type of a file by the ending of its name, or None where that does not tell."""
+    """Return the media type of a file by its extension, or None if that is unknown."""
     name = path.rpartition("/")[2]
     suffix = name.rpartition(".")[2].casefold() if "." in name else ""
     return BUNDLED.get(suffix) or _others().get(suffix)
 
 
 def as_text(content: bytes) -> str | None:
-    """Return *content* as the text that encodes to the same bytes, None where it is no UTF-8 text."""
+    """Return *content* decoded as UTF-8, or None if it is not UTF-8 text."""
     try:
         return None if b"\0" in content else content.decode("utf-8")
     except UnicodeDecodeError:
@@ -81,5 +81,5 @@ def as_text(content: bytes) -> str | None:
 
 
 def served_type(name: str, text: str | None) -> str:
-    """Return the media type that a file is served with: what its name tells, else what its content is."""
+    """Return the media type to serve a file with: by its name, else text or binary by its content."""
     return media_type(name) or (BINARY if text is None else TEXT)

@@ -1,12 +1,12 @@
-"""The prompts of an index, and a template filled with the values its user gave.
+"""Finds the prompts of an index and fills their templates with the user's values.
 
-    $ARGUMENTS          the first argument; where it was not given, all others joined by spaces
+    $ARGUMENTS          the first argument; if it was not given, all others joined by spaces
     ${name} · {{name}}  the argument *name*
 
-All placeholders are replaced in one pass: a value is never searched for placeholders again. Inside an
-`orchestr8://…` URI a value is percent-encoded, and cut after SEARCHED characters where it is long. An argument that
-was not given leaves nothing behind; a name that the prompt does not declare is no placeholder and stays as it is
-(`${HOME}` in a script).
+All placeholders are replaced in one pass, so a value is never searched for placeholders itself. Inside an
+`orchestr8://…` URI a value is percent-encoded and, in a query, cut to SEARCHED characters. An argument that was not
+given becomes the empty text. A name that the prompt does not declare is not a placeholder and stays as it is (`${HOME}`
+in a script).
 """
 
 import re
@@ -26,17 +26,17 @@ PROMPT = f"{PROMPT_COLUMNS} WHERE name = :name"
 PROMPT_ARGUMENTS = "SELECT name, description, required FROM prompt_argument WHERE prompt_id = :id ORDER BY ordinal"
 
 MOST_COMPARED = 500
-"""Prompts that an unknown name is compared with."""
+"""Most prompts to compare an unknown name with."""
 
 PLACEHOLDER = re.compile(r"\$ARGUMENTS\b|\$\{(?P<dollar>[\w.-]+)\}|\{\{\s*(?P<braces>[\w.-]+)\s*\}\}")
 URI = re.compile(rf"{SCHEME}://(?:\{{\{{[^}}]*\}}\}}|[^\s\"'`<>)\]])*")
 
 SEARCHED = 300
-"""Characters of a value that a URI carries, up to the end of a word: a request weighs its rarest words only, a longer
-one costs tokens in each URI, and one of 1,000 could not be read."""
+"""Most characters of a value in a URI's query, cut at a word: a search only weighs its rarest words, a longer value
+costs tokens in each URI, and a query of over 1,000 characters would be refused."""
 
 LONGEST_VALUES = 1_000_000
-"""Characters of all values: each stands in the text as often as its prompt names it."""
+"""Most characters of all values together: each is repeated as often as its prompt names it."""
 
 
 class PromptRow(NamedTuple):
@@ -52,7 +52,7 @@ class PromptRow(NamedTuple):
 
 
 def list_prompts(catalog: Catalog, *, after: str = "", limit: int = 100) -> list[PromptRow]:
-    """Return the prompts whose name sorts after *after*, in that order."""
+    """Return up to *limit* prompts whose names sort after *after*, in name order."""
     return _read(catalog, PROMPTS, after=after, limit=limit)
 
 
@@ -60,7 +60,7 @@ def find_prompt(catalog: Catalog, name: str) -> PromptRow:
     """Return the prompt *name*.
 
     Raises:
-        UnknownResource: There is none; the sentence names the nearest.
+        UnknownResource: There is no such prompt; the message names the nearest.
     """
     found = _read(catalog, PROMPT, name=storable(name))
     if not found:
@@ -121,7 +121,7 @@ def fill_prompt(prompt: PromptRow, values: Mapping[str, str]) -> str:
 
 
 def _searched(value: str) -> str:
-    """Return *value*, of a long one the words that fit SEARCHED characters, or what fits of a single long word."""
+    """Return *value*, cut to at most SEARCHED characters: at the end of a word if it has several."""
     if len(value) <= SEARCHED:
         return value
     words = " ".join(value.split())

@@ -1,4 +1,4 @@
-"""Where a text that is handed out comes from: root, file, commit of its git checkout, digest of its bytes."""
+"""Tells where a served text comes from: root, file, commit of its git checkout, digest of its bytes."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ SHORT_COMMIT, SHORT_DIGEST = 10, 12
 
 
 class Source(NamedTuple):
-    """The file that a URI is read from; `commit` is None where no git checkout tells it."""
+    """The file that a URI is read from; `commit` is None outside a git checkout."""
 
     uri: str
     root: str
@@ -34,13 +34,13 @@ class Source(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Return it in a few tokens: `library/skills/retry.md@1f0c2a9b3d sha256:5feceb66ffc8`."""
+        """Return the source in a few tokens: `library/skills/retry.md@1f0c2a9b3d sha256:5feceb66ffc8`."""
         commit = f"@{self.commit[:SHORT_COMMIT]}" if self.commit else ""
         return f"{self.root}/{self.path}{commit} sha256:{self.sha256[:SHORT_DIGEST]}"
 
 
 def find_source(catalog: Catalog, uri: str) -> Source | None:
-    """Return where the text behind *uri* comes from, None where that is no single file.
+    """Return where the text at *uri* comes from, or None if it is not a single file.
 
     Raises:
         RequestError: The URI is not acceptable.
@@ -61,7 +61,7 @@ def find_source(catalog: Catalog, uri: str) -> Source | None:
 def trace(
     catalog: Catalog, documents: Iterable[Document], *, shown: bool = False
 ) -> tuple[list[Document], tuple[Source, ...]]:
-    """Return *documents* with where they come from, which a line of each text tells too where it is *shown*."""
+    """Return *documents* with their sources, and the sources; if *shown*, each text gets a line that names its own."""
     traced: list[Document] = []
     sources: list[Source] = []
     for document in documents:
@@ -74,7 +74,7 @@ def trace(
 
 
 def _commit_of(path: str, commits: Mapping[str, str]) -> str | None:
-    """Return the commit of the innermost checkout that *path* lies in."""
+    """Return the commit of the innermost checkout that contains *path*."""
     around = [folder for folder in commits if not folder or path.startswith(f"{folder}/")]
     return commits[max(around, key=len)] if around else None
 

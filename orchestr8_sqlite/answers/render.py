@@ -1,8 +1,7 @@
-"""A `LookupResult` → what is sent: Markdown, and the same as JSON. Both keep the token budget.
+"""A `LookupResult` → the answer as Markdown and as JSON, both within the token budget.
 
-An answer is made as entries first, one a match, under the names that its JSON has; the Markdown is
-written from them. Texts of other people (titles, scenarios, tags) are put on one line and cut before; contents stand
-in fences.
+Each match first becomes an entry with the names of the JSON; the Markdown is written from the entries. Texts from the
+library (titles, scenarios, tags) are put on one line and cut before; whole contents are put in fences.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
     from orchestr8_sqlite.answers.excerpts import Excerpt, ReadBody
 
 Entry = dict[str, Any]
-"""What an answer says of one match."""
+"""What an answer says about one match."""
 
 CLOSEST = 3
-"""Matches that an answer may name where nothing fits, marked as weak."""
+"""Most matches to name, marked as weak, if nothing fits."""
 
 QUERY_LENGTH = 60
 WORD_LENGTH = 30
@@ -29,32 +28,32 @@ CATALOG_TAGS = 4
 MOST_BARE = 20
 
 MOST_TOKENS = 3
-"""Tokens that a character has at the most: the weights of `tokens` give none more than 2.9."""
+"""Upper bound of tokens per character: the weights in `tokens` give at most 2.9."""
 
 ECHO_MARGIN = 18
-"""Tokens kept free where an answer repeats words of the request, which may be no words that an estimate knows."""
+"""Tokens kept free if an answer repeats words of the request, whose tokens may be underestimated."""
 
 
 @lru_cache(maxsize=4)
 def count_tokens(text: str) -> int:
-    """Return the token estimate of *text*; those of the last few are remembered, as an answer is counted twice."""
+    """Return the token estimate of *text*; cached for the last few texts, because an answer is counted twice."""
     return estimate_tokens(text)
 
 
 class Rendering(NamedTuple):
-    """An answer in both forms; `content` holds `matches`, and where there are any `total` and `note`."""
+    """An answer in both forms; `content` has `matches` and, if there are any, `total` and `note`."""
 
     text: str
     content: Mapping[str, Any]
     shown: tuple[Candidate, ...] = ()
 
     def fits(self, max_tokens: int) -> bool:
-        """Tell whether both forms keep a promise of *max_tokens*."""
+        """Tell whether both forms stay within *max_tokens*."""
         return keeps(self.text, max_tokens) and keeps(compact_json(self.content), max_tokens)
 
 
 def keeps(text: str, max_tokens: int) -> bool:
-    """Tell whether *text* keeps a promise of *max_tokens*; a short one is not counted for that."""
+    """Tell whether *text* stays within *max_tokens*; a text that is surely short enough is not counted."""
     return (MOST_TOKENS * len(text) + 1) * HEADROOM <= max_tokens or count_tokens(text) * HEADROOM <= max_tokens
 
 
@@ -71,7 +70,7 @@ def render(result: LookupResult, read_body: "ReadBody") -> Rendering:
 
 
 def to_json(result: LookupResult) -> dict[str, object]:
-    """Return the answer as a JSON value: every match, whatever the budget of the text."""
+    """Return the answer as a JSON value with every match, regardless of the token budget."""
     return {
         "query": result.request.query,
         "terms": list(result.request.terms),
@@ -130,7 +129,7 @@ def _catalog_head(result: LookupResult, shown: int) -> str:
 
 
 def _catalog_entry(candidate: Candidate, result: LookupResult) -> Entry:
-    """Return what catalog mode says: URI, score and size, some tags, a capability, the scenario that matched best."""
+    """Return a catalog entry: URI, score, tokens, some tags, the best capability, the scenario that matched best."""
     wanted = set(result.keywords)
     entry: Entry = {"uri": candidate.uri, "score": candidate.score, "tokens": candidate.token_estimate}
     if candidate.tags:
@@ -146,7 +145,7 @@ def _catalog_entry(candidate: Candidate, result: LookupResult) -> Entry:
 
 
 def _catalog_lines(number: int, entry: Entry) -> str:
-    """Return up to five short lines, the first with URI, score and size."""
+    """Return up to five short lines, the first with URI, score and tokens."""
     lines = [f"{number}. {entry['uri']} · {_points(entry['score'])} · ~{entry['tokens']}"]
     if "tags" in entry:
         lines.append("tags: " + ", ".join(entry["tags"]))
@@ -157,7 +156,7 @@ def _catalog_lines(number: int, entry: Entry) -> str:
 
 
 def _part(part: Part) -> str:
-    """Return one part of a score as `12.3 word as form (how: fields)`, in as few words as say it."""
+    """Return one part of a score as `12.3 word as form, how (fields)`, leaving out what is obvious."""
     points = _points(part.points)
     if part.word is None:
         return f"{points} {part.how}" + (f" {one_line(part.form, WORD_LENGTH)}" if part.form else "")
@@ -185,7 +184,7 @@ def _list(
     entry: Callable[[Candidate, LookupResult], Entry],
     lines: Callable[[int, Entry], str],
 ) -> Rendering:
-    """Return head, as many entries as the budget holds, and how to load them."""
+    """Return the head, as many entries as fit the budget, and how to load them."""
     budget = result.request.max_tokens
     entries = [entry(candidate, result) for candidate in result.candidates]
     texts = [lines(number, entry) for number, entry in enumerate(entries, start=1)]
@@ -199,7 +198,7 @@ def _list(
 
 
 def _bare(result: LookupResult) -> Rendering:
-    """Return as many URIs as the budget holds, for budgets that hold nothing else."""
+    """Return as many bare URIs as fit, for budgets too small for anything else."""
     for count in range(min(len(result.candidates), MOST_BARE), 0, -1):
         uris = [candidate.uri for candidate in result.candidates[:count]]
         rendering = Rendering("\n".join(uris), {"matches": [{"uri": uri} for uri in uris]}, result.candidates[:count])
@@ -214,7 +213,7 @@ def _content(result: LookupResult, entries: Sequence[Entry], notes: Sequence[str
 
 
 def _notes(result: LookupResult) -> list[str]:
-    """Return what the reader must know of how the request was understood."""
+    """Return notes on how the request was understood: words read as others, words the library lacks."""
     notes = []
     if result.read_as:
         read = (f"{one_line(a, WORD_LENGTH)} as {one_line(b, WORD_LENGTH)}" for a, b in result.read_as.items())
@@ -249,13 +248,13 @@ def _nothing(result: LookupResult) -> str:
 
 
 def _advice(result: LookupResult) -> str:
-    """Return what to try next, if anything: names that an expert would use, or the language of the library."""
+    """Return what to try next: terms that an expert would use, or the language of the library."""
     language = f" The library is in {result.language}." if result.language else ""
     return language if result.request.terms else f"{language} Search again with `terms` that an expert would use."
 
 
 def _full(result: LookupResult, read_body: "ReadBody") -> Rendering:
-    """Return the contents of the best matches, cut so that both forms keep the budget."""
+    """Return the contents of the best matches, cut so that both forms stay within the budget."""
     from orchestr8_sqlite.answers.excerpts import FRAME, excerpt, joined
 
     budget = result.request.max_tokens

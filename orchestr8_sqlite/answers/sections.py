@@ -11,7 +11,7 @@ from orchestr8_sqlite.text.wording import counted
 T = TypeVar("T")
 
 DEEPEST_HEADING = 3
-"""Headings below this level do not begin a section of their own."""
+"""Deeper headings do not begin a section."""
 
 
 class Section(NamedTuple):
@@ -22,12 +22,12 @@ class Section(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
-        """Tell whether there is nothing between the heading and the next one."""
+        """Tell whether there is no text between the heading and the next one."""
         return bool(self.title) and not self.text.partition("\n")[2].strip()
 
 
 class Cut(NamedTuple):
-    """What is left of a text, the line that says what is missing, and the most tokens that both have together."""
+    """The rest of a text, the line that says what is missing, and an upper bound of the tokens of both."""
 
     text: str
     note: str
@@ -35,7 +35,7 @@ class Cut(NamedTuple):
 
 
 def split_sections(body: str) -> list[Section]:
-    """Return *body* in sections; joined by newlines they are the body again. Code is never cut."""
+    """Return the sections of *body*, which joined by newlines give it again; code blocks are never split."""
     from orchestr8_sqlite.text.markdown import Body
 
     headings = [heading for heading in Body(body).headings if heading.level <= DEEPEST_HEADING]
@@ -46,13 +46,13 @@ def split_sections(body: str) -> list[Section]:
 
 
 class Sections:
-    """A text in sections, measured once, that can be cut to several budgets.
+    """A text in sections, measured once so that it can be cut to several budgets.
 
     Args:
         body: The text.
-        keywords: What a section should hold to be kept.
-        note: Makes the line that says what was left out from (sections left out, their tokens).
-        measure: Tells the tokens of a text in the form it will have.
+        keywords: Sections with more of these are kept first.
+        note: Returns the line about what was left out, given (sections left out, their tokens).
+        measure: Returns the tokens of a text in the form that will be sent.
     """
 
     def __init__(
@@ -68,11 +68,10 @@ class Sections:
             self._order.sort(key=lambda i: -count_held(self._sections[i].text, wanted))
 
     def cut(self, max_tokens: float) -> Cut:
-        """Return as many whole sections as fit into *max_tokens* with the line about the others, in their order.
+        """Return as many whole sections as fit into *max_tokens* with the line about the others, in text order.
 
-        Sections are chosen by how many of the keywords they hold, then by their order; the first one (title and
-        introduction) goes before others of the same rank. A heading with nothing below it stands only above a section
-        that is kept.
+        Sections with more keywords are chosen first; among equals, earlier ones, so the title and introduction win.
+        A heading without text is kept only if the section below it is.
         """
         room = max_tokens - self._frame
         kept: set[int] = set()
@@ -87,7 +86,7 @@ class Sections:
 
 
 def cut_note(uri: str) -> Callable[[int, int], str]:
-    """Return what makes the line that says what a cut left out, and that *uri* has it."""
+    """Return a function that writes the line about what a cut left out; it points to *uri* for the whole text."""
 
     def note(sections: int, tokens: int) -> str:
         return f"[cut: {counted(sections, 'section')}, ~{tokens} tokens left out; whole text: load {uri}]"
@@ -96,7 +95,7 @@ def cut_note(uri: str) -> Callable[[int, int], str]:
 
 
 def fair_shares(sizes: Sequence[float], budget: float) -> list[float]:
-    """Return each size or an equal share of *budget*, whichever is less; what small ones leave goes to the large."""
+    """Return for each size that size or an equal share of *budget*; what small ones leave goes to large ones."""
     shares = [0.0] * len(sizes)
     left = budget
     for rank, index in enumerate(sorted(range(len(sizes)), key=lambda i: sizes[i])):
@@ -112,14 +111,14 @@ def share_out(
     budget: float,
     cutter: Callable[[T], Callable[[float], tuple[T, float]]],
 ) -> list[T]:
-    """Return *items*, each whole or cut to its share of *budget*; what the cuts leave goes to the first of them.
+    """Return *items*, each whole or cut to its share of *budget*; room that the cuts leave goes to the first cut items.
 
     Args:
-        items: The best first.
-        sizes: Tokens of each.
-        shares: Tokens for each, all together *budget* at most.
-        budget: Tokens of all together.
-        cutter: Returns what cuts an item to so many tokens, and tells how many it has then.
+        items: The items, best first.
+        sizes: Tokens of each item.
+        shares: Tokens for each item, at most *budget* in all.
+        budget: Tokens for all items together.
+        cutter: Returns a function that cuts an item to a number of tokens and returns the tokens it then has.
     """
     cuts = {i: cutter(items[i]) for i, (size, share) in enumerate(zip(sizes, shares, strict=True)) if size > share}
     given = [cuts[i](shares[i]) if i in cuts else (item, sizes[i]) for i, item in enumerate(items)]
@@ -133,7 +132,7 @@ def share_out(
 
 
 def shorten(text: str, max_tokens: float) -> str:
-    """Return *text*, without its last lines and then words where it does not keep *max_tokens*."""
+    """Return *text*, cut to *max_tokens* by dropping its last lines, or its last words if one line is too long."""
     for separator in ("\n", " "):
         pieces = text.split(separator)
         low, high = 0, len(pieces)

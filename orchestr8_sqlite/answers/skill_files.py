@@ -1,10 +1,10 @@
-"""Agent Skills as a client of the skills extension sees them: entries, folders and files behind `skill://` URIs.
+"""Agent Skills as a client of the skills extension sees them: entries, folders and files at `skill://` URIs.
 
     skill://acme/refunds/SKILL.md    the skill acme/refunds, and the text of its SKILL.md
-    skill://acme/refunds/scripts     a folder of it; skill://acme is one too
+    skill://acme/refunds/scripts     a folder of the skill; skill://acme is a folder too
     skill://acme/refunds/a%20b.py    any other file
 
-Every name is percent-encoded where RFC 3986 asks for it, read in any equivalent spelling, and decoded exactly once.
+Names are percent-encoded as RFC 3986 requires, accepted in any equivalent spelling, and decoded exactly once.
 
 Source: SEP-2640, stable specification of io.modelcontextprotocol/skills.
 """
@@ -26,10 +26,10 @@ SCHEME = "skill"
 MAIN_FILE = "SKILL.md"
 ACCEPTED = re.compile(rf"(?:@(?:[\w.:-]+:)?)?{SCHEME}://(?P<path>.*)", re.IGNORECASE | re.DOTALL)
 AUTHORITY_SAFE = PATH_SAFE.translate({ord(character): None for character in "/:@"})
-"""The first segment stands where other URIs have a host: there `:` and `@` would begin a port and end a user name."""
+"""The first segment is where other URIs have a host; there `:` would begin a port and `@` end a user name."""
 
 MOST_FILES = 2000
-"""Files after which a page of entries ends, so that a page of the largest skills is no hundred times the usual."""
+"""A page of entries ends before it has more files, so that a page of huge skills is not a hundred times the usual."""
 
 MOST_COMPARED = 2000
 
@@ -70,7 +70,7 @@ class SkillResource(NamedTuple):
 
 
 class SkillEntry(NamedTuple):
-    """A skill with its verbatim front matter and all its files; `path` is also the sort key of a listing."""
+    """A skill with its verbatim front matter and all its files; listings are sorted by `path`."""
 
     uri: str
     path: str
@@ -79,10 +79,10 @@ class SkillEntry(NamedTuple):
 
 
 class DirectoryEntry(NamedTuple):
-    """A direct child of a folder: a file with its size in bytes, or a folder without.
+    """A direct child of a folder: a file with its size in bytes, or a folder without size.
 
-    `segment` is the last of the URI, decoded, and the sort key of a listing. `name` is the same but for a SKILL.md,
-    which has the name and description of its skill. `mime_type` is None where the name of the file does not tell.
+    `segment` is the last segment of the URI, decoded; listings are sorted by it. `name` is the same, except that a
+    SKILL.md has the name and description of its skill. `mime_type` is None if the file's name does not tell.
     """
 
     uri: str
@@ -94,7 +94,7 @@ class DirectoryEntry(NamedTuple):
 
 
 class SkillContent(NamedTuple):
-    """The raw bytes of a file; `text` encodes to the same bytes and is None where they are none."""
+    """The raw bytes of a file; `text` is the same as text, or None for a binary file."""
 
     uri: str
     mime_type: str
@@ -103,12 +103,12 @@ class SkillContent(NamedTuple):
 
 
 def is_skill_uri(text: str) -> bool:
-    """Tell whether *text* is a URI for this module; whether anything is there is not asked."""
+    """Tell whether *text* is a skill URI; the skill need not exist."""
     return ACCEPTED.fullmatch(text.strip()) is not None
 
 
 def skill_uri(path: str) -> str:
-    """Return the URI of the skill, folder or file at *path*, an RFC 3986 URI for any name."""
+    """Return the URI of the skill, folder or file at *path*, valid by RFC 3986 for any name."""
     first, slash, rest = path.partition("/")
     return f"{SCHEME}://{quote(first, safe=AUTHORITY_SAFE)}{slash}{quote(rest, safe=PATH_SAFE)}"
 
@@ -117,7 +117,7 @@ def parse_skill_uri(text: str) -> str:
     """Return the path that the URI *text* names.
 
     Raises:
-        RequestError: It is no skill URI, or a part of it is not acceptable.
+        RequestError: It is not a skill URI, or a part of it is not acceptable.
     """
     if len(text) > MAX_URI_LENGTH:
         raise RequestError(f"The URI has {len(text):,} characters, at most {MAX_URI_LENGTH:,} are read.")
@@ -130,7 +130,7 @@ def parse_skill_uri(text: str) -> str:
 
 
 def list_skills(catalog: Catalog, *, after: str = "", limit: int = 100) -> list[SkillEntry]:
-    """Return the skills whose path sorts after *after*, in that order: at most *limit*, fewer where they are large."""
+    """Return up to *limit* skills whose paths sort after *after*, in path order; fewer if they have many files."""
     rows = catalog.rows(SKILLS_AFTER, {"after": after, "limit": limit})
     taken: list[tuple[int, str, str]] = []
     files = 0
@@ -152,7 +152,7 @@ def get_skill(catalog: Catalog, uri: str) -> SkillEntry:
 
     Raises:
         RequestError: The URI is not acceptable.
-        UnknownResource: No skill is served there; the sentence names the nearest.
+        UnknownResource: No skill is served there; the message names the nearest.
     """
     path = parse_skill_uri(uri)
     folder, _, name = path.rpartition("/")
@@ -163,7 +163,7 @@ def get_skill(catalog: Catalog, uri: str) -> SkillEntry:
 
 
 def fragment_of(catalog: Catalog, uri: str) -> str | None:
-    """Return the id of the fragment that is the skill at *uri*, of its SKILL.md or its folder; None where none is.
+    """Return the fragment id of the skill at *uri* (its SKILL.md or its folder), or None if there is none.
 
     Raises:
         RequestError: The URI is not acceptable.
@@ -174,11 +174,11 @@ def fragment_of(catalog: Catalog, uri: str) -> str | None:
 
 
 def read_directory(catalog: Catalog, uri: str, *, after: str = "", limit: int = 100) -> list[DirectoryEntry]:
-    """Return the direct children of the folder at *uri* whose name sorts after *after*, by name, at most *limit*.
+    """Return up to *limit* direct children of the folder at *uri* whose names sort after *after*, in name order.
 
     Raises:
         RequestError: The URI is not acceptable, or names a file.
-        UnknownResource: There is no such folder; the sentence names the nearest skills.
+        UnknownResource: There is no such folder; the message names the nearest skills.
     """
     path = parse_skill_uri(uri)
     skill = _skill_around(catalog, path)
@@ -195,7 +195,7 @@ def read_skill_file(catalog: Catalog, uri: str) -> SkillContent:
 
     Raises:
         RequestError: The URI is not acceptable, or names a directory.
-        UnknownResource: No skill has that file; the sentence names the nearest skills.
+        UnknownResource: No skill has that file; the message names the nearest skills.
     """
     path = parse_skill_uri(uri)
     skill = _skill_around(catalog, path)
@@ -210,7 +210,7 @@ def read_skill_file(catalog: Catalog, uri: str) -> SkillContent:
 
 
 def _entries(catalog: Catalog, rows: Sequence[tuple[int, str, str]]) -> list[SkillEntry]:
-    """Return the entries of (fragment, path, front matter) rows, in their order."""
+    """Return an entry for each (fragment, path, front matter) row, in the same order."""
     files: dict[int, list[SkillResource]] = {id_: [] for id_, _, _ in rows}
     bases = {id_: skill_uri(path) for id_, path, _ in rows}
     for id_, path, digest, size in catalog.rows(MANIFESTS, {"ids": json.dumps(list(files))}):
@@ -223,7 +223,7 @@ def _entries(catalog: Catalog, rows: Sequence[tuple[int, str, str]]) -> list[Ski
 
 
 def _skill_around(catalog: Catalog, path: str) -> tuple[int, str, str] | None:
-    """Return (fragment, path, front matter) of the innermost skill that *path* is or lies in."""
+    """Return (fragment, path, front matter) of the innermost skill at or above *path*, or None."""
     parts = path.split("/")
     paths = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
     rows = catalog.rows(INNERMOST_SKILL, {"paths": json.dumps(paths)})
@@ -231,7 +231,7 @@ def _skill_around(catalog: Catalog, path: str) -> tuple[int, str, str] | None:
 
 
 def _children(catalog: Catalog, path: str, id_: int, skill: str, frontmatter: str) -> dict[str, DirectoryEntry]:
-    """Return the files and folders directly below *path*, a folder of the skill at *skill*, by name."""
+    """Return, by name, the files and folders directly below *path*, a folder of the skill at *skill*."""
     below = _below(path, skill)
     low, high = (f"{below}/", f"{below}0") if below else ("", "\U0010ffff")
     children: dict[str, DirectoryEntry] = {}
@@ -250,7 +250,7 @@ def _children(catalog: Catalog, path: str, id_: int, skill: str, frontmatter: st
 
 
 def _folders_below(catalog: Catalog, path: str) -> dict[str, DirectoryEntry]:
-    """Return the folders directly below *path*, which lies above all skills, by name."""
+    """Return, by name, the folders directly below *path*, which is above all skills."""
     rows = catalog.rows(FOLDERS_BELOW, {"low": f"{path}/", "high": f"{path}0"})
     return {name: DirectoryEntry(skill_uri(f"{path}/{name}"), name, name, DIRECTORY) for (name,) in rows}
 
@@ -260,7 +260,7 @@ def _below(path: str, folder: str) -> str:
 
 
 def _hint(catalog: Catalog, path: str) -> str:
-    """Return what to send instead of the unknown *path*: the skill around it, its fragment, or the nearest skills."""
+    """Return a hint for the unknown *path*: the skill around it, its fragment, or the nearest skills."""
     if skill := _skill_around(catalog, path):
         return f" Ask for the skill and its files with skills/get of {skill_uri(skill[1])}/{MAIN_FILE}."
     folder = path.removesuffix(f"/{MAIN_FILE}")

@@ -1,1 +1,1 @@
-"""From the records of a library to an index file: built whole, brought up to date, checked, put in place."""
+"""Turns a library's records into an index file: builds it whole or updates it, checks it and puts it in place."""

@@ -1,8 +1,8 @@
 """Folders → a checked index database, put in place in one step.
 
-A build writes to a temporary file beside the target, checks it, and renames it over the target: a new database, or a
-copy of the one that is there in which the rows of changed files are replaced. Whatever goes wrong before the rename
-leaves the old index as it was.
+A build writes to a temporary file beside the target, checks it and renames it over the target. The file is either a new
+database or a copy of the old index in which only the rows of changed files are replaced. If anything fails before the
+rename, the old index stays as it was.
 """
 
 import sqlite3
@@ -54,9 +54,9 @@ from orchestr8_sqlite.text.wordlists import read_synonyms
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What a build did; `size` in bytes, `seconds` of wall time, also of each stage of a build from nothing.
+    """What a build did; `size` is in bytes, `seconds` is wall time, and `stages` has it by stage of a full build.
 
-    `changed` are the files that are not what they were in the index before, or all where there was none.
+    `changed` names the files whose content differs from the previous index: all files, if there was none.
     """
 
     target: Path
@@ -94,20 +94,20 @@ def build_index(
 ) -> BuildReport:
     """Build the index of the library in *folders* at *target* and return what was done.
 
-    Where *target* is an index of the same folders, only the files that have changed are read, if they are not too many.
+    If *target* is an index of the same folders and few files have changed, only those are read.
 
     Args:
-        category: For files of plain folders that do not say theirs.
-        strict: Refuse to build where the library has warnings or errors.
-        deny: Refuse to build where findings of this level or worse are in it: high, medium or low.
-        leave_out: Leave files with such findings out instead.
-        full: Read and write everything anew.
-        keep: Where a file is refused, let its version before that stay in the index, with a warning.
-        settle: Write what takes long after a change; else `settle_index` does so later.
-        progress: Called with (files done, files in all) while everything is read.
+        category: Category of files in plain folders that do not state one.
+        strict: Refuse to build if the library has warnings or errors.
+        deny: Refuse to build if the library has findings of this level or worse: high, medium or low.
+        leave_out: Leave out files with such findings instead of refusing.
+        full: Read and write everything again.
+        keep: If a file is refused, keep its previous version in the index, with a warning.
+        settle: After a change, also write the slow parts; otherwise `settle_index` does so later.
+        progress: Called with (files done, total files) during a full read.
         own: The library's own categories.
-        lists: Names and texts of its own synonyms beside those in its roots.
-        wanted: Chooses the diagnostics that are reported, and refused where *strict*.
+        lists: Names and texts of the library's synonym lists that are not in its roots.
+        wanted: Selects the diagnostics that are reported and that *strict* refuses.
 
     Raises:
         LibraryError: A root cannot be read.
@@ -162,12 +162,12 @@ def lint_library(
     lists: Sequence[tuple[str, str]] = (),
     similar: bool = False,
 ) -> Lint:
-    """Return what a build of the library in *folders* would say of it; nothing is written.
+    """Return what a build would report about the library in *folders*; nothing is written.
 
-    This is a build in memory, without the rows of the ranking. What ends a build is an error among the others here.
+    This is an in-memory build without the ranking rows. A problem that would end a build is one more error here.
 
     Args:
-        similar: Compare all texts with each other as well, which no build takes the time for.
+        similar: Also compare all texts with each other, which is too slow for a build.
 
     Raises:
         LibraryError: A root cannot be read.
@@ -187,7 +187,7 @@ def lint_library(
 
 
 def _check_synonyms(roots: Sequence[Root], lists: Sequence[tuple[str, str]]) -> Iterator[Diagnostic]:
-    """Yield an error for each list of synonyms that cannot be read, which ends a build."""
+    """Yield an error for each synonym list that cannot be read; a build would end there."""
     for root in roots:
         try:
             read_synonyms(own_synonyms([root]))
@@ -202,11 +202,11 @@ def _check_synonyms(roots: Sequence[Root], lists: Sequence[tuple[str, str]]) -> 
 
 
 class _SpoiltError(Exception):
-    """A file was whole when an update read it, and no longer is where everything is read again."""
+    """A file was complete when the update read it, but no longer when the full build read it again."""
 
 
 def _build(job: Job, target: Path, *, full: bool) -> Built:
-    """Make the index; a file that is being saved meanwhile is looked at again by an update, which keeps its version."""
+    """Return how the index was made. If a file is being saved meanwhile, try an update again: it keeps the version."""
     while True:
         built = Anew.OVER_NOTHING if full else bring_up_to_date(job, target)
         if isinstance(built, Built):
@@ -219,7 +219,7 @@ def _build_anew(job: Job, target: Path, *, keep: bool) -> Built:
     """Write a new index, check it, and put it in place of *target*.
 
     Raises:
-        _SpoiltError: A last good version would go that an update keeps, and *keep* forbids that.
+        _SpoiltError: *keep* is set, and a last good version would be lost that an update keeps.
     """
     laps, bad = Laps(), list[Verdict]()
     with replacing(target) as path, closing(open_for_writing(path)) as db:
@@ -251,7 +251,7 @@ def _build_anew(job: Job, target: Path, *, keep: bool) -> Built:
 
 
 def _noting(bad: list[Verdict], verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
-    """Yield *verdicts*, and note the *bad* ones: of files that have no record, or are not finished."""
+    """Yield *verdicts*; append to *bad* those of files that have no record or are not finished."""
     for verdict in verdicts:
         if verdict.record is None or not verdict.finished:
             bad.append(verdict)
@@ -259,7 +259,7 @@ def _noting(bad: list[Verdict], verdicts: Iterable[Verdict]) -> Iterator[Verdict
 
 
 def _check_kept(bad: Iterable[Verdict], writer: IndexWriter, target: Path) -> None:
-    """Raise _SpoiltError if the index at *target* has a version of a *bad* file whose name no other file has now."""
+    """Raise _SpoiltError if *target* has a version of a *bad* file and no other file has taken its name."""
     with suppress(CatalogError, sqlite3.Error), Catalog.open(target) as catalog:
         for verdict in bad:
             name = good_name(catalog.db, verdict)
@@ -278,7 +278,7 @@ def _verdicts(
     denied: str | None = None,
     progress: Progress | None = None,
 ) -> Iterable[Iterable[Verdict]]:
-    """Yield the files of *roots* in batches, each judged when the one before it is written."""
+    """Yield the files of *roots* in batches; each batch is judged once the one before it is written."""
     tasks = [task for root in roots for task in root.tasks(category, latest)]
     total, done = sum(map(_count_files, tasks)), 0
     outcomes = read_files(tasks, prepare)
@@ -293,12 +293,12 @@ def _verdicts(
 
 
 def _count_files(task: Task) -> int:
-    """Return how many files are read with that of *task*, itself included."""
+    """Return how many files *task* reads, its own included."""
     return 1 + len(task.bundle.own) + len(task.bundle.unreadable)
 
 
 def _changed(db: sqlite3.Connection, target: Path) -> tuple[Key, ...]:
-    """Return the files whose content is not that in the index at *target*; all where there is no such index."""
+    """Return the files whose content differs from the index at *target*: all files, if it cannot be read."""
     with suppress(CatalogError, sqlite3.Error, LookupError, ValueError), Catalog.open(target) as catalog:
         return places_of(differing(contents_of(db), contents_of(catalog.db)))
     return places_of(contents_of(db))

@@ -1,4 +1,4 @@
-"""The files that a change of a library concerns → what becomes of each of them."""
+"""Changed files of a library → a verdict on each file that the change affects."""
 
 import json
 import sqlite3
@@ -16,7 +16,7 @@ from orchestr8_sqlite.library.verdicts import COLLISION, COPY, Holding, Verdict,
 from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, Severity
 
 HUNG_ON_OTHERS = "SELECT DISTINCT root, path FROM diagnostic WHERE code IN (?, ?, ?)"
-"""Files of which something was left out for what another file holds."""
+"""Files that lost something because of what another file has, such as the same name."""
 
 HELD_IDS = """
 SELECT s.root, s.path FROM json_each(?) CROSS JOIN fragment f ON f.path = value JOIN source s ON s.id = f.source_id
@@ -36,9 +36,9 @@ SELECT severity, code, root, path, line, field, message, fix FROM diagnostic
 
 
 class Following(NamedTuple):
-    """What a library has become: its files judged, and those of them whose last good version stays.
+    """What an update writes: `verdicts` on files, and `kept` ones, whose last good version stays in the index.
 
-    `stale` are the files whose rows are no longer true.
+    `stale` files have rows that no longer hold.
     """
 
     verdicts: Sequence[Verdict]
@@ -47,13 +47,13 @@ class Following(NamedTuple):
 
 
 class Follower:
-    """Judges the files of a library that have changed since its index *db* was built.
+    """Judges the files that have changed since the library's index *db* was built.
 
     Args:
-        category: For files of plain folders that do not say theirs.
-        latest: Bounds the recorded file times.
-        keep: Let the last good version of a file stay where its new one is refused.
-        denied: Level of the findings with which a file is refused.
+        category: Category of files in plain folders that do not state one.
+        latest: Upper bound of recorded file times.
+        keep: If the new version of a file is refused, keep its last good one.
+        denied: Refuse files with findings of this level or worse.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Follower:
         self._denied = denied
 
     def judge(self, change: Change) -> Following:
-        """Return what has become of all files that *change* concerns; nothing is written."""
+        """Return the verdicts on all files that *change* affects; nothing is written."""
         wanted = change.read
         if wanted or change.gone:
             wanted |= {*self._db.execute(HUNG_ON_OTHERS, (COLLISION, COPY, SHARED_PATH))} - change.gone
@@ -102,7 +102,7 @@ class Follower:
         return Following(verdicts, kept, frozenset(stale))
 
     def is_said(self, kept: Iterable[Verdict]) -> bool:
-        """Tell whether the index says just this of the files in *kept*."""
+        """Tell whether the index has exactly the diagnostics of the files in *kept*."""
         kept = list(kept)
         said = (
             Diagnostic(Severity(row[0]), *row[1:])
@@ -112,7 +112,7 @@ class Follower:
         return sorted(said, key=Diagnostic.order) == sorted(saying, key=Diagnostic.order)
 
     def _read(self, wanted: Collection[Key], gone: Collection[Key]) -> dict[Key, tuple[Task, Outcome]]:
-        """Return what the *wanted* files hold, and all whose names these have now."""
+        """Return the content of the *wanted* files and of every file whose name one of them now uses."""
         outcomes: dict[Key, tuple[Task, Outcome]] = {}
         while wanted:
             paths: dict[str, set[str]] = defaultdict(set)
@@ -127,7 +127,7 @@ class Follower:
         return outcomes
 
     def _holders(self, outcomes: Iterable[Outcome]) -> set[Key]:
-        """Return the files of the index that have the names of what was read."""
+        """Return the indexed files that already have the name of a record that was read."""
         records = [outcome.parsed.record for outcome in outcomes]
         ids = _json(record.id for record in records if isinstance(record, Fragment))
         names = _json(record.name for record in records if isinstance(record, Prompt))
@@ -135,7 +135,7 @@ class Follower:
 
 
 def good_name(db: sqlite3.Connection, verdict: Verdict) -> tuple[str, str] | None:
-    """Return the name of the version of a file that is in the index *db* where it must stay, else None."""
+    """Return the name of a file's version in the index *db* if that version must stay, else None."""
     key = (verdict.source.root, verdict.source.path)
     row: tuple[str, str] | None = db.execute(NAMES_OF, (*key, *key)).fetchone()
     if row is None or (verdict.record is not None and verdict.finished):
@@ -145,7 +145,7 @@ def good_name(db: sqlite3.Connection, verdict: Verdict) -> tuple[str, str] | Non
 
 
 def _with_warning(verdict: Verdict) -> Verdict:
-    """Return *verdict* with a warning that the version before stays."""
+    """Return *verdict* with a warning that the previous version stays."""
     notes = Notes(verdict.source.root, verdict.source.path, [*verdict.diagnostics])
     notes.warn("kept", "the version before this one stays in the index", "correct the file and save it again")
     return verdict._replace(diagnostics=tuple(notes.diagnostics))
@@ -157,7 +157,7 @@ def places_of(verdicts: Iterable[Verdict]) -> set[Key]:
 
 
 def files_of(verdicts: Iterable[Verdict]) -> set[Key]:
-    """Return the files that were judged, and those bundled with them."""
+    """Return the files that were judged and the files bundled with them."""
     verdicts = list(verdicts)
     return places_of(verdicts) | {(source.root, source.path) for verdict in verdicts for source, _ in verdict.sources}
 

@@ -1,4 +1,4 @@
-"""Checks of a finished index before it is put in place: what it promises must hold in the file itself."""
+"""Checks a finished index before it is put in place: counts, links and pages of the file itself must agree."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -11,16 +11,16 @@ from orchestr8_sqlite.model.requests import LookupResult
 from orchestr8_sqlite.ranking.precomputed import match_quick
 
 HOLDING = {"fragment": ("fragment", "fragment_body", "rank_length"), "prompt": ("prompt",)}
-"""What became of a file, and the tables that have a row of it then."""
+"""By outcome of a file, the tables that have one row for it."""
 
 COUNTED = {"posting": "scenario_count", "field_posting": "fragment_count"}
-"""Tables with the postings of keywords, and the column of `keyword` that counts them."""
+"""Each table of keyword postings, with the column of `keyword` that counts its rows."""
 
 DANGLING = """
 SELECT 1 FROM sqlite_schema s JOIN pragma_foreign_key_check(s.name)
  WHERE s.type = 'table' AND s.name <> 'posting'
 """
-"""The postings of scenarios are counted, and compared with these as a set, which takes less time."""
+"""Skips `posting`: comparing postings and scenarios as sets is faster than its foreign key check."""
 
 SCENARIOS = "SELECT fragment_id, ordinal FROM scenario"
 POSTED = "SELECT DISTINCT fragment_id, ordinal FROM posting"
@@ -33,7 +33,7 @@ SELECT count(*) FROM skill s
 
 
 def check_counts(db: sqlite3.Connection) -> None:
-    """Raise CheckError where the index does not hold what was read, or as many postings as it says."""
+    """Raise CheckError if the index lacks something that was read, or its posting counts are wrong."""
     for outcome, tables in HOLDING.items():
         expected = db.execute("SELECT count(*) FROM source WHERE outcome = ?", (outcome,)).fetchone()[0]
         for table in tables:
@@ -47,7 +47,7 @@ def check_counts(db: sqlite3.Connection) -> None:
 
 
 def check_links(db: sqlite3.Connection) -> None:
-    """Raise CheckError where a row points to none, or no keyword leads to a scenario."""
+    """Raise CheckError if a row points nowhere, or no keyword leads to some scenario."""
     _require(db.execute(DANGLING).fetchone() is None, "a foreign key points nowhere")
     scenarios, posted = set(db.execute(SCENARIOS)), set(db.execute(POSTED))
     _require(scenarios <= posted, f"{len(scenarios - posted)} scenarios cannot be reached by any keyword")
@@ -58,9 +58,9 @@ def check_links(db: sqlite3.Connection) -> None:
 
 
 def check_index(db: sqlite3.Connection, path: Path) -> None:
-    """Raise CheckError where the index at *path* does not hold what was read, or contradicts itself.
+    """Raise CheckError if the index at *path* lacks something that was read, or contradicts itself.
 
-    A thread goes over the pages of the file meanwhile, which must not change. SQLite works in both at once.
+    A second thread checks the pages meanwhile, so the file must not change. SQLite runs in both threads at once.
     """
     with ThreadPoolExecutor(1) as other:
         pages = other.submit(check_pages, path)
@@ -72,14 +72,14 @@ def check_index(db: sqlite3.Connection, path: Path) -> None:
 
 
 def check_pages(path: Path) -> None:
-    """Raise CheckError where the tables and indexes in the database at *path* are not in order."""
+    """Raise CheckError if the tables and indexes of the database at *path* fail SQLite's integrity check."""
     with Catalog.open(path, is_finished=False) as catalog:
         verdict = catalog.db.execute("PRAGMA integrity_check").fetchone()[0]
     _require(verdict == "ok", f"integrity_check says: {verdict}")
 
 
 def check_quick_lookups(db: sqlite3.Connection, answers: Iterable[LookupResult]) -> None:
-    """Raise CheckError where the precomputed answers to some requests are not what a search answers."""
+    """Raise CheckError if a precomputed answer differs from the one that a search gives."""
     for live in answers:
         quick = match_quick(db, live.request, live.keywords)
         same = quick.candidates == live.candidates and quick.total == (live.total if live.candidates else 0)

@@ -1,4 +1,4 @@
-"""The files of a library beside those that its index was made from → what must be read again."""
+"""A library's files now and when its index was built → the files to read again."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,20 +13,19 @@ from orchestr8_sqlite.library.roots import Root
 from orchestr8_sqlite.library.walk import SKILL_FILE, Layout, skills_around
 
 DOUBT_NS = 2_000_000_000
-"""A file that was changed less than this before its library was read is looked at again: file systems tell no two
-changes apart that come within the same tick, two seconds at the worst."""
+"""Check a file again if it changed less than this before its library was read: file systems cannot tell apart two
+changes within one tick, which lasts two seconds at worst."""
 
 OTHER_CLOCK_NS = 3_600_000_000_000
-"""The same where files are on another file system than the index, perhaps of a machine whose clock is behind."""
+"""The same for files on another file system than the index: it may belong to a machine whose clock is behind."""
 
 
 KnownFile = tuple[str, str, int, int]
-"""A file as it was when it was read: its root and path, its time in ns since 1970, its bytes; -1 where it could not be
-read."""
+"""A file when it was read: root, path, modification time in ns since 1970, size in bytes (-1: could not be read)."""
 
 
 class Change(NamedTuple):
-    """How a library differs from what it was: files to read again, files that are gone, and new times of others."""
+    """How a library has changed: files to read again, files that are gone, and new times of unchanged ones."""
 
     read: frozenset[Key]
     gone: frozenset[Key]
@@ -40,14 +39,14 @@ def compare_files(
     trusted: Mapping[str, int],
     latest: int | None,
 ) -> Change:
-    """Return what has changed since the files of *roots* were *known*.
+    """Return what has changed in *roots* since their files were as in *known*.
 
-    A file is the same where its size and time are and nothing was done to it since; else its content decides.
+    A file is unchanged if its size and time are equal and nothing touched it since; otherwise its content decides.
 
     Args:
-        digest_of: Tells the digest that the content of a known file had.
-        trusted: Up to when changes of the files of each root were seen for sure, in ns since 1970: see `trusted_until`.
-        latest: Bounds the recorded file times.
+        digest_of: Returns the digest that a known file had.
+        trusted: By root, the time (ns since 1970) before which every change was seen: see `trusted_until`.
+        latest: Upper bound of recorded file times.
     """
     there: list[KnownFile] = []
     doubted: set[KnownFile] = set()
@@ -85,10 +84,10 @@ def compare_files(
 
 
 def trusted_until(roots: Iterable[Root], index: Path, read_ns: int) -> dict[str, int]:
-    """Return for each root until when changes of its files were seen for sure by a build, in ns since 1970.
+    """Return by root the time, in ns since 1970, before which a build surely saw every change of a file.
 
     Args:
-        index: What the build has written, which has the clock of its file system.
+        index: The file that the build wrote; its time is by the clock of its file system.
         read_ns: When the build began to read.
     """
     here = index.parent.stat().st_dev
@@ -104,7 +103,7 @@ def _files_of(root: Root, latest: int | None) -> list[KnownFile]:
 
 
 def _is_same(root: Path, path: str, size: int, sha256: str | None) -> bool:
-    """Tell whether a file has the digest; one without was not read, and may be too large to."""
+    """Tell whether a file has the digest; without one, the file was never read and may be too large."""
     try:
         content = read_regular(root, path, size).content if sha256 else None
         return content is not None and hashlib.sha256(content).hexdigest() == sha256
@@ -113,7 +112,7 @@ def _is_same(root: Path, path: str, size: int, sha256: str | None) -> bool:
 
 
 def _moved(root: Root, known: list[str]) -> set[Key]:
-    """Return the files that are still there, but are read as something else for what lies beside them now."""
+    """Return the files that still exist but are classified differently because of the files around them."""
     before, there = Layout(root.folder, known, root.own), set(root.files.paths)
     if (before.skills, before.has_categories) == (root.layout.skills, root.layout.has_categories):
         return set()
@@ -122,7 +121,7 @@ def _moved(root: Root, known: list[str]) -> set[Key]:
 
 
 def _around(root: Root, changed: Iterable[str]) -> set[Key]:
-    """Return the SKILL.md of each skill in whose folder a file was changed: they are read together."""
+    """Return the SKILL.md of each skill with a changed file in its folder: a skill is read as a whole."""
     folders = {
         skill for path in changed for skill in skills_around(path.rpartition("/")[0], root.layout.skills, itself=True)
     }

@@ -1,4 +1,4 @@
-"""Fragments that say what others say already, from the rows of an index: the same text or scenario, or nearly so."""
+"""Finds fragments of an index that repeat another one: the same text or scenario, or nearly the same text."""
 
 import sqlite3
 from collections import defaultdict
@@ -16,10 +16,10 @@ SELECT b.body, f.path, s.root, s.path
  WHERE f.token_estimate >= :fewest AND (f.size, f.token_estimate) IN
        (SELECT size, token_estimate FROM fragment GROUP BY size, token_estimate HAVING count(*) > 1)
 """
-"""The fragments that may have the text of another one: as long, and of as many tokens."""
+"""Fragments that may have the same text as another one: the same size and token estimate."""
 
 FEWEST_TOKENS = 20
-"""Of a text that nobody writes twice."""
+"""Shorter texts may be equal by chance."""
 
 SHARED_SCENARIOS = """
 SELECT c.text, f.path, s.root, s.path
@@ -31,19 +31,19 @@ SELECT f.path, s.root, s.path, b.body
   FROM fragment f JOIN source s ON s.id = f.source_id JOIN fragment_body b ON b.fragment_id = f.id ORDER BY f.id
 """
 Holder = tuple[str, str, str]
-"""Id of a fragment, root and path of its file."""
+"""A fragment's id and its file's root and path."""
 
 TextOf = tuple[str, str, str, str]
-"""A text and who has it."""
+"""A text, then its holder: fragment id, root, path."""
 
 MERGE = "merge them, or say in each what makes it differ"
 
 
 def find_copies(db: sqlite3.Connection, order: Mapping[str, int]) -> Iterator[Diagnostic]:
-    """Yield a warning for each fragment that has the text or a scenario of one before it.
+    """Yield a warning for each fragment that repeats the text or a scenario of an earlier one.
 
     Args:
-        order: The place of each root in the order of reading.
+        order: The position of each root in reading order.
     """
     twins: set[tuple[str, str]] = set()
     for (_, *holder), (_, first, *_) in _pairs(db, ALIKE, order):
@@ -60,7 +60,7 @@ def find_copies(db: sqlite3.Connection, order: Mapping[str, int]) -> Iterator[Di
 
 
 def find_similar(db: sqlite3.Connection) -> Iterator[Diagnostic]:
-    """Yield a warning for each fragment whose text is nearly that of one before it; this reads all texts."""
+    """Yield a warning for each fragment whose text is nearly that of an earlier one; this reads all texts."""
     holders: list[Holder] = []
     bodies: list[int] = []
 
@@ -76,7 +76,7 @@ def find_similar(db: sqlite3.Connection) -> Iterator[Diagnostic]:
 
 
 def _pairs(db: sqlite3.Connection, sql: str, order: Mapping[str, int]) -> Iterator[tuple[TextOf, TextOf]]:
-    """Yield each row whose text is that of one before it, in the order of reading, with the first one of that text."""
+    """Yield each row that repeats an earlier text, in reading order, with the first row of that text."""
     found = db.execute(sql, {"fewest": FEWEST_TOKENS})
     rows = sorted(found, key=lambda row: (order.get(row[2], 0), row[3].split("/")))
     first: dict[str, TextOf] = {}

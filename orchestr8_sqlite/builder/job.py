@@ -1,4 +1,4 @@
-"""One build: a library as its folders are now, how its index is to be made, and what an index says of its library."""
+"""One build: the library's folders, the options, and what an index records about its library."""
 
 import hashlib
 import json
@@ -35,13 +35,13 @@ SCHEMA_VERSION = "5.1.0"
 SET_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 
 CONTENT_DIGEST = "contents"
-"""Row of `meta`: the digest of what all files hold."""
+"""Row of `meta`: the digest of the content of all files."""
 
 DESCRIBED = "SELECT title, description FROM fragment ORDER BY uri LIMIT 200"
-"""Texts that tell the language of a library."""
+"""Texts from which the language of a library is detected."""
 
 OUTCOMES = "outcomes"
-"""Row of `meta`: how many files became what, as JSON."""
+"""Row of `meta`: the number of files by outcome, as JSON."""
 
 TOTALS = ("fragment", "prompt", "scenario", "keyword", "diagnostic")
 CONTENTS = "SELECT root, path, sha256 FROM source ORDER BY root, path"
@@ -53,20 +53,20 @@ SEVERITIES = {severity.value: severity for severity in Severity}
 
 
 Wanted = Callable[[Diagnostic], bool]
-"""Tells whether a diagnostic is wanted."""
+"""Returns whether a diagnostic is wanted."""
 
 
 def all_wanted(_: Diagnostic) -> bool:
-    """Want every diagnostic."""
+    """Return True for every diagnostic."""
     return True
 
 
 Content = tuple[Key, str]
-"""A file and the digest of what it holds."""
+"""A file and the digest of its content."""
 
 
 class How(StrEnum):
-    """How a build made its index: from nothing, from the one that was there, or not at all as nothing has changed."""
+    """How a build made its index: from scratch, from the previous one, or not at all because nothing had changed."""
 
     WHOLE = "whole"
     UPDATED = "updated"
@@ -75,10 +75,10 @@ class How(StrEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """A library as its folders are now, and how its index is to be built: see `build_index`.
+    """A library as its folders are now, and the options of its build: see `build_index`.
 
-    `began` is when its files were looked at; `latest` bounds the recorded file times, in ns since 1970. `own` are the
-    library's own categories, `lists` its own synonyms beside those in its roots, `wanted` chooses what is said of it.
+    `began` is when the build began to read the files; `latest` is the upper bound of recorded file times, in ns since
+    1970.
     """
 
     folders: Sequence[Path]
@@ -98,7 +98,7 @@ class Job:
 
     @cached_property
     def settings(self) -> dict[str, str]:
-        """Return what shapes the index beside its files, for `meta`."""
+        """Return the rows of `meta` for everything but the files that shapes the index."""
         return {
             "category": self.category or "",
             "categories": json.dumps(self.own, ensure_ascii=False),
@@ -113,12 +113,12 @@ class Job:
 
     @cached_property
     def provenance(self) -> dict[str, str]:
-        """Return where the files come from, for `meta`: no part of what the index holds of them."""
+        """Return the rows of `meta` that say where the files come from; they do not affect the content."""
         commits = {root.label: root.commits for root in self.roots if root.commits}
         return {COMMITS: json.dumps(commits, ensure_ascii=False, sort_keys=True)}
 
     def read_synonyms(self) -> list[Synonym]:
-        """Return the synonyms of the library, and of this package.
+        """Return the synonyms of the library and of this package.
 
         Raises:
             LibraryError: A list cannot be read.
@@ -127,22 +127,22 @@ class Job:
 
     @property
     def withheld(self) -> str | None:
-        """Return the level of the findings with which files are left out, None where none are."""
+        """Return the level of findings from which files are left out; None if none are."""
         return self.deny if self.leave_out else None
 
     @cached_property
     def digest(self) -> str:
-        """Return what tells the files from others."""
+        """Return the digest of the names, sizes and times of all files."""
         return digest_files(self.roots, self.latest)
 
 
 SHAPING = ("text", "model", "library", "ranking", "builder", "index/schema.sql")
-"""The parts of this package that shape rows and their weights: an index that other code made is built from scratch."""
+"""The parts of this package that shape rows and weights; if their code has changed, the index is built from scratch."""
 
 
 @lru_cache(maxsize=1)
 def _digest_code() -> str:
-    """Return the digest of the code and word lists that shape rows, which no running program sees change."""
+    """Return the digest of the code and word lists that shape rows; cached, since a running program never reloads."""
     package = Path(__file__).parents[1]
     places = (package / name for name in SHAPING)
     found = (path for place in places for path in ([place] if place.is_file() else place.rglob("*.*")))
@@ -153,7 +153,7 @@ def _digest_code() -> str:
 
 
 class Described(NamedTuple):
-    """What an index says of itself: `meta`, how many files became what, what is wrong with them, and its bytes."""
+    """What an index records about itself: `meta`, files by outcome, diagnostics, and its size in bytes."""
 
     meta: Mapping[str, str]
     outcomes: Mapping[str, int]
@@ -162,9 +162,9 @@ class Described(NamedTuple):
 
 
 class Built(NamedTuple):
-    """How an index was made, the files that are not what they were before, and the seconds of each stage.
+    """How an index was made, the files whose content changed, and the seconds of each stage.
 
-    `described` is what it says of itself, where that was read.
+    `described` is what the index records about itself, if that was read.
     """
 
     how: How
@@ -174,27 +174,27 @@ class Built(NamedTuple):
 
 
 class Laps:
-    """The seconds that one stage after the other takes, from now on."""
+    """Times consecutive stages, in seconds; the first begins now."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._begun = time.perf_counter()
 
     def end(self, stage: str) -> None:
-        """Note how long *stage* took, which ends now."""
+        """End *stage* now and record how long it took."""
         now = time.perf_counter()
         self.seconds[stage] = now - self._begun
         self._begun = now
 
 
 def write_settings(job: Job, db: sqlite3.Connection) -> None:
-    """Write what an index says of itself."""
+    """Write `meta`: what an index records about itself."""
     write_meta(db, job.settings)
     db.executemany(SET_META, (("files", job.digest), *job.provenance.items()))
 
 
 def write_meta(db: sqlite3.Connection, settings: Mapping[str, str]) -> str:
-    """Write the totals of an index, *settings*, and the digest of all that it is made from; return the digest."""
+    """Write totals, *settings* and the generation; return the generation, a digest of all that makes the index."""
     totals = {f"{table}s": str(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in TOTALS}  # noqa: S608
     contents = hashlib.sha256()
     for file in db.execute(CONTENTS):
@@ -209,7 +209,7 @@ def write_meta(db: sqlite3.Connection, settings: Mapping[str, str]) -> str:
 
 
 def made_by() -> dict[str, str]:
-    """Return what an index says of the program that made it."""
+    """Return the rows of `meta` about the program that made an index."""
     return {
         "schema_version": SCHEMA_VERSION,
         "built_by": f"orchestr8-sqlite {__version__}",
@@ -218,38 +218,38 @@ def made_by() -> dict[str, str]:
 
 
 def contents_of(db: sqlite3.Connection) -> Iterator[Content]:
-    """Yield the files and lists that an index was made from, with the digests of their contents, sorted."""
+    """Yield the files and lists that an index was made from, with the digest of each, sorted."""
     lists = sorted(lists_of(dict(db.execute("SELECT key, value FROM meta"))))
     yield from merge((((root, path), sha256) for root, path, sha256 in db.execute(CONTENTS)), lists)
 
 
 def differing(some: Iterable[Content], others: Iterable[Content]) -> Iterator[Content]:
-    """Yield what only one of two sorted series holds."""
+    """Yield the items that only one of two sorted series contains."""
     for content, found in groupby(merge(some, others)):
         if len(list(found)) == 1:
             yield content
 
 
 def lists_of(meta: Mapping[str, str]) -> set[Content]:
-    """Return the lists of the roots that `meta` knows, with the digests of their contents."""
+    """Return the query and synonym lists that `meta` records, with the digest of each."""
     roots, queries, synonyms = (json.loads(meta[name]) for name in ("roots", "queries", "synonyms"))
     listed = ((QUERIES, queries), (SYNONYMS, synonyms))
     return {((root, file), one) for file, digests in listed for root, one in zip(roots, digests, strict=True) if one}
 
 
 def places_of(changed: Iterable[Content]) -> tuple[Key, ...]:
-    """Return the files whose contents are in *changed*, in their order."""
+    """Return the files in *changed*, sorted, each once."""
     return tuple(sorted({key for key, _ in changed}))
 
 
 def describe(catalog: Catalog) -> Described:
-    """Return what an index says of itself."""
+    """Return what an index records about itself."""
     outcomes, diagnostics = json.loads(catalog.meta[OUTCOMES]), tuple(diagnostics_of(catalog.db))
     return Described(catalog.meta, outcomes, diagnostics, catalog.path.stat().st_size)
 
 
 def refuse(job: Job, db: sqlite3.Connection) -> None:
-    """Raise RefusedLibrary where an index says something of its library that is not allowed."""
+    """Raise RefusedLibrary if the index has diagnostics that the job does not allow."""
     if job.strict:
         _refuse_problems(db, job.wanted)
     if job.deny and not job.leave_out:
@@ -265,12 +265,12 @@ def _refuse_findings(db: sqlite3.Connection, level: str) -> None:
 
 
 def _refuse_problems(db: sqlite3.Connection, wanted: Wanted) -> None:
-    """Raise RefusedLibrary with all warnings and errors that an index says of its library, where any are *wanted*."""
+    """Raise RefusedLibrary with the *wanted* warnings and errors of the index, if there are any."""
     problems = [d for d in diagnostics_of(db) if d.severity is not Severity.INFO and wanted(d)]
     if problems:
         raise RefusedLibrary(f"Not built: {len(problems)} problems, and strict mode allows none.", problems)
 
 
 def diagnostics_of(db: sqlite3.Connection) -> list[Diagnostic]:
-    """Return what an index says is wrong with its library, in the order of root, path and line."""
+    """Return the diagnostics of an index, in the order of root, path and line."""
     return [Diagnostic(SEVERITIES[severity], *rest) for severity, *rest in db.execute(DIAGNOSTICS)]

@@ -1,6 +1,7 @@
-"""What an index holds beside the rows of its library: precomputed answers, and what an answer must cover to stand.
+"""Precomputed answers, and the least coverage that an answer needs.
 
-Both take long, and neither is wrong at once where a few fragments change: a build may leave them for a quiet moment.
+Both are slow to compute, and a change of a few fragments does not make them wrong at once: a build may leave them for
+a quiet moment.
 """
 
 import sqlite3
@@ -18,50 +19,50 @@ from orchestr8_sqlite.ranking.precomputed import DEPTH
 from orchestr8_sqlite.text.keywords import extract_keywords
 
 FEWEST_MEASURED = 20
-"""Fragments below which a build cannot tell what an answer must cover: there, every answer stands."""
+"""With fewer fragments a build cannot measure the least coverage, and every answer stands."""
 
 FEWEST_SHARED = 1000
-"""Fragments from which on other processes help to measure: below, to start them takes as long."""
+"""From this many fragments on, other processes help to measure; with fewer, starting them takes as long."""
 
 MOST_DRIFT = 0.1
-"""Share of the fragments that may change before what an answer must cover is measured again."""
+"""Share of the fragments that may change before the least coverage is measured again."""
 
 QUICK_LOOKUPS = 20
-"""Keywords with a precomputed answer: those that most fragments hold, as in the original design."""
+"""Number of keywords with a precomputed answer: those that most fragments contain, as in the original design."""
 
 OWN_QUERIES = 200
-"""Requests with a precomputed answer that the library's authors list (`queries:`, queries.jsonl), the first of them.
-Each takes a build what a search takes, a millisecond or two. Scenarios and titles are not precomputed: there are seven
-times as many of them as fragments, and of 744 judged requests none is one of them."""
+"""The first so many requests that the library's authors list (`queries:`, queries.jsonl) get a precomputed answer.
+Each costs the build one search, a millisecond or two. Scenarios and titles are not precomputed: there are seven times
+as many of them as fragments, and none of 744 judged requests equals one."""
 
 MOST_USED = "SELECT text FROM keyword ORDER BY fragment_count DESC, text LIMIT :limit"
 LISTED = """
 SELECT text FROM library_query ORDER BY origin DESC, iif(origin = 'queries', text, id), text LIMIT :limit
 """
-"""Requests of queries.jsonl in their order, then those of front matter by the alphabet: an updated index numbers them
-differently than a new one, and both must precompute the same."""
+"""Requests of queries.jsonl in file order, then those of front matter in alphabetical order: an updated index numbers
+them differently from a new one, and both must precompute the same answers."""
 
 LEAST, OF, DRIFT = "least_coverage", "least_coverage_of", "least_coverage_drift"
-"""Rows of `meta`: what an answer must cover, the generation that was measured, files that have changed since."""
+"""Rows of `meta`: the least coverage, the generation it was measured on, the number of files changed since."""
 
 CAN_ROLL_BACK = "PRAGMA journal_mode = MEMORY"
-"""Measuring hides scenarios in transactions that are taken back."""
+"""Measuring hides scenarios in transactions that it rolls back."""
 
 UNSETTLED = "unsettled"
-"""Row of `meta` in an index whose precomputed answers are left for a quiet moment."""
+"""Row of `meta` in an index whose precomputed answers are still to be written."""
 
 
 def drop_answers(db: sqlite3.Connection, changed: int) -> None:
-    """Drop the precomputed answers after *changed* files have changed, and note that they are missing."""
+    """Drop the precomputed answers after *changed* files have changed, and record that they are missing."""
     db.execute("DELETE FROM quick_lookup")
     drift = int(_catalog(db).meta.get(DRIFT, 0)) + changed
     db.executemany(SET_META, ((DRIFT, str(drift)), (UNSETTLED, "1")))
 
 
 def settle_rows(db: sqlite3.Connection, path: Path) -> None:
-    """Write the answers that the index at *path* lacks, and measure what an answer must cover if that is due.
+    """Write the precomputed answers of the index at *path*, and measure the least coverage if that is due.
 
-    What is written before is committed.
+    This commits the open transaction.
     """
     db.execute("DELETE FROM meta WHERE key = ?", (UNSETTLED,))
     catalog = _catalog(db)
@@ -77,23 +78,23 @@ def settle_rows(db: sqlite3.Connection, path: Path) -> None:
 
 
 def quick_queries(db: sqlite3.Connection) -> list[str]:
-    """Return the requests whose answers are computed beforehand."""
+    """Return the requests that get a precomputed answer."""
     used = [text for (text,) in db.execute(MOST_USED, {"limit": QUICK_LOOKUPS})]
     listed = [text for (text,) in db.execute(LISTED, {"limit": OWN_QUERIES})]
     return [*used, *listed]
 
 
 def _is_unmeasured(catalog: Catalog) -> bool:
-    """Tell whether what an answer must cover was never measured, or of another library."""
+    """Tell whether the least coverage was never measured, or on a library that was too different."""
     least, drift = catalog.least_coverage, int(catalog.meta.get(DRIFT, 0))
     is_other = drift > MOST_DRIFT * catalog.size or (least > 0) != (catalog.size >= FEWEST_MEASURED)
     return OF not in catalog.meta or is_other
 
 
 def _write_answers(catalog: Catalog, ranker: Ranker, queries: Iterable[str]) -> None:
-    """Write what a ranker answers to each of *queries*, and see that it is what a search finds.
+    """Write the answers of *ranker* to *queries*, and check that they equal those of a search.
 
-    An answer that says how a word was read, or that the library lacks it, is left to search: its rows cannot say so.
+    An answer that tells how a word was read, or that the library lacks it, is left to search: the rows cannot say so.
     """
     answers: dict[str, LookupResult] = {}
     for query in queries:
@@ -108,7 +109,7 @@ def _write_answers(catalog: Catalog, ranker: Ranker, queries: Iterable[str]) -> 
 
 
 def write_quick_lookups(db: sqlite3.Connection, ranker: Ranker, answers: Mapping[str, LookupResult]) -> None:
-    """Write finished answers by their queries."""
+    """Write finished answers, given by query."""
     columns = ("ranker", "query", "rank", "fragment_id", "score", "scenario", "total", "coverage")
     rows = (
         (ranker.value, query, rank, c.fragment_id, c.score, c.scenario, answer.total, answer.coverage)

@@ -1,4 +1,4 @@
-"""What only a library as a whole tells, from the rows of its index: references, skill paths, shared ids, requests."""
+"""Settles what depends on the library as a whole: references, skill paths, shared ids, copies, listed requests."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -52,8 +52,8 @@ RESOLVE = (
      ORDER BY r.fragment_id, min(r.line)
     """,
 )
-"""Resolve all references: a link to the file of that path, others to the fragment of that id, else to the only one of
-that name. What dangles is reported, each target of a fragment once."""
+"""Resolve all references: a link to the file at that path, any other to the fragment with that id, else to the only
+one with that name. Then report each dangling target once per fragment."""
 
 INSERT_SKILLS = """
 INSERT INTO skill (fragment_id, path, frontmatter) SELECT fragment_id, path, frontmatter FROM temp.offered
@@ -68,7 +68,7 @@ FORGET = (
     "DELETE FROM library_answer WHERE query_id IN (SELECT id FROM library_query WHERE origin = :queries)",
     "DELETE FROM library_query WHERE origin = :queries",
 )
-"""What an earlier version of the library said as a whole."""
+"""Delete what `settle_library` wrote for the previous version of the library."""
 
 FORGOTTEN = {
     "queries": QUERIES,
@@ -80,13 +80,13 @@ FORGOTTEN = {
 
 
 class RowDocuments:
-    """The fragments and files of an index, for whoever looks for something by a name."""
+    """Looks up the fragments of an index by id or by file."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
     def has_id(self, fragment_id: str) -> bool:
-        """Tell whether there is a fragment of that id."""
+        """Tell whether there is a fragment with that id."""
         return self._first(NUMBER, fragment_id) is not None
 
     def id_of_file(self, root: str, path: str) -> str | None:
@@ -99,9 +99,9 @@ class RowDocuments:
 
 
 def settle_library(db: sqlite3.Connection, roots: Sequence[Root]) -> None:
-    """Write what the library in *roots* tells as a whole, in place of what an earlier version of it told.
+    """Write what depends on the library in *roots* as a whole, in place of what its previous version wrote.
 
-    The rows of all files are written.
+    The rows of all files must be written before.
     """
     for statement in FORGET:
         db.execute(statement, FORGOTTEN)
@@ -117,7 +117,7 @@ def settle_library(db: sqlite3.Connection, roots: Sequence[Root]) -> None:
 
 
 def _settle_skills(db: sqlite3.Connection, order: dict[str, int]) -> None:
-    """Write the skills that are offered, but for those whose path is that of another one."""
+    """Write the skills on offer, except those whose path another skill already has."""
     if not db.execute("SELECT 1 FROM temp.offered LIMIT 1").fetchone():
         return
     numbers: dict[tuple[str, str], int] = {}
@@ -134,7 +134,7 @@ def _settle_skills(db: sqlite3.Connection, order: dict[str, int]) -> None:
 
 
 def _note_shared_ids(db: sqlite3.Connection, order: dict[str, int]) -> None:
-    """Write the warnings about ids that the front matter of several fragments gives."""
+    """Write a warning for each id that several fragments give in their front matter."""
     for (text,) in db.execute(SHARED).fetchall():
         authors = [Author(*row) for row in db.execute(AUTHORS, (text,))]
         authors.sort(key=lambda author: (order[author.root], author.path.split("/")))

@@ -1,6 +1,6 @@
-"""The index file that a build makes: checked before, and put in place in one step.
+"""The index file that a build writes: checks the target beforehand and replaces it in one step.
 
-What the system or SQLite refuses meanwhile becomes one sentence: what, where, what to do.
+An error of the system or SQLite becomes one sentence: what, where, what to do.
 """
 
 import errno
@@ -27,10 +27,10 @@ DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 SQLITE_DENIED = frozenset({sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH})
 OF_THE_DISK = SQLITE_DENIED | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
-"""What SQLite reports where not the database is wrong but the machine: another try would end the same."""
+"""SQLite's codes for a fault of the machine, not of the database: a full build would fail the same way."""
 
 TICK_NS = 100_000_000
-"""By how much the time of a change may be behind on the same clock; it is taken from the last tick."""
+"""How far a file's change time may lag on the same clock, in ns: file systems use the time of the last tick."""
 
 FAST_WRITES = """
 PRAGMA page_size = 4096;
@@ -38,15 +38,15 @@ PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 PRAGMA locking_mode = EXCLUSIVE;
 """
-"""Safe here: the file is synced as a whole before it gets its name."""
+"""Safe here, because the whole file is synced before it gets its name."""
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Yield where to write an index; afterwards it takes the place of *target*, which stays as it is after a failure.
+    """Yield the path to write an index to, then put it in place of *target*; after a failure *target* is unchanged.
 
     Raises:
-        BuildError: It could not be written or put in place.
+        BuildError: The index could not be written or put in place.
     """
     with _writing(target) as temporary:
         yield temporary
@@ -55,10 +55,10 @@ def replacing(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def _writing(target: Path) -> Iterator[Path]:
-    """Yield the name of a temporary file beside *target*; what the system refuses meanwhile is a BuildError."""
+    """Yield the path of a temporary file beside *target*; turn errors of the system or SQLite into a BuildError."""
     try:
         with temporary_beside(target) as temporary:
-            if target.exists():  # until it has the rights of that one, nobody else may read it
+            if target.exists():  # keep the new file private until it gets the target's permissions
                 os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             yield temporary
     except (OSError, sqlite3.Error) as problem:
@@ -66,24 +66,24 @@ def _writing(target: Path) -> Iterator[Path]:
 
 
 def behind_links(target: Path) -> Path:
-    """Return the file that *target* leads to, where it is a symbolic link: that is replaced, and the link stays."""
+    """Return the file behind *target* if that is a symbolic link: a build replaces the file and keeps the link."""
     return target.resolve() if target.is_symlink() else target
 
 
 def check_target(target: Path) -> None:
-    """Raise BuildError where writing to *target* would lose something or cannot work."""
+    """Raise BuildError if writing to *target* would lose something or cannot work."""
     if not target.parent.is_dir():
         raise BuildError(f"The folder {target.parent} does not exist; create it first.")
     if target.is_dir():
         raise BuildError(f"{target} is a folder; name a file.")
-    if target.exists() and not target.is_file():  # a pipe would be waited for, a device replaced
-        raise BuildError(f"{target} is no file; name another one.")
+    if target.exists() and not target.is_file():  # opening a pipe would block; a device would be replaced
+        raise BuildError(f"{target} is not a file; name another one.")
     if not target.exists() or target.stat().st_size == 0:
         return
     with target.open("rb") as file:
         header = file.read(100)
     if not header.startswith(b"SQLite format 3\0") or int.from_bytes(header[68:72], "big") != APPLICATION_ID:
-        raise BuildError(f"{target} exists and is no orchestr8-sqlite index; name another file or remove it.")
+        raise BuildError(f"{target} exists and is not an orchestr8-sqlite index; name another file or remove it.")
     for suffix in ("-wal", "-journal"):
         if target.with_name(target.name + suffix).exists():
             raise BuildError(
@@ -92,20 +92,20 @@ def check_target(target: Path) -> None:
 
 
 class Moment(NamedTuple):
-    """A moment by two clocks, in ns: since 1970, which may be set and be wrong, and since whenever, which only runs."""
+    """A moment by two clocks, in ns: the wall clock since 1970, which may be wrong, and the monotonic clock."""
 
     since_1970: int
     running: int
 
 
 def date(index: Path | int, began: Moment) -> None:
-    """Let an index, a path or a descriptor, be as old as the look at its files that *began* then.
+    """Set the modification time of *index*, a path or a descriptor, to when its build *began* to read files.
 
-    Files are compared with that time by when they were changed, and this is said by the clock of the file system: of
-    another machine, it may be behind ours.
+    Later builds compare this with the change times of files, which are by the clock of the file system. That clock may
+    belong to another machine and be behind ours.
     """
     os.utime(index, ns=(began.since_1970, began.since_1970))
-    if is_posix():  # elsewhere nothing is said of the last change
+    if is_posix():  # other systems do not record when a file was last changed
         status = os.stat(index)  # noqa: PTH116 - of a path or a descriptor
         by_its_clock = status.st_ctime_ns - (time.monotonic_ns() - began.running)
         if by_its_clock < began.since_1970 - TICK_NS:
@@ -113,19 +113,19 @@ def date(index: Path | int, began: Moment) -> None:
 
 
 def renew_time(target: Path, identity: Identity, began: Moment) -> None:
-    """Let the index that is *target* be as old as the last look at its files, where that is possible.
+    """Set the time of the index at *target* to when this build *began* to read files, if that is possible.
 
-    The next build need not doubt files then that were touched before this one.
+    The next build then need not check files again that were touched before this one.
     """
     if os.utime not in os.supports_fd:
         return
-    with suppress(OSError), target.open("rb") as file:  # one that may be read, but not touched, stays as it is
+    with suppress(OSError), target.open("rb") as file:  # a readable file whose time we may not set stays as it is
         if identity_of(os.fstat(file.fileno())) == identity:
             date(file.fileno(), began)
 
 
 class Draft:
-    """A copy of a file that a thread makes and brings to the disk while it is looked what is to be changed in it."""
+    """A copy of a file, made and synced by a thread while the caller works out what to change in it."""
 
     def __init__(self, source: Path, path: Path) -> None:
         self.path = path
@@ -137,16 +137,16 @@ class Draft:
         self._problem: OSError | None = None
 
     def begin(self) -> None:
-        """Begin to copy, if that is not done already."""
+        """Begin to copy, unless that has begun."""
         if self._thread is None:
             self._thread = Thread(target=self._write, name="draft", daemon=True)
             self._thread.start()
 
     def ready(self) -> Path:
-        """Return where the copy is once it is whole; what is written to it from then on is yet to be synced.
+        """Wait for the copy and return its path; anything written to it from then on is not synced yet.
 
         Raises:
-            OSError: It could not be made.
+            OSError: The copy could not be made.
         """
         self.begin()
         self.is_wanted = True
@@ -156,10 +156,10 @@ class Draft:
         return self.path
 
     def finish(self) -> None:
-        """Wait until the copy is on the disk; where nobody wants it, that is not waited for.
+        """Wait until the copy is on the disk; an unwanted copy need not be synced.
 
         Raises:
-            OSError: It could not be made or synced, and is wanted.
+            OSError: The copy is wanted, but could not be made or synced.
         """
         self._is_over = not self.is_wanted
         if self._thread is not None:
@@ -181,10 +181,10 @@ class Draft:
 
 @contextmanager
 def drafting(target: Path) -> Iterator[Draft]:
-    """Yield a copy of *target* that takes its place afterwards where it is wanted.
+    """Yield a copy of *target*, then put it in place of *target* if it is wanted.
 
     Raises:
-        BuildError: It could not be written or put in place.
+        BuildError: The copy could not be written or put in place.
     """
     with _writing(target) as path:
         draft = Draft(target, path)
@@ -202,10 +202,10 @@ def _sync(path: Path) -> None:
 
 
 def _sync_meanwhile(path: Path, work: Callable[[Path], None]) -> None:
-    """Write most of a file to the disk while *work* reads it.
+    """Sync a file in a thread while *work* reads it.
 
     Raises:
-        OSError: The disk failed, which it says but once.
+        OSError: The disk failed; the system reports this only once, so a later sync would not.
     """
     problems: list[OSError] = []
 
@@ -226,11 +226,11 @@ def _sync_meanwhile(path: Path, work: Callable[[Path], None]) -> None:
 
 
 def put_in_place(temporary: Path, target: Path) -> None:
-    """Add its checksum to the finished file, sync it, rename it over *target*, and sync the folder that names it.
+    """Add the checksum to the finished file, sync it, rename it over *target*, and sync the folder.
 
     Raises:
         OSError: The file could not be synced or renamed.
-        BuildError: It is in place, but the folder could not be synced; or a program holds what is there.
+        BuildError: The file is in place, but the folder could not be synced; or another program has *target* open.
     """
     _sync_meanwhile(temporary, add_checksum)
     _sync(temporary)
@@ -249,7 +249,7 @@ def put_in_place(temporary: Path, target: Path) -> None:
 
 
 def _copy_rights(target: Path, temporary: Path) -> None:
-    """Give *temporary* the mode of *target*, if that is there, and its owner and group where that is allowed."""
+    """Give *temporary* the mode of *target*, if that exists, and its owner and group if that is allowed."""
     try:
         status = target.stat()
     except FileNotFoundError:
@@ -272,7 +272,7 @@ def _replace(temporary: Path, target: Path) -> None:
 
 @contextmanager
 def _freeing_aside(target: Path) -> Iterator[None]:
-    """Let a thread give free what *target* occupies, where it is replaced: that takes as long as copying it."""
+    """Free the replaced file's space in a background thread: that takes as long as copying the file."""
     before = None
     if is_posix():
         with suppress(FileNotFoundError):
@@ -285,20 +285,20 @@ def _freeing_aside(target: Path) -> Iterator[None]:
 
 
 def _close(number: int) -> None:
-    """Close a file that was only read and is no more: a disk that fails now loses nothing."""
+    """Close a deleted file that was only read; if the disk fails now, nothing is lost."""
     with suppress(OSError):
         os.close(number)
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
-    """Open the database at *path*, which nobody else knows yet."""
+    """Return a connection to the database at *path*, which no other program uses yet."""
     db = sqlite3.connect(path, isolation_level=None)
     db.executescript(FAST_WRITES)
     return db
 
 
 def is_of_the_disk(problem: sqlite3.Error) -> bool:
-    """Tell whether SQLite failed for the machine and not for what a database holds."""
+    """Tell whether SQLite failed because of the machine, not because of the database's content."""
     return _code(problem) in OF_THE_DISK
 
 
@@ -312,7 +312,7 @@ def _reason(problem: OSError | sqlite3.Error, folder: Path) -> str:
     said = problem.strerror if isinstance(problem, OSError) else problem
     if isinstance(problem, OSError):
         if problem.filename is not None and Path(problem.filename).parent.resolve() != folder.resolve():
-            return f"{problem.filename} cannot be used ({said}); mend that and build again"
+            return f"{problem.filename} cannot be used ({said}); fix that and build again"
         is_full, is_denied, is_broken = code in FULL, code in DENIED, code == errno.EIO
     else:
         is_full, is_denied = code == sqlite3.SQLITE_FULL, code in SQLITE_DENIED
@@ -327,5 +327,5 @@ def _reason(problem: OSError | sqlite3.Error, folder: Path) -> str:
 
 
 def _code(problem: sqlite3.Error) -> int:
-    """Return the primary result code of SQLite, 0 where Python raised the error itself."""
+    """Return SQLite's primary result code, 0 if Python raised the error itself."""
     return getattr(problem, "sqlite_errorcode", 0) & 0xFF

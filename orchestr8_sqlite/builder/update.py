@@ -1,4 +1,4 @@
-"""An index that is there already → the same, up to date: a copy in which the rows of changed files are replaced."""
+"""An existing index → an up-to-date one: a copy in which the rows of changed files are replaced."""
 
 import logging
 import os
@@ -55,13 +55,13 @@ from orchestr8_sqlite.ranking.evidence import read_typical_lengths
 logger = logging.getLogger(__name__)
 
 MOST_CHANGED = 0.25
-"""Share of the files above which writing everything anew is no slower."""
+"""Share of changed files above which a full build is no slower than an update."""
 
 FEW_FILES = 8
-"""Files that may change however small the library is."""
+"""Number of changed files that an update accepts however small the library is."""
 
 MOST_FREE = 0.25
-"""Share of an index that may be left free by changes before all of it is written again."""
+"""Share of free pages in an index above which the whole index is written again."""
 
 KNOWN_FILES = "SELECT root, path, mtime_ns, iif(sha256 = '', -1, size) FROM source"
 UNREADABLE = "SELECT DISTINCT root, path FROM diagnostic WHERE code = 'unreadable' AND path <> ''"
@@ -69,18 +69,18 @@ DIGEST = "SELECT sha256 FROM source WHERE root = ? AND path = ?"
 
 
 class Anew(Enum):
-    """Everything must be written again: over no index that could be followed, or over one whose versions may stay."""
+    """Why everything must be written again: no index could be updated, or a sound one whose versions may stay."""
 
     OVER_NOTHING = auto()
     OVER_SOUND = auto()
 
 
 class _OvertakenError(Exception):
-    """Another program has put another index in place meanwhile."""
+    """Another program has replaced the index meanwhile."""
 
 
 def bring_up_to_date(job: Job, target: Path) -> Built | Anew:
-    """Bring the index at *target* up to date, unless there is none, or everything must be written again."""
+    """Update the index at *target* and return how; return Anew if there is none or everything must be written again."""
     try:
         with Catalog.open(target) as catalog:
             shaping = ("category", "categories", "lists", "limits", "roots", "code", "denied")
@@ -89,7 +89,7 @@ def bring_up_to_date(job: Job, target: Path) -> Built | Anew:
             if is_like_ours:
                 trusted = trusted_until(job.roots, catalog.path, _read_ns(job, catalog))
                 return _follow(job, catalog, trusted) or Anew.OVER_SOUND
-    except CheckError as problem:  # of rows that were there, or of ours
+    except CheckError as problem:  # the old rows or the new ones failed a check
         _say_anew(target, problem)
     except BuildError as problem:
         if not isinstance(problem.__cause__, sqlite3.Error) or is_of_the_disk(problem.__cause__):
@@ -98,35 +98,35 @@ def bring_up_to_date(job: Job, target: Path) -> Built | Anew:
     except (CatalogError, sqlite3.Error) as problem:
         if target.exists() and target.stat().st_size:
             _say_anew(target, problem)
-    except _OvertakenError:  # look again
+    except _OvertakenError:  # compare with the new index
         return bring_up_to_date(job, target)
-    except OtherLengths:  # every word weighs something else now
+    except OtherLengths:  # the weight of every word has changed
         return Anew.OVER_SOUND
     return Anew.OVER_NOTHING
 
 
 def _say_anew(target: Path, problem: Exception) -> None:
-    """Say why an index that is there is not brought up to date but made anew, which takes longer."""
-    why = str(problem).partition("; ")[0].rstrip(".").removeprefix(f"The index {target} ")  # what to do is done here
-    logger.warning("The index %s cannot be brought up to date and is built anew (%s).", target, why)
+    """Log why an existing index is built from scratch, which takes longer than an update."""
+    why = str(problem).partition("; ")[0].rstrip(".").removeprefix(f"The index {target} ")  # drop the advice
+    logger.warning("The index %s cannot be brought up to date and is built from scratch (%s).", target, why)
 
 
 def _read_ns(job: Job, catalog: Catalog) -> int:
-    """Return when the files of an index were looked at, in ns since 1970; 0 where the clock was or is wrong."""
+    """Return when the build of an index began to read, in ns since 1970; 0 if the clock was or is wrong."""
     modified = catalog.identity[1]
     return modified if modified <= job.began.since_1970 else 0
 
 
 def _follow(job: Job, catalog: Catalog, trusted: Mapping[str, int]) -> Built | None:
-    """Bring an index of the same folders up to date; None where everything must be written again.
+    """Update an index of the same folders and return how; None if everything must be written again.
 
     Args:
-        trusted: Up to when changes of the files of each root were seen for sure, in ns since 1970.
+        trusted: By root, the time (ns since 1970) before which every change was seen.
     """
     if not _is_untouched(job, catalog, trusted):
         with drafting(catalog.path) as draft:
             if job.digest != catalog.meta["files"]:
-                draft.begin()  # while it is looked what has changed
+                draft.begin()  # copy while we find out what has changed
             built = _write_what_changed(job, catalog, trusted, draft)
         if built is None or built.how is How.UPDATED:
             return built
@@ -134,7 +134,7 @@ def _follow(job: Job, catalog: Catalog, trusted: Mapping[str, int]) -> Built | N
 
 
 def _write_what_changed(job: Job, catalog: Catalog, trusted: Mapping[str, int], draft: Draft) -> Built | None:
-    """Write what has changed to a copy of an index; None where everything must be written again."""
+    """Write what has changed to a copy of an index and return how; None if everything must be written again."""
     known: set[KnownFile] = set(catalog.db.execute(KNOWN_FILES))
     change = compare_files(job.roots, known, partial(_digest, catalog.db), trusted, job.latest)
     is_small = len(change.read | change.gone) <= max(FEW_FILES, MOST_CHANGED * len(known))
@@ -157,7 +157,7 @@ def _write_what_changed(job: Job, catalog: Catalog, trusted: Mapping[str, int], 
 
 
 def _digest(db: sqlite3.Connection, key: Key) -> str | None:
-    """Return the digest of what a file held, empty where it could not be read, None where it was not there."""
+    """Return the digest of a file in the index, empty if it could not be read, None if it was not there."""
     row = db.execute(DIGEST, key).fetchone()
     return row and str(row[0])
 
@@ -167,22 +167,22 @@ def _follower(job: Job, db: sqlite3.Connection) -> Follower:
 
 
 def _is_untouched(job: Job, catalog: Catalog, trusted: Mapping[str, int]) -> bool:
-    """Tell whether no file and no setting is other than when the index was built, without a look at any content."""
+    """Tell whether no file or setting has changed since the index was built, without reading file contents."""
     is_as_it_was = all(max(root.files.changed, default=0) < trusted[root.label] for root in job.roots)
     is_as_it_was = is_as_it_was and _says_settings(job, catalog)
     return is_as_it_was and not _is_readable_again(job, catalog.db)
 
 
 def _says_settings(job: Job, catalog: Catalog) -> bool:
-    """Tell whether an index says of its settings and of the list of its files what is true now.
+    """Tell whether the settings and the file list that the index records are still true.
 
-    The list can differ where no file that is read does: one was changed after the files were listed, or is not read.
+    The list can differ although every file that we read is the same: a file changed after the listing, or is not read.
     """
     return {**job.settings, **job.provenance, "files": job.digest}.items() <= catalog.meta.items()
 
 
 def _is_readable_again(job: Job, db: sqlite3.Connection) -> bool:
-    """Tell whether a file can be read that could not be: where a disk or a network failed, no time says so."""
+    """Tell whether an unreadable file can be read now: recovery of a disk or network changes no file time."""
     roots = {root.label: root for root in job.roots}
     for label, path in db.execute(UNREADABLE):
         root = roots[label]
@@ -193,7 +193,7 @@ def _is_readable_again(job: Job, db: sqlite3.Connection) -> bool:
 
 
 def _is_nothing(job: Job, catalog: Catalog, change: Change, following: Following) -> bool:
-    """Tell whether the index says all that there is to say already."""
+    """Tell whether there is nothing to write: the rows, settings and diagnostics of the index are up to date."""
     if following.verdicts or following.stale or change.times or not _says_settings(job, catalog):
         return False
     saying = sorted((one for root in job.roots for one in root.diagnostics), key=Diagnostic.order)
@@ -207,7 +207,7 @@ def _is_fragmented(db: sqlite3.Connection) -> bool:
 
 
 def _leave(job: Job, catalog: Catalog) -> Built:
-    """Leave the index as it is, but for what an earlier build has left for later."""
+    """Leave the index as it is, except for the work that an earlier build postponed."""
     refuse(job, catalog.db)
     if job.settle and UNSETTLED in catalog.meta:
         settle_index(catalog.path)
@@ -216,7 +216,7 @@ def _leave(job: Job, catalog: Catalog) -> Built:
 
 
 def _write_changes(job: Job, catalog: Catalog, change: Change, following: Following, draft: Draft) -> Described:
-    """Write the changes to a copy of the index and return what it says of itself then."""
+    """Write the changes to a copy of the index and return what the copy records about itself."""
     with _opened(draft, catalog) as db:
         db.execute("BEGIN")
         writer = IndexWriter(db)
@@ -244,15 +244,15 @@ def _write_changes(job: Job, catalog: Catalog, change: Change, following: Follow
 
 @contextmanager
 def _opened(draft: Draft, catalog: Catalog) -> Iterator[sqlite3.Connection]:
-    """Yield the copy of an index to be changed; the index is closed afterwards.
+    """Yield the copy of an index for writing, then close the index.
 
     Raises:
-        _OvertakenError: Another one is in its place.
-        CatalogError: It is damaged, and so is what was written.
+        _OvertakenError: Another program has replaced the index.
+        CatalogError: The index is damaged, and therefore the copy too.
     """
     path = draft.ready()
     _check_current(draft, catalog)
-    catalog.begin_to_verify()  # beside the writing
+    catalog.begin_to_verify()  # in a thread, while we write
     with closing(open_for_writing(path)) as db:
         yield db
     _check_current(draft, catalog)
@@ -267,7 +267,7 @@ def _check_current(draft: Draft, catalog: Catalog) -> None:
 
 
 def settle_index(target: Path) -> None:
-    """Write what a build with `settle=False` has left, if anything, to the index at *target*.
+    """Do the work that a build with `settle=False` has postponed, if any, on the index at *target*.
 
     Raises:
         BuildError: The index cannot be written, or contradicts itself.

@@ -1,7 +1,6 @@
-"""Builds whenever the files of a library change, until interrupted; each does again only what has changed.
+"""Builds whenever the files of a library change, until interrupted; each build only redoes what has changed.
 
-What is refused, a file or the library as a whole, leaves what was there: the last good version of the file, the last
-index.
+If a file is refused, its last good version stays. If the library is refused, the last index stays.
 """
 
 import time
@@ -25,10 +24,10 @@ from orchestr8_sqlite.processes import growing_pauses
 
 @dataclass(frozen=True, slots=True)
 class SessionBuild:
-    """What one build of a session did; `seconds` of wall time.
+    """What one build of a session did; `seconds` is wall time.
 
-    `changed` are the files (root/path) whose content is not that of the build before, `diagnostics` theirs; none where
-    another program has brought the index up to date.
+    `changed` names the files (root/path) whose content differs from the previous build, and `diagnostics` are theirs.
+    Both are empty if another program has updated the index.
     """
 
     generation: str
@@ -39,7 +38,7 @@ class SessionBuild:
 
 
 class BuildSession:
-    """The roots and the index that follows them."""
+    """Builds one index of the same roots again and again, and remembers the last generation."""
 
     def __init__(
         self,
@@ -65,7 +64,7 @@ class BuildSession:
         self._is_settled = True
 
     def build(self) -> SessionBuild | None:
-        """Bring the index up to date and return what was done, None where it is what it was after the last build.
+        """Update the index and return what was done, or None if it is the same as after the last build.
 
         Raises:
             LibraryError: A root cannot be read.
@@ -99,7 +98,7 @@ class BuildSession:
         )
 
     def settle(self) -> None:
-        """Write what the last builds left for a quiet moment, if anything, and put the index with it in place.
+        """Do the work that the last builds postponed, if any, and replace the index.
 
         Raises:
             BuildError: The index contradicts itself, or the target cannot be replaced.
@@ -110,16 +109,16 @@ class BuildSession:
 
 
 QUIET_MS = 40
-"""A build begins once no file has changed for so long: what is saved together is built together."""
+"""A build begins once no file has changed for this long, so that files saved together are built together."""
 
 LONGEST_MS = 400
-"""However long files go on to change, a build begins after this."""
+"""A build begins after this time even if files keep changing."""
 
 LOOK_MS = 200
-"""How often it is looked whether the roots are still the folders that are watched."""
+"""How often to check that the roots are still the watched folders."""
 
 CALM_SECONDS = 5.0
-"""After so long without a change the index is settled."""
+"""The index is settled after this long without a change."""
 
 OnBuilt = Callable[[SessionBuild], None]
 OnFailed = Callable[[str], None]
@@ -129,9 +128,9 @@ OnCurrent = Callable[[], None]
 def watch_roots(session: BuildSession, on_built: OnBuilt, on_failed: OnFailed, on_current: OnCurrent) -> None:
     """Build, and build again on every change below the roots of *session*, until KeyboardInterrupt.
 
-    A build that fails is told once to *on_failed*. It is tried again in growing pauses, or, where the library is
-    refused, at the next change; a root that is gone is waited for. Where nothing is left to build after a failure,
-    *on_current* is told.
+    *on_failed* is called once per failure. A failed build is tried again after growing pauses, or at the next change
+    if the library was refused. If a root is missing, this waits until it is back. *on_current* is called if nothing is
+    left to build after a failure.
     """
     builds, roots = Builds(session, on_built, on_failed, on_current), session.roots
     while True:
@@ -141,12 +140,12 @@ def watch_roots(session: BuildSession, on_built: OnBuilt, on_failed: OnFailed, o
                 time.sleep(LOOK_MS / 1000)
         try:
             _watch_folders(roots, session.target.resolve(), builds)
-        except FileNotFoundError:  # a root went while the watch was being set up
+        except FileNotFoundError:  # a root was removed while the watch was being set up
             continue
 
 
 def _watch_folders(roots: Sequence[Path], index: Path, builds: "Builds") -> None:
-    """Build now and on every change, until a root is no longer the folder that it was."""
+    """Build now and on every change, until a root is no longer the same folder."""
     folders = [root.resolve() for root in roots]
     identities = _identities(roots)
     begun = False
@@ -162,7 +161,7 @@ def _watch_folders(roots: Sequence[Path], index: Path, builds: "Builds") -> None
         if _identities(roots) != identities:
             return
         if changes or not begun:
-            begun = True  # not before the watch stands, or a change in between would go unseen
+            begun = True  # build only once the watch is running, so that no change in between is missed
             builds.attempt()
         else:
             builds.look()
@@ -176,7 +175,7 @@ class Failure(NamedTuple):
 
 
 class Builds:
-    """Attempts to build, and what became of the last one."""
+    """Attempts builds, reports each failure once, and keeps track of retries."""
 
     def __init__(
         self,
@@ -198,13 +197,13 @@ class Builds:
         self._not_before = 0.0
 
     def attempt(self) -> None:
-        """Build and tell what became of it; nothing where nothing has changed."""
+        """Build and report the outcome, unless nothing has changed."""
         self._is_behind = True
         self._try(self._build)
         self._last = self._clock()
 
     def look(self) -> None:
-        """Try again what failed for the moment, or settle the index where it has been calm for long enough."""
+        """Retry a build that failed temporarily, or settle the index if it has been calm for long enough."""
         now = self._clock()
         if now < self._not_before:
             return
@@ -221,7 +220,7 @@ class Builds:
             self._on_built(built)
 
     def _try(self, action: Callable[[], None]) -> None:
-        """Do something; where it fails for the moment, nothing is done again before the end of a pause."""
+        """Run *action*; after a temporary failure, nothing is tried again before a pause has ended."""
         try:
             action()
         except (RefusedLibrary, LibraryError) as problem:
@@ -254,9 +253,9 @@ def _identities(roots: Sequence[Path]) -> list[tuple[int, int]] | None:
 
 
 def _is_of_library(path: Path, folders: Sequence[Path], index: Path) -> bool:
-    """Tell whether a change of *path* can concern the library: it is neither the index nor where nothing is read.
+    """Tell whether a change of *path* can affect the library: it is not the index, and not in a skipped folder.
 
-    macOS tells of a folder by its name, in whatever case and form that was given.
+    Names are compared folded, because macOS reports a folder in the letter case and Unicode form that we passed.
     """
     folded = _folded(path)
     return folded != _folded(index) and any(

@@ -1,7 +1,7 @@
-"""Files that were read → the rows of an index, and back: one way to write a file's rows, one way to delete them.
+"""Writes and deletes the index rows of files.
 
-A build from nothing writes all files of a library. An update deletes the rows of files that have changed and writes
-them again; what depends on the library as a whole is counted afterwards, in both.
+A full build writes all files of a library. An update deletes the rows of changed files and writes them again. Both then
+count what depends on the library as a whole.
 """
 
 import hashlib
@@ -34,20 +34,20 @@ from orchestr8_sqlite.ranking.evidence import (
 from orchestr8_sqlite.text.wordlists import Synonym
 
 PAGE_CACHE = "PRAGMA cache_size = -16000"
-"""16 MB: rows come in another order than the keys of their indexes."""
+"""16 MB, because rows arrive in another order than their index keys."""
 
 FULL_TEXT_OPTION = "INSERT INTO fragment_text (fragment_text, rank) VALUES (?, ?)"
 WHILE_WRITING = {"hashsize": 1 << 24, "automerge": 0}
-"""Up to 16 MB of the full text are gathered, less where a savepoint has FTS5 write; merging waits for `optimize`."""
+"""Collect up to 16 MB of full text before writing (a savepoint makes FTS5 write earlier); merge only in `optimize`."""
 
 AFTERWARDS = {"hashsize": 1 << 20, "automerge": 4}
-"""What FTS5 does by default."""
+"""FTS5's defaults."""
 
 OFFERED = "CREATE TEMP TABLE IF NOT EXISTS offered (fragment_id INTEGER, path TEXT, frontmatter TEXT)"
-"""Skills that conform to their format, until it is known whose path is that of another one."""
+"""Valid Agent Skills, kept here until path collisions are settled."""
 
 MOST_RECOUNTED = 50
-"""Fragments that may change for only their words to be counted again; to count all takes as long as reading more."""
+"""Up to this many changed fragments, only their words are recounted; above, counting all words is as fast."""
 
 SOURCES = "SELECT root, path, id FROM source"
 UPDATE_SOURCE = "UPDATE source SET outcome = ?, mtime_ns = ?, size = ?, sha256 = ? WHERE id = ?"
@@ -108,8 +108,8 @@ LISTS: Sequence[tuple[str, Callable[[Fragment], Iterable[tuple[object, ...]]]]] 
         lambda f: ((one.target, one.kind, one.line) for one in f.references),
     ),
 )
-"""The lists of a fragment and their rows: some ten times as many as fragments, so they bypass sqlite-utils, which looks
-at each value and takes a savepoint for every hundred rows."""
+"""INSERT statements for a fragment's lists, each with its rows. There are about ten such rows per fragment, so they
+bypass sqlite-utils, which inspects each value and opens a savepoint for every hundred rows."""
 
 DELETE_SOURCES = "DELETE FROM source WHERE id IN (SELECT value FROM json_each(:sources))"
 SET_TIME = "UPDATE source SET mtime_ns = ? WHERE root = ? AND path = ?"
@@ -122,25 +122,25 @@ def create_schema(db: sqlite3.Connection) -> None:
 
 
 def prepare(fragment: Fragment) -> Held:
-    """Return what of the fragment's rows takes long to make and depends on nothing else."""
+    """Return the slow part of the fragment's rows, which depends on no other fragment."""
     return hold(fragment_texts(fragment))
 
 
 class IndexWriter:
-    """Writes the rows of files, and deletes them. Close it when done.
+    """Writes and deletes the rows of files. Close it when done.
 
-    Nothing of a file is kept in memory for longer than a batch, except its postings.
+    Only a file's postings stay in memory for longer than its batch.
 
     Use::
 
         writer = IndexWriter(db)          # in a transaction
         writer.delete(stale, judged)      # only in an update
-        writer.write(verdicts)            # as often as there are batches
+        writer.write(verdicts)            # once per batch
         writer.close()
     """
 
     def __init__(self, db: sqlite3.Connection, *, is_ranked: bool = True) -> None:
-        """Write through *db*; what the ranking needs only where *is_ranked*."""
+        """Write through *db*; skip the ranking rows unless *is_ranked*."""
         db.execute(OFFERED)
         db.execute(PAGE_CACHE)
         self._db = db
@@ -155,11 +155,11 @@ class IndexWriter:
         db.executemany(FULL_TEXT_OPTION, WHILE_WRITING.items())
 
     def holder(self, record: Fragment | Prompt) -> Holding | None:
-        """Return the file whose record has the name of *record* already, if any has."""
+        """Return the file whose record already has the name of *record*, if any."""
         return self._known_names.get(name_of(record))
 
     def place_of(self, name: tuple[str, str]) -> str | None:
-        """Return the place of the file whose record has *name*, if any has."""
+        """Return the place (root/path) of the file whose record has *name*, if any."""
         held = self._known_names.get(name)
         return held and held.place
 
@@ -170,7 +170,7 @@ class IndexWriter:
         return self._names
 
     def delete(self, stale: Collection[Key], judged: Collection[Key]) -> None:
-        """Delete all rows of the files *stale*, and what is said of those *judged*."""
+        """Delete all rows of *stale* files, and the diagnostics of *judged* ones."""
         sources = json.dumps([self._sources[key] for key in stale if key in self._sources])
         ids = [id_ for (id_,) in self._db.execute(FRAGMENTS_OF, {"sources": sources})]
         if len(ids) <= MOST_RECOUNTED:
@@ -189,9 +189,9 @@ class IndexWriter:
             self._sources.pop(key, None)
 
     def write(self, verdicts: Iterable[Verdict]) -> None:
-        """Write files with all that they hold, in the order of reading; each may be judged when the last was taken.
+        """Write files and their records, in reading order; *verdicts* may judge each one lazily, after the last.
 
-        `prepared` of a fragment's verdict is what `prepare` made of it.
+        The `prepared` field of a fragment's verdict is the result of `prepare`.
         """
         taken: list[Verdict] = []
         for verdict in verdicts:
@@ -217,7 +217,7 @@ class IndexWriter:
         write_queries(self._db, (query for _, _, verdict in fragments for query in verdict.queries))
 
     def _write_sources(self, outcomes: Iterable[tuple[SourceFile, str]]) -> None:
-        """Write files with what became of them; one that is there already keeps its number."""
+        """Write files with their outcomes; a file that already has a row keeps its id."""
         latest = {(source.root, source.path): (source, outcome) for source, outcome in outcomes}
         known = (
             (what, s.mtime_ns, s.size, s.sha256, self._sources[key])
@@ -254,7 +254,7 @@ class IndexWriter:
         self._insert("prompt_argument", ("prompt_id", "ordinal", "name", "description", "required"), arguments)
 
     def _fragment_record(self, number: int, f: Fragment, verdict: Verdict) -> dict[str, object]:
-        """Return the row of `fragment`, by column."""
+        """Return a fragment's row, by column."""
         return {
             "id": number,
             "category": f.category,
@@ -274,7 +274,7 @@ class IndexWriter:
         }
 
     def _write_fragments(self, numbered: Sequence[tuple[int, Fragment, Verdict]]) -> None:
-        """Write the fragments with their texts, lists, pointers and bundled files."""
+        """Write the fragments with their texts, lists, references and bundled files."""
         self._tables.table("fragment").insert_all(self._fragment_record(*one) for one in numbered)
         fragments = [(number, fragment) for number, fragment, _ in numbered]
         also = ((n, f.body, v.prepared.also if v.prepared else "") for n, f, v in numbered)
@@ -303,14 +303,14 @@ class IndexWriter:
         insert_rows(self._db, table, columns, rows)
 
     def close(self, typical: Lengths | None = None, *, must_stay: bool = False) -> Lengths:
-        """Write the postings and count words; return the typical lengths of texts that they are weighed by.
+        """Write the postings and count words; return the typical text lengths that weigh the postings.
 
         Args:
-            typical: Those that the postings which are there already were weighed by.
-            must_stay: Weigh by these, whatever the texts have become.
+            typical: The lengths that weighed the existing postings.
+            must_stay: Use *typical* even if the lengths of the texts have changed.
 
         Raises:
-            OtherLengths: The texts of this library have other lengths by now: all must be weighed again.
+            OtherLengths: The typical lengths have changed, so all postings must be weighed again.
         """
         measured = typical_lengths(self._db)
         if typical is not None and typical != measured:
@@ -318,7 +318,7 @@ class IndexWriter:
                 raise OtherLengths
             measured = typical
         assert self._evidence is not None
-        if typical is None:  # the postings take the pages that this leaves free
+        if typical is None:  # first, so that the postings reuse the pages that this frees
             self._db.execute("INSERT INTO fragment_text (fragment_text) VALUES ('optimize')")
         self._db.executemany(FULL_TEXT_OPTION, AFTERWARDS.items())
         self._evidence.close(measured)
@@ -330,23 +330,23 @@ class IndexWriter:
 
 
 class OtherLengths(Exception):
-    """The texts of a library have become longer or shorter on the whole."""
+    """The typical text lengths of the library have changed."""
 
 
 def insert_rows(db: sqlite3.Connection, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Insert *rows*, whose values come in the order of *columns*."""
+    """Insert *rows*, whose values are in the order of *columns*."""
     _tables(db).table(table).insert_all(itertools.chain((columns,), rows))
 
 
 def write_diagnostics(db: sqlite3.Connection, diagnostics: Iterable[Diagnostic]) -> None:
-    """Write what is wrong with a library."""
+    """Write the diagnostics of a library."""
     columns = ("severity", "code", "root", "path", "line", "field", "message", "fix")
     rows = ((d.severity.value, d.code, d.root, d.path, d.line, d.field, d.message, d.fix) for d in diagnostics)
     insert_rows(db, "diagnostic", columns, rows)
 
 
 def write_queries(db: sqlite3.Connection, queries: Iterable[LibraryQuery]) -> None:
-    """Write requests with the fragments that answer them, which are written."""
+    """Write listed requests and their answers; the fragments that answer them must be written before."""
     for query in queries:
         number = db.execute(
             "INSERT INTO library_query (text, origin, terms) VALUES (?, ?, ?)",
@@ -364,9 +364,9 @@ def scenario_id(fragment_id: str, text: str, digits: int = SCENARIO_DIGITS) -> s
 
 
 def settle_scenario_ids(db: sqlite3.Connection) -> None:
-    """Give scenarios whose ids begin alike as many more digits as tell them apart, and no more to any.
+    """Lengthen the ids of scenarios that share their first digits, by just enough digits to tell them apart.
 
-    Two texts in 2^48 share the first 12 digits, so mostly there is nothing to do.
+    Two texts share the first 12 digits with a chance of 1 in 2^48, so there is usually nothing to do.
 
     Raises:
         BuildError: A fragment has the same scenario twice.
@@ -377,7 +377,7 @@ def settle_scenario_ids(db: sqlite3.Connection) -> None:
     whole = {(number, i): scenario_id(path, text, WHOLE_DIGITS) for path, text, number, i in rows}
     ordered = sorted(whole.values())
     digits = dict.fromkeys(ordered, SCENARIO_DIGITS)
-    for first, second in itertools.pairwise(ordered):
+    for first, second in itertools.pairwise(ordered):  # in sorted order, the longest shared prefix is a neighbour's
         shared = next((at for at, (one, other) in enumerate(zip(first, second, strict=True)) if one != other), None)
         if shared is None:
             raise BuildError("Two scenarios of one fragment have the same text and could not be told apart.")
@@ -388,7 +388,7 @@ def settle_scenario_ids(db: sqlite3.Connection) -> None:
 
 
 def write_synonyms(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:
-    """Write the synonyms, whether the library knows their forms or not, in place of those that are there."""
+    """Replace all synonyms in the index with *synonyms*, even those whose forms the library lacks."""
     numbered = list(enumerate(synonyms, start=1))
     words = sorted(
         (stem, number, slot, len(synonym.slots))
@@ -404,7 +404,7 @@ def write_synonyms(db: sqlite3.Connection, synonyms: Sequence[Synonym]) -> None:
 
 
 def json_text(value: object) -> str:
-    """Return *value* as JSON with sorted names."""
+    """Return *value* as JSON with sorted keys."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=dict)
 
 

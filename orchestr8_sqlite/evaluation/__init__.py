@@ -1,1 +1,1 @@
-"""How well an index answers: the measures, and the judgements that they rest on."""
+"""Measures how well an index answers, against judged queries."""

@@ -1,4 +1,4 @@
-"""The queries that an index answers wrongly, so that somebody can look at them."""
+"""Finds the queries that an index answers wrongly, for a person to review."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -7,13 +7,14 @@ from orchestr8_sqlite.evaluation.judgements import NO_ANSWER, JudgedQuery, Qrels
 from orchestr8_sqlite.evaluation.measures import RunReport
 
 FIRST = 5
-"""Results among which a right one must be, as in recall@5."""
+"""A right document must be among this many first results, as in recall@5."""
 
 
 class Failure(NamedTuple):
-    """A query and what was wanted; `place` is that of the best right document, `first` what came first instead.
+    """A failed query and the documents `wanted`, none if nothing fits.
 
-    `refused` tells that the answer was that nothing fits. Nothing is `wanted` where nothing fits.
+    `place` is the rank of the best right document, and `first` the document that came first instead. `refused` is true
+    if the answer said that nothing fits.
     """
 
     query: JudgedQuery
@@ -25,7 +26,7 @@ class Failure(NamedTuple):
 
     @property
     def what(self) -> str:
-        """Return in two words what went wrong."""
+        """Return what went wrong, in two words."""
         if self.refused:
             return "false refusal"
         if not self.wanted:
@@ -34,9 +35,9 @@ class Failure(NamedTuple):
 
 
 def find_failures(queries: Iterable[JudgedQuery], qrels: Qrels, report: RunReport) -> list[Failure]:
-    """Return the queries without a right document among the first, refused, or answered though nothing fits.
+    """Return the failed queries: no right document among the first, falsely refused, or falsely answered.
 
-    The worst come first: refused and answered ones, those whose documents are not found, then the ones further down.
+    The worst come first: false refusals, false answers, documents not found, then documents found further down.
     """
     failures = [failure for query in queries if (failure := _failure(query, qrels, report)) is not None]
     return sorted(failures, key=_badness)

@@ -1,4 +1,4 @@
-"""Judged queries: what was asked, and which documents people judged to answer it."""
+"""Reads judged queries: texts, and the documents that people judged to answer them."""
 
 import json
 from collections import defaultdict
@@ -10,13 +10,13 @@ from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.index.catalog import Catalog
 
 NO_ANSWER = "none"
-"""The stratum of queries that nothing in the library fits."""
+"""The stratum of queries that nothing in the library answers."""
 
 ALL = "ALL"
 SOURCE_PATHS = "SELECT f.uri, s.path FROM fragment f JOIN source s ON s.id = f.source_id"
 
 Qrels = Mapping[str, Mapping[str, int]]
-"""Query id → document → grade: 2 exactly what is needed, 1 useful, 0 not."""
+"""Query id → document → grade: 2 exactly what is needed, 1 useful, 0 not useful."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class JudgedQuery:
 
 
 def read_queries(path: Path) -> list[JudgedQuery]:
-    """Return the queries of a JSON Lines file with `id`, `text` and, where it has them, `stratum` and `terms`.
+    """Return the queries of a JSON Lines file with `id`, `text` and, optionally, `stratum` and `terms`.
 
     Raises:
-        RequestError: A line is not of that form, or there is no answerable query.
+        RequestError: A line is not in that form, or there is no answerable query.
     """
     queries = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -62,7 +62,7 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     """Return the judgements of a file with lines `query<TAB>document<TAB>grade`; `#` begins a comment.
 
     Raises:
-        RequestError: A line is not of that form.
+        RequestError: A line is not in that form.
     """
     qrels: dict[str, dict[str, int]] = defaultdict(dict)
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -77,7 +77,7 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
 
 
 def document_names(catalog: Catalog, qrels: Qrels) -> dict[str, str]:
-    """Return how each URI is named in *qrels*: by the URI, by its id, or by its path below the root without `.md`."""
+    """Return the name of each URI in *qrels*: the URI, its id, or its path below the root without `.md`."""
     judged = {document for judgements in qrels.values() for document in judgements}
     names = {}
     for uri, path in catalog.db.execute(SOURCE_PATHS):
@@ -88,7 +88,7 @@ def document_names(catalog: Catalog, qrels: Qrels) -> dict[str, str]:
 
 
 def present_only(catalog: Catalog, qrels: Qrels) -> tuple[dict[str, dict[str, int]], int]:
-    """Return *qrels* without the documents that the index does not hold, and how many documents those are."""
+    """Return *qrels* without the documents that the index lacks, and the number of these documents."""
     held = set(document_names(catalog, qrels).values())
     kept = {query: {doc: grade for doc, grade in docs.items() if doc in held} for query, docs in qrels.items()}
     return kept, len({doc for docs in qrels.values() for doc in docs} - held)

@@ -1,8 +1,8 @@
-"""How well an index answers judged queries, or those of its own library.
+"""Measures how well an index answers judged queries, or those of its own library.
 
 Measures come from ir_measures (the optional dependency `orchestr8-sqlite[eval]`): nDCG with linear gain, reciprocal
-rank and recall with grade 1 as relevant. Success@1 asks more than its usual form: the first result must
-have the best grade that any document has for the query.
+rank and recall with grade 1 as relevant. Success@1 is stricter than usual: the first result must have the best grade
+that any document has for the query.
 """
 
 import json
@@ -38,9 +38,9 @@ Run = Mapping[str, Sequence[tuple[str, float]]]
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What a ranker answered, and what it cost: milliseconds and tokens are means over all queries.
+    """The answers of a ranker and their cost: milliseconds and tokens are means over all queries.
 
-    `weak` holds the queries of which the answer says that nothing fits; the run lists the closest all the same.
+    `weak` has the queries whose answer says that nothing fits; the run lists the closest documents all the same.
     """
 
     run: Run
@@ -63,7 +63,7 @@ class StratumScore:
 def run_queries(
     catalog: Catalog, queries: Iterable[JudgedQuery], names: Mapping[str, str], ranker: Ranker
 ) -> RunReport:
-    """Return what *ranker* answers to *queries*: DEPTH documents deep, and what an answer of usual size costs."""
+    """Return the answers of *ranker* to *queries*, DEPTH documents deep, and the cost of answers of default size."""
     recorder = _Recorder(names, ranker, DEPTH)
     for query in queries:
         recorder.ask(catalog, query)
@@ -71,10 +71,10 @@ def run_queries(
 
 
 def run_self(catalog: Catalog, ranker: Ranker) -> tuple[list[JudgedQuery], dict[str, dict[str, int]], RunReport]:
-    """Return the index's own queries, which fragment answers each, and the run: what authors hold a library to.
+    """Return the index's own queries, the fragments that answer each, and the run.
 
-    Stratum `scenario`: every scenario is asked while its own line is hidden from the index. `queries` and
-    `queries.jsonl`: what authors wrote there, asked of the index as it is.
+    Stratum `scenario`: each scenario is asked while its own line is hidden from the index. Strata `queries` and
+    `queries.jsonl`: the requests that authors listed there are asked of the whole index.
     """
     ids = dict(catalog.db.execute("SELECT id, path FROM fragment"))
     names = dict(catalog.db.execute("SELECT uri, path FROM fragment"))
@@ -99,7 +99,7 @@ def run_self(catalog: Catalog, ranker: Ranker) -> tuple[list[JudgedQuery], dict[
 
 
 class _Recorder:
-    """Asks queries and keeps what the answers were and cost."""
+    """Asks queries and records the answers and their cost."""
 
     def __init__(self, names: Mapping[str, str], ranker: Ranker, depth: int) -> None:
         self._names = names
@@ -160,7 +160,7 @@ def score_run(queries: Sequence[JudgedQuery], qrels: Qrels, run: Run) -> list[St
 
 
 def false_answers(queries: Iterable[JudgedQuery], report: RunReport) -> float | None:
-    """Return the share of no-answer queries that were answered with confidence, None where there are none."""
+    """Return the share of no-answer queries that were answered with confidence; None if there are no such queries."""
     answered = [
         bool(report.run.get(query.id)) and query.id not in report.weak
         for query in queries
@@ -170,20 +170,20 @@ def false_answers(queries: Iterable[JudgedQuery], report: RunReport) -> float | 
 
 
 def false_refusals(queries: Iterable[JudgedQuery], report: RunReport) -> float:
-    """Return the share of answerable queries of which the answer said that nothing fits."""
+    """Return the share of answerable queries whose answer said that nothing fits."""
     return mean(
         query.id in report.weak or not report.run.get(query.id) for query in queries if query.stratum != NO_ANSWER
     )
 
 
 def unmet_bounds(bounds: Iterable[str], scores: Sequence[StratumScore]) -> list[str]:
-    """Return a sentence for each bound that the scores stay below.
+    """Return a sentence for each lower bound that the scores do not reach.
 
     Args:
-        bounds: `recall@5=0.9` for all queries, `queries.jsonl:recall@5=0.9` for those of a stratum.
+        bounds: `recall@5=0.9` for all queries, `queries.jsonl:recall@5=0.9` for one stratum.
 
     Raises:
-        RequestError: A bound names no measure, no stratum or no number.
+        RequestError: A bound has an unknown measure or stratum, or is not a number.
     """
     by_name = {score.stratum.casefold(): score for score in scores}
     known = {name.casefold(): name for name in MEASURES}
@@ -203,10 +203,10 @@ def unmet_bounds(bounds: Iterable[str], scores: Sequence[StratumScore]) -> list[
 
 
 def exceeded_bounds(bounds: Iterable[str], shares: Mapping[str, float | None]) -> list[str]:
-    """Return a sentence for each bound such as `false-answers=0.1` that one of *shares* lies above.
+    """Return a sentence for each upper bound such as `false-answers=0.1` that one of *shares* exceeds.
 
     Raises:
-        RequestError: A bound names no share that was measured, or no number.
+        RequestError: A bound names a share that was not measured, or is not a number.
     """
     problems = []
     for bound in bounds:
@@ -236,9 +236,9 @@ def bootstrap_interval(values: Sequence[float], resamples: int = RESAMPLES) -> t
 
 
 def format_run(report: RunReport, tag: str) -> str:
-    """Return a run in TREC form: `query Q0 document rank score tag`, scores falling strictly with the rank.
+    """Return a run in TREC form: `query Q0 document rank score tag`, with scores that fall strictly with the rank.
 
-    The tag of a query that nothing fits ends in `-weak`.
+    The tag ends in `-weak` if the answer said that nothing fits.
     """
     return "".join(
         f"{query} Q0 {document} {rank} {DEPTH + 1 - rank} {tag}{'-weak' if query in report.weak else ''}\n"

@@ -1,1 +1,1 @@
-"""The index file: its schema, opening, checksums, comparing, the bounds of `sql`, exporting, leftovers of builds."""
+"""The index file: schema, opening, checksums, diff, export, limits of `sql`, leftovers of killed builds."""

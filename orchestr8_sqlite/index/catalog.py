@@ -1,7 +1,7 @@
-"""Opens an index read-only, checks that it is one, and fetches from it by name.
+"""Opens an index read-only, checks that it is ours, and reads from it by name.
 
-The file is opened immutable: nothing is ever written beside it, and it is replaced as a whole,
-never changed. If you keep a `Catalog` open, ask `is_current` to notice a replaced file.
+The file is opened as immutable: builds replace it as a whole and never change it, and reading creates no file beside
+it. If you keep a `Catalog` open, call `is_current` to notice that the file was replaced.
 """
 
 import json
@@ -23,10 +23,10 @@ SCHEMA_MAJOR = 5
 MINIMUM_SQLITE = (3, 37, 0)
 
 COMMITS = "commits"
-"""Row of `meta`: the commits of the checkouts by root, as JSON."""
+"""Row of `meta`: by root, the commits of its git checkouts, as JSON."""
 
 PAGE_CACHE = "PRAGMA cache_size = -20000"
-"""KiB of the file that a connection keeps: with SQLite's 2,000 a search of 2,294 fragments takes a third longer."""
+"""Cache 20,000 KiB per connection: with SQLite's 2,000 a search of 2,294 fragments takes a third longer."""
 
 SORT_IN_MEMORY = "PRAGMA temp_store = MEMORY"
 """Reading an index writes nothing, not even to sort."""
@@ -63,7 +63,7 @@ TAGS_BY_USE = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMI
 
 
 class FragmentRow(NamedTuple):
-    """What a listing needs to know of a fragment; `size` is in bytes, `mtime_ns` of its source file."""
+    """What a listing shows of a fragment; `size` is in bytes, `mtime_ns` is the time of its source file."""
 
     id: int
     uri: str
@@ -79,7 +79,7 @@ class FragmentRow(NamedTuple):
 class Catalog:
     """One open index. Use it in one thread at a time; close it or use it as a context manager.
 
-    On exit the context manager raises `CatalogError` if what was read is not to be trusted, see `verify`.
+    On exit the context manager raises `CatalogError` if the data that was read cannot be trusted: see `verify`.
 
     Use::
 
@@ -100,14 +100,14 @@ class Catalog:
 
     @classmethod
     def open(cls, path: Path, *, is_finished: bool = True) -> Self:
-        """Open the index at *path*.
+        """Return the open index at *path*.
 
         Args:
-            is_finished: Whether it has its checksum; an index under construction has none yet.
+            is_finished: Whether the file has its checksum; an index under construction has none yet.
 
         Raises:
             MissingIndex: There is no file.
-            CatalogError: It is not an index of ours, known to be damaged, or of another major schema version.
+            CatalogError: The file is not our index, is known to be damaged, or has another major schema version.
         """
         check_sqlite()
         try:
@@ -125,37 +125,37 @@ class Catalog:
             db.execute(PAGE_CACHE)
             db.execute(SORT_IN_MEMORY)
             return cls(db, path, identity, comparison)
-        except (OSError, sqlite3.Error, UnicodeError) as problem:  # SQLite's own words quote what it cannot read
+        except (OSError, sqlite3.Error, UnicodeError) as problem:  # its message may not be UTF-8
             db.close()
-            raise CatalogError(f"{path} is no usable index ({problem}); {REBUILD}.") from None
+            raise CatalogError(f"{path} is not a usable index ({problem}); {REBUILD}.") from None
         except CatalogError:
             db.close()
             raise
 
     @property
     def generation(self) -> str:
-        """Return the digest of what the index was built from; other content has another one."""
+        """Return the digest of everything the index was built from; it changes with the content."""
         return self.meta.get("generation", "")
 
     @property
     def size(self) -> int:
-        """Return how many fragments the index holds."""
+        """Return the number of fragments in the index."""
         return int(self.meta.get("fragments", 0))
 
     @property
     def least_coverage(self) -> float:
-        """Return the share of a request, 0 to 1, that an answer must cover to stand; measured by the build."""
+        """Return the least share of a request, 0 to 1, that an answer must cover; the build calibrates it."""
         return float(self.meta.get("least_coverage", 0))
 
     @property
     def commits(self) -> Mapping[str, Mapping[str, str]]:
-        """Return by root the commits of its git checkouts by folder; "" is the checkout around the root, if any."""
+        """Return, by root and folder, the commits of its git checkouts; "" is the checkout that contains the root."""
         commits: dict[str, dict[str, str]] = json.loads(self.meta.get(COMMITS, "{}"))
         return commits
 
     @property
     def language(self) -> str:
-        """Return the English name of the language that the library is in; empty if that could not be told."""
+        """Return the English name of the library's language; empty if it was not recognized."""
         return self.meta.get("language", "")
 
     @property
@@ -164,7 +164,7 @@ class Catalog:
         return self._once(ANY_SKILL, lambda: bool(self.rows(ANY_SKILL)))
 
     def is_current(self) -> bool:
-        """Tell whether the path still names the file that is open."""
+        """Tell whether the path still leads to the open file."""
         return is_at(self.path, self.identity)
 
     @property
@@ -178,24 +178,24 @@ class Catalog:
             self.comparison.begin()
 
     def verify(self, *, fully: bool = False) -> None:
-        """Return if nothing is known against what was read.
+        """Return if the file is not known to be damaged.
 
-        A small file has been compared with its checksum by then, a larger one if that was begun, see `checksums`.
+        A small file has been compared with its checksum by then, a larger one only if that was begun: see `checksums`.
 
         Args:
-            fully: Wait for the comparison however large the file is.
+            fully: Wait for the comparison, however large the file is.
 
         Raises:
-            CatalogError: The file is not what was built.
+            CatalogError: The file differs from what was built.
         """
         if self.comparison is not None:
             self.comparison.require(fully=fully)
 
     def verify_after(self, error: BaseException | None) -> None:
-        """Do as `verify` does after work that ended with *error*; damage may cause an unexpected one.
+        """Verify after work that ended with *error*: an unexpected error may come from damage.
 
         Raises:
-            CatalogError: The file is not what was built, was overwritten meanwhile, or SQLite cannot read it.
+            CatalogError: The file differs from what was built, was overwritten meanwhile, or SQLite cannot read it.
         """
         if self.comparison is not None:
             self.comparison.require_after(error)
@@ -219,7 +219,7 @@ class Catalog:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn SQLite's errors about a damaged file into a `CatalogError`, while the context lasts."""
+        """Turn SQLite's errors within the context into a `CatalogError`."""
         try:
             yield
         except sqlite3.Error as problem:
@@ -229,21 +229,21 @@ class Catalog:
         return CatalogError(f"The index {self.path} cannot be read ({problem}); {REBUILD}.")
 
     def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
-        """Return the rows of a statement.
+        """Return the rows of the statement *sql*.
 
         Raises:
-            CatalogError: The index is damaged.
+            CatalogError: SQLite cannot read the index.
         """
         with self.reading():
             return self.db.execute(sql, parameters or {}).fetchall()
 
     def fragment(self, path: str) -> FragmentRow | None:
-        """Return the fragment with the id *path* (`skills/retry`)."""
+        """Return the fragment with the id *path* (`skills/retry`), or None."""
         rows = self.rows(FRAGMENT_BY_PATH, {"path": path})
         return FragmentRow(*rows[0]) if rows else None
 
     def fragments(self, category: str | None = None, *, after: str = "", limit: int = 100) -> list[FragmentRow]:
-        """Return the fragments (of *category*) whose URIs sort after *after*, in URI order."""
+        """Return up to *limit* fragments (of *category*) whose URIs sort after *after*, in URI order."""
         sql = FRAGMENTS_AFTER if category is None else FRAGMENTS_OF_CATEGORY
         rows = self.rows(sql, {"category": category, "after": after, "limit": limit})
         return [FragmentRow(*row) for row in rows]
@@ -261,15 +261,15 @@ class Catalog:
         return {id_: (tuple(tags), tuple(capabilities)) for id_, (tags, capabilities) in found.items()}
 
     def neighbours(self, fragment_id: int) -> list[str]:
-        """Return the URIs of the fragments that this one points to or that point to it, in URI order."""
+        """Return the URIs of the fragments that reference this one or that it references, in URI order."""
         return [row[0] for row in self.rows(NEIGHBOURS, {"id": fragment_id})]
 
     def category_counts(self) -> dict[str, int]:
-        """Return how many fragments each category has; categories without any are left out."""
+        """Return the number of fragments by category, without empty categories."""
         return self._once(CATEGORY_COUNTS, lambda: dict(self.rows(CATEGORY_COUNTS))).copy()
 
     def similar_paths(self, path: str, limit: int = 2000) -> list[str]:
-        """Return ids to suggest instead of the unknown *path*: those with its name, else up to *limit* of all."""
+        """Return up to *limit* ids to suggest for the unknown *path*: those that contain its name, else any."""
         name = path.rpartition("/")[2]
         parameters = {"name": name, "pattern": f"%{escape_like(name)}%", "limit": limit}
         rows = self.rows(PATHS_LIKE, parameters)
@@ -277,7 +277,7 @@ class Catalog:
 
     @property
     def frequent_tags(self) -> dict[str, list[str]]:
-        """Return the MOST_TAGS most used tags by their first letter, the most used first."""
+        """Return the MOST_TAGS most used tags, grouped by first letter, the most used first."""
         return self._once(TAGS_BY_USE, self._read_frequent_tags)
 
     def _read_frequent_tags(self) -> dict[str, list[str]]:
@@ -298,7 +298,7 @@ class Catalog:
 
 
 def escape_like(text: str) -> str:
-    """Return *text* for a LIKE pattern with backslash as its escape: wildcards become letters."""
+    """Return *text* with LIKE's wildcards escaped by backslashes."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
@@ -312,7 +312,7 @@ def check_sqlite() -> None:
 def _check_header(db: sqlite3.Connection, path: Path) -> None:
     application_id = db.execute("PRAGMA application_id").fetchone()[0]
     if application_id != APPLICATION_ID:
-        raise CatalogError(f"{path} is a database, but no orchestr8-sqlite index; {REBUILD}.")
+        raise CatalogError(f"{path} is a database, but not an orchestr8-sqlite index; {REBUILD}.")
     major = db.execute("PRAGMA user_version").fetchone()[0] // 10_000
     if major != SCHEMA_MAJOR:
         what = "newer" if major > SCHEMA_MAJOR else "older"

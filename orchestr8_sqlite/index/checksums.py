@@ -1,8 +1,8 @@
-"""The checksum of an index file: a page behind the last one of the database, where SQLite never looks.
+"""The checksum of an index file: one extra page after the database, where SQLite never looks.
 
-SQLite notices damage if a page makes no sense. A changed byte within a text, a number or a key makes sense, and what is
-read from it is wrong. So a build adds the CRC-32 of all bytes before it, and answering compares: a thread reads the
-whole file while the answer is being made.
+SQLite notices damage only if a page is malformed. A changed byte within a text, a number or a key goes unnoticed and
+gives wrong answers. So a build appends the CRC-32 of all bytes, and the server compares it: a thread reads the whole
+file while an answer is being made.
 """
 
 import os
@@ -19,30 +19,30 @@ REBUILD = "build it again with: orchestr8-sqlite build ROOT -o INDEX --full"
 
 MARK = b"o8sq checksum 1\0"
 PAGE = 4096
-"""Bytes of the page behind the database: MARK, the sum as four big-endian bytes, and zeros."""
+"""Bytes of the page after the database: MARK, the sum as four big-endian bytes, and zeros."""
 
 SMALL = 1 << 24
-"""Bytes up to which a file is compared whenever it is opened: 6 ms, beside 130 for the rest of a first answer."""
+"""Compare a file up to this many bytes whenever it is opened: 6 ms, beside 130 ms for the rest of a first answer."""
 
 PATIENCE = 1 << 27
-"""Bytes up to which answers wait for a comparison that has begun: 50 ms."""
+"""For files up to this many bytes, answers wait for a comparison that has begun: 50 ms."""
 
 PIECE = 1 << 22
-"""Bytes read at a time; other threads run between two pieces."""
+"""Bytes to read at a time; other threads can run between two pieces."""
 
 HEADER = 100
-"""Bytes of the header of a database. Source: https://www.sqlite.org/fileformat2.html#the_database_header."""
+"""Bytes of a database's header. Source: https://www.sqlite.org/fileformat2.html#the_database_header."""
 
 
 _written: dict[Path, Identity] = {}
-"""The files that this process put in place: it summed them itself, so it need not compare them."""
+"""The files that this process put in place: it computed their checksums itself, so it need not compare them."""
 
 
 def add_checksum(path: Path) -> None:
-    """Append its checksum to the finished database at *path*, which nobody has open; its times stay.
+    """Append the checksum to the finished database at *path*, which must not be open; keep the file's times.
 
     Raises:
-        OSError: It cannot be read or written.
+        OSError: The file cannot be read or written.
     """
     with path.open("rb+") as file:
         status = os.fstat(file.fileno())
@@ -55,14 +55,14 @@ def add_checksum(path: Path) -> None:
 
 
 def remember_written(path: Path, identity: Identity) -> None:
-    """Trust the index at *path* without comparing it as long as it is the one that this process has put there."""
+    """Trust the index at *path* without comparing it, as long as it is the file that this process put there."""
     _written[path] = identity
 
 
 class Comparison:
-    """What is known of a file: that it ends as a build leaves it and, once it is read, that nothing has changed.
+    """Compares a file with its checksum: the mark at its end at once, the sum once a thread has read all of it.
 
-    `fault` says what is wrong with it, empty while nothing is known. Reading a SMALL file begins at once.
+    `fault` says what is wrong with the file, and is empty until something is known. A SMALL file is read at once.
     """
 
     def __init__(self, path: Path, identity: Identity) -> None:
@@ -85,7 +85,7 @@ class Comparison:
 
     @property
     def is_soon_over(self) -> bool:
-        """Tell whether answers wait until the whole file is read: that has begun, and will not take long."""
+        """Tell whether answers should wait for the comparison: it has begun and will not take long."""
         return self._begun and self._identity[2] <= PATIENCE
 
     def begin(self) -> None:
@@ -102,31 +102,31 @@ class Comparison:
         Thread(target=self._read, args=(file,), name="checksum", daemon=True).start()
 
     def result(self) -> str:
-        """Return what is wrong with the file, empty if nothing is, once all of it is read."""
+        """Wait until the whole file is read and return what is wrong with it; empty if nothing is."""
         self.begin()
         self._over.wait()
         return self.fault
 
     def require_no_fault(self) -> None:
-        """Raise CatalogError if something is known to be wrong with the file."""
+        """Raise CatalogError if a fault is already known."""
         if self.fault:
             what = "was changed by another program, or is damaged"
             raise CatalogError(f"The index {self._path} {what}: {self.fault}; {REBUILD}.")
 
     def require(self, *, fully: bool) -> None:
-        """Raise CatalogError if something is wrong with the file, once that is known.
+        """Raise CatalogError if a fault is known, after waiting for the comparison if it is soon over.
 
         Args:
-            fully: Wait for that however large the file is.
+            fully: Wait for the comparison, however large the file is.
         """
         if fully or self.is_soon_over:
             self.result()
         self.require_no_fault()
 
     def require_after(self, error: BaseException | None) -> None:
-        """Raise CatalogError if work that ended with *error* read a file that is damaged or was overwritten.
+        """Raise CatalogError if the file is damaged or was overwritten during work that ended with *error*.
 
-        After an unexpected error a file of any size is compared.
+        After an unexpected error, wait for the comparison of a file of any size.
         """
         is_foreseen = error is None or isinstance(error, Orchestr8Error) or not isinstance(error, Exception)
         self.require(fully=not is_foreseen)
@@ -134,9 +134,9 @@ class Comparison:
             raise CatalogError(f"The index {self._path} was overwritten while it was being read; ask again.")
 
     def _is_overwritten(self) -> bool:
-        """Tell whether the same file got other content since, so that what was read may be of both.
+        """Tell whether the file was overwritten in place, so that we may have read a mix of old and new content.
 
-        On systems without file numbers that looks like another file in its place.
+        Systems without file numbers cannot tell this from a replaced file.
         """
         try:
             identity = identity_of(os.stat(self._path))  # noqa: PTH116 - half as dear
@@ -153,7 +153,7 @@ class Comparison:
                 fault = self._compared(file)
         except OSError as problem:
             fault = f"it cannot be read: {problem.strerror}"
-        self._end(fault)  # once the file is closed, which may be waited for
+        self._end(fault)  # after closing the file: a waiter may want to replace it
 
     def _compared(self, file: BinaryIO) -> str:
         number, _, size = identity_of(os.fstat(file.fileno()))
@@ -169,16 +169,16 @@ class Comparison:
 
 @lru_cache(maxsize=8)
 def comparison_of(path: Path, identity: Identity) -> Comparison:
-    """Return what is known of the file at *path*; all callers share it.
+    """Return the comparison of the file at *path*, which all callers share.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
     return Comparison(path, identity)
 
 
 def _end_of_database(file: BinaryIO) -> int:
-    """Return how many bytes the database takes, by its header."""
+    """Return the size of the database in bytes, from its header: page size times page count."""
     file.seek(0)
     header = file.read(HEADER)
     size = int.from_bytes(header[16:18], "big")
@@ -195,7 +195,7 @@ def _page(sum_: int) -> bytes:
 
 
 def _sum(file: BinaryIO, end: int) -> int:
-    """Return the CRC-32 of the first *end* bytes. Reading and summing both let other threads run."""
+    """Return the CRC-32 of the first *end* bytes. Reading and summing both release the interpreter lock."""
     piece = memoryview(bytearray(PIECE))
     file.seek(0)
     sum_ = 0

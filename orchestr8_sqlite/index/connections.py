@@ -1,4 +1,4 @@
-"""Connections to index files, which are replaced as a whole and never changed: what is read of one stays true."""
+"""Connections to index files. Builds replace these as a whole and never change them, so reads stay consistent."""
 
 import os
 import sqlite3
@@ -10,40 +10,40 @@ from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.system import file_number, file_uri
 
 Identity = tuple[int, int, int]
-"""What tells a file from its predecessor at the same path: number, modification time in ns, size in bytes."""
+"""Distinguishes a file from its predecessor at the same path: file number, modification time in ns, size in bytes."""
 
 STEPS_BETWEEN_CHECKS = 200_000
-"""Steps of SQLite's machine, about 25 ms of work, between two checks whether anybody still waits."""
+"""Steps of SQLite's virtual machine, about 25 ms, between two checks whether a caller still waits."""
 
 bytearray(1 << 23)
-"""Made and freed at once: this raises the size above which glibc maps memory from the system and unmaps it when freed.
-Otherwise it may do so for the temporary tables of every statement, and a small search takes twice as long."""
+"""Allocated and freed at once, to raise the size above which glibc maps memory and unmaps it when freed. Otherwise
+glibc may do so for the temporary tables of every statement, and a small search takes twice as long."""
 
 
 def limit_pages(db: sqlite3.Connection, kibibytes: int) -> None:
-    """Limit how much of the file's pages *db* keeps."""
+    """Limit the page cache of *db*."""
     db.execute(f"PRAGMA cache_size = -{kibibytes:d}")
 
 
 def heed(db: sqlite3.Connection, is_abandoned: Callable[[], bool] | None) -> None:
-    """Interrupt the statements of *db* once *is_abandoned* says that nobody waits for them; None for never."""
+    """Interrupt the statements of *db* once *is_abandoned* returns True: no caller waits any more. None: never."""
     db.set_progress_handler(is_abandoned, STEPS_BETWEEN_CHECKS if is_abandoned else 0)
 
 
 def connect(path: Path, look: Callable[[Path, Identity], object] | None = None) -> tuple[sqlite3.Connection, Identity]:
-    """Open *path* immutable, for any thread, and return the connection with the identity of the file it has open.
+    """Return a connection to *path*, opened as immutable and usable from any thread, and the file's identity.
 
     Args:
-        look: Called with each file that is opened, while it is in its place.
+        look: Called with each file that is opened, before it is checked that the file is still in place.
 
     Raises:
-        CatalogError: It is a pipe, a device or a folder; opening one could block forever.
+        CatalogError: The path is a pipe, a device or a folder; opening one could block forever.
     """
     uri = f"{file_uri(path.absolute())}?mode=ro&immutable=1"
     while True:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise CatalogError(f"{path} is no file; name the file of an index.")
+            raise CatalogError(f"{path} is not a file; name the file of an index.")
         identity = identity_of(status)
         db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         if look is not None:
@@ -54,7 +54,7 @@ def connect(path: Path, look: Callable[[Path, Identity], object] | None = None) 
 
 
 def identity_of(status: os.stat_result) -> Identity:
-    """Return what tells a file from one that replaces it, from what the system says of it."""
+    """Return the identity of a file from its *status*."""
     return file_number(status), status.st_mtime_ns, status.st_size
 
 

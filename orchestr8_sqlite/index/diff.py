@@ -1,4 +1,4 @@
-"""How two indexes differ: fragments, prompts and diagnostics, read side by side in their order."""
+"""Compares two indexes: fragments, prompts and diagnostics, read side by side in name order."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -35,17 +35,17 @@ KINDS = {
     "prompt": (PROMPTS, "title", "description", "version", "front matter", "arguments", "text"),
     "diagnostic": (DIAGNOSTICS, "times"),
 }
-"""By kind the statement, whose rows are name, tokens and parts, ordered by name; then the names of the parts."""
+"""By kind, the statement and the names of its parts; its rows are name, tokens and the parts, in name order."""
 
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 Row = Sequence[object]
 
 
 class Difference(NamedTuple):
-    """Something that only one of two indexes has, or that differs between them.
+    """An item that only one of two indexes has, or that differs between them.
 
-    `name` is the URI of a fragment, the name of a prompt, the words of a diagnostic. `parts` are those that differ;
-    `tokens` the estimates before and after, None if there is none.
+    `name` is a fragment's URI, a prompt's name or a diagnostic's text. `parts` names the parts that differ. `tokens`
+    are the estimates before and after, None if there is none.
     """
 
     change: str
@@ -56,10 +56,10 @@ class Difference(NamedTuple):
 
 
 def differences(old: Catalog, new: Catalog) -> Iterator[Difference]:
-    """Yield what differs between two indexes, by kind and name; line numbers do not count.
+    """Yield the differences between two indexes, by kind and name; line numbers are ignored.
 
     Raises:
-        CatalogError: One of them is damaged.
+        CatalogError: One of the indexes is damaged.
     """
     with old.reading(), new.reading():
         for kind, (sql, *parts) in KINDS.items():
@@ -75,7 +75,7 @@ def differences(old: Catalog, new: Catalog) -> Iterator[Difference]:
 
 
 def _side_by_side(old: sqlite3.Cursor, new: sqlite3.Cursor) -> Iterator[tuple[Row | None, Row | None]]:
-    """Yield the rows of both with the same name together; both come in the order of their names."""
+    """Yield pairs of rows with the same name, None for a missing one; both cursors must be in name order."""
     before, after = next(old, None), next(new, None)
     while before is not None or after is not None:
         if after is None or (before is not None and before[0] < after[0]):

@@ -1,4 +1,4 @@
-"""An index database → the three JSON files of the original design, for tools that read those.
+"""An index database → the three JSON files of the original design, for tools that read them.
 
 Source: shared/seeds/index-lookup.md, "Three Index Types".
 """

@@ -1,8 +1,8 @@
-"""The temporary files of builds beside an index: unique names, and the removal of what killed builds left.
+"""The temporary files of builds beside an index: gives them unique names and removes those of killed builds.
 
-A build holds a lock on one of its files while it or a process that helps it runs: `.index.db.PID.RANDOM.tmp-lock`.
-The process id proves nothing, since it is reused and means something else on another machine or in another container;
-the lock does. Without such locks, age decides.
+While a build or one of its helper processes runs, it holds a lock on `.index.db.PID.RANDOM.tmp-lock`. The process id
+proves nothing: it is reused, and means something else on another machine or in another container. The lock does prove
+it. On systems without such locks, age decides.
 """
 
 import os
@@ -15,18 +15,18 @@ from pathlib import Path
 from orchestr8_sqlite.system import is_posix, try_lock
 
 OLD_SECONDS = 86_400.0
-"""A temporary file without a lock that is older is orphaned; no build goes a day without writing."""
+"""A lock-less temporary file older than this is orphaned; no build goes a day without writing."""
 
 KEYWORDS, LOCK = "-keywords", "-lock"
-"""Endings of the files beside the temporary one. The lock is made first and removed last; earlier versions also wrote
-keywords."""
+"""Endings of the files beside the temporary one. The lock is created first and removed last; only earlier versions
+wrote keywords."""
 
 OURS = r"(\.{name}\.\d+(?:\.[0-9a-f]{{8}})?\.tmp)(?:-keywords|-lock)?"
 
 
 @contextmanager
 def temporary_beside(target: Path) -> Iterator[Path]:
-    """Yield a name beside *target* that no other build has, and remove a file of that name afterwards.
+    """Yield a path beside *target* that no other build uses, and remove its file afterwards.
 
     Raises:
         OSError: No file can be created there.
@@ -39,7 +39,7 @@ def temporary_beside(target: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(target: Path) -> None:
-    """Remove what killed builds of *target* left, as far as that is allowed."""
+    """Remove the files that killed builds of *target* left, as far as permissions allow."""
     ours = re.compile(OURS.format(name=re.escape(target.name)))
     with suppress(OSError):
         for name in {found[1] for file in target.parent.iterdir() if (found := ours.fullmatch(file.name))}:
@@ -47,7 +47,7 @@ def remove_leftovers(target: Path) -> None:
 
 
 def _claim(target: Path) -> tuple[Path, int]:
-    """Return a new name and its held lock; until it is held, another build may take it for that of a killed build."""
+    """Return a new path and its held lock; retry if another build took the lock for an orphan before it was held."""
     while True:
         path = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
         lock = os.open(_beside(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -70,7 +70,7 @@ def _remove_dead(path: Path) -> None:
 
 
 def _is_old(path: Path) -> bool:
-    """Tell whether the files of a build were not written to for long; a time far ahead is from a wrong clock."""
+    """Tell whether no file of a build was written for OLD_SECONDS; a time far in the future also counts as old."""
     times = []
     for file in (path, _beside(path, KEYWORDS), _beside(path, LOCK)):
         with suppress(OSError):
@@ -80,7 +80,7 @@ def _is_old(path: Path) -> bool:
 
 
 def _remove(path: Path, lock: int | None) -> None:
-    """Remove the files of a build; one that cannot be removed stays for the next build, with its lock."""
+    """Remove the files of a build; if one cannot be removed, it and its lock stay for the next build."""
     with suppress(OSError):
         path.unlink(missing_ok=True)
         _beside(path, KEYWORDS).unlink(missing_ok=True)
@@ -88,7 +88,7 @@ def _remove(path: Path, lock: int | None) -> None:
             _beside(path, LOCK).unlink(missing_ok=True)
     if lock is not None:
         os.close(lock)
-    if not is_posix():  # there it must be closed before
+    if not is_posix():  # Windows cannot remove an open file
         with suppress(OSError):
             _beside(path, LOCK).unlink(missing_ok=True)
 

@@ -1,8 +1,8 @@
-"""A user's SQL statement on an index: it can only read, and it ends within bounds of time and memory.
+"""Runs a user's SQL statement on an index: it can only read, and its time and memory are bounded.
 
-settings      query_only, a schema that is not trusted, nothing sorted in files
-authorizer    SELECT, its functions and the pragmas that describe tables, nothing else
-limits        seconds, bytes of a value, of all rows and of SQLite's memory; no ATTACH
+settings      query_only, untrusted schema, no sorting in files
+authorizer    only SELECT, its functions, and the pragmas that describe tables
+limits        seconds; bytes of a value, of all rows and of SQLite's memory; no ATTACH
 """
 
 import sqlite3
@@ -14,26 +14,26 @@ from contextlib import contextmanager
 from orchestr8_sqlite.errors import RequestError
 
 LARGEST_VALUE = 64 << 20
-"""Bytes of one value or of the result of a function; every skill file that a build accepts is smaller."""
+"""Limit in bytes of one value or function result; every skill file that a build accepts is smaller."""
 
 LARGEST_RESULT = 256 << 20
-"""Bytes that all rows take as Python objects; they stay in memory until the last one is there."""
+"""Limit in bytes of all rows as Python objects; they stay in memory until the last one is read."""
 
 MOST_MEMORY = 512 << 20
-"""Bytes that SQLite may take in this process, sorting included: it sorts nothing in files."""
+"""Limit in bytes of SQLite's memory in this process, sorting included: it never sorts in files."""
 
 STEPS_BETWEEN_CHECKS = 20_000
-"""Steps of SQLite's machine, a few milliseconds, after which a statement looks at the clock."""
+"""Steps of SQLite's virtual machine, a few milliseconds, between two looks at the clock."""
 
 READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 FORBIDDEN_FUNCTIONS = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "eval"}
-"""Functions that reach beyond the database in one build of SQLite or another."""
+"""Functions that some builds of SQLite have and that reach beyond the database."""
 
 DESCRIBING = ("table_list", "table_info", "table_xinfo", "index_list", "index_info", "index_xinfo", "foreign_key_list")
-"""Pragmas that only describe, whatever their argument, as statements and as tables."""
+"""Pragmas that only describe, whatever their argument, both as statements and as tables."""
 
 TELLING = {"application_id", "user_version", "page_count", "page_size", "encoding", "data_version"}
-"""Pragmas that only describe unless they have an argument; FTS5 asks for the last one."""
+"""Pragmas that only describe if they have no argument; FTS5 reads the last one."""
 
 SETTINGS = f"""
 PRAGMA query_only = ON;
@@ -53,7 +53,7 @@ SELECT name FROM sqlite_schema WHERE name IN ('fragment_text', 'fragment_vocabul
 """
 TABLE_FUNCTIONS = ("json_each", "json_tree", *(f"pragma_{name}" for name in DESCRIBING))
 CONNECT = "SELECT 1 FROM {} LIMIT 0"
-"""To run before only reading is allowed: on its first use SQLite declares such a table, as if it were created."""
+"""Run before the authorizer is set: on first use SQLite declares a virtual table as if it were created."""
 
 
 def run_statement(db: sqlite3.Connection, statement: str, seconds: float) -> tuple[list[str], list[Sequence[object]]]:
@@ -71,13 +71,13 @@ def run_statement(db: sqlite3.Connection, statement: str, seconds: float) -> tup
             rows = list(_bounded(cursor))
         except (sqlite3.Error, sqlite3.Warning, MemoryError) as problem:
             raise RequestError(_sentence(problem, seconds)) from None
-    if cursor.description is None:  # nothing but blanks and comments: whatever reads has columns
+    if cursor.description is None:  # only blanks and comments: every statement that reads has columns
         raise RequestError("The statement is empty; write a SELECT.")
     return [column[0] for column in cursor.description], rows
 
 
 def confine(db: sqlite3.Connection) -> None:
-    """Restrict *db* to reading, within bounds of memory; again and again it makes no difference."""
+    """Restrict *db* to reading within the memory limits; calling this again changes nothing."""
     db.set_authorizer(None)
     for table in (*(name for (name,) in db.execute(VIRTUAL_TABLES).fetchall()), *TABLE_FUNCTIONS):
         db.execute(CONNECT.format(table))
@@ -101,7 +101,7 @@ def _authorize(action: int, name: str | None, argument: str | None, *_: object) 
 
 @contextmanager
 def _deadline(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
-    """Interrupt *db* once the context has lasted *seconds*."""
+    """Interrupt the statements of *db* once *seconds* have passed in the context."""
     end = time.monotonic() + seconds
     db.set_progress_handler(lambda: time.monotonic() > end, STEPS_BETWEEN_CHECKS)
     try:
@@ -139,5 +139,5 @@ def _sentence(problem: BaseException, seconds: float) -> str:
 
 
 def out_of_time(seconds: float) -> str:
-    """Return what to say of a statement that was stopped after *seconds*."""
+    """Return the sentence about a statement that was stopped after *seconds*."""
     return f"The statement was ended after {seconds:g} s; narrow it down, or allow it more with --timeout."

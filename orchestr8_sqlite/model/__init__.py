@@ -1,1 +1,1 @@
-"""Records that the other rooms pass on: of a library, of requests and answers; parameters and URIs."""
+"""Records that the other packages exchange: of a library, of requests and answers; parameters and URIs."""

@@ -1,6 +1,6 @@
 """Raw parameters from a URI, a tool call or a command line → a validated `MatchRequest`.
 
-Names and rules are the same at every door; a mistake is answered by what to send instead.
+Names and rules are the same for MCP and CLI; an error message says what to send instead.
 """
 
 import difflib
@@ -26,11 +26,11 @@ E = TypeVar("E", Mode, Ranker)
 MAX_QUERY_LENGTH = 1000
 MAX_TERMS = 10
 MAX_TERMS_LENGTH = 500
-"""Characters of all terms; three to six names of a few words are what they are for."""
+"""Most characters of all terms together; they are meant for three to six names of a few words."""
 
 BETWEEN_TERMS = re.compile(r"[,;\n]")
 LONGEST_TEXT = 65_536
-"""Characters, spaces included, above which a text is refused unread."""
+"""Texts with more characters, spaces included, are refused unread."""
 
 DEFAULT_RESULTS = {Mode.INDEX: 5, Mode.CATALOG: 15, Mode.FULL: 15}
 PARAMETERS = (
@@ -50,12 +50,12 @@ PARAMETERS = (
 def make_request(
     raw: Mapping[str, object], *, category: str | None = None, usual_mode: Mode = Mode.CATALOG
 ) -> MatchRequest:
-    """Return the request that *raw* describes, defaults filled in.
+    """Return the request that *raw* describes, with defaults filled in.
 
     Args:
         raw: Parameters by their public names (`maxResults`); values may be text, numbers or lists.
         category: A category given outside the parameters, as in `orchestr8://agents/match`.
-        usual_mode: The mode of requests that name none.
+        usual_mode: The mode of a request that gives none.
 
     Raises:
         RequestError: A parameter is unknown, missing or out of bounds.
@@ -85,7 +85,7 @@ def make_request(
 
 
 def check_names(raw: Iterable[str], known: Sequence[str]) -> None:
-    """Raise RequestError if *raw* names a parameter that is not *known*; the message suggests the nearest."""
+    """Raise RequestError if *raw* has a parameter that is not *known*; the message suggests the nearest."""
     for name in raw:
         if name not in known:
             raise RequestError(f"Unknown parameter {_shown(name)}. {_suggestion(name, known)}")
@@ -116,11 +116,11 @@ def _fold_category(name: str) -> str:
 def fold_tag(tag: str) -> str:
     """Return *tag* as it is stored and compared: NFKC, casefolded, single spaces."""
     folded = normalize("NFKC", tag).casefold()
-    return " ".join(normalize("NFKC", folded).split())  # a letter that was folded may join the mark behind it
+    return " ".join(normalize("NFKC", folded).split())  # a folded letter may combine with the mark after it
 
 
 def storable(text: str) -> str:
-    """Return *text* as a database can hold it: lone surrogates become question marks."""
+    """Return *text* with lone surrogates as question marks, since a database cannot store them."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -153,7 +153,7 @@ def _tags(value: object) -> tuple[str, ...]:
 
 
 def _terms(value: object) -> tuple[str, ...]:
-    """Return the terms of a list or a text, each once whatever its case; a name holds no comma, wherever it stands."""
+    """Return the distinct terms of a list or a text, ignoring case; commas separate terms within list items too."""
     parts = (part for item in _items("terms", value) for part in BETWEEN_TERMS.split(item))
     written = (" ".join(part.replace("\0", " ").split()) for part in parts)
     terms = tuple({term.casefold(): term for term in written if term}.values())
@@ -174,7 +174,7 @@ def _choice(name: str, value: object, kind: type[E], default: E) -> E:
 
 
 def read_truth(name: str, value: object) -> bool:
-    """Return a truth value given as such or as text, False if none is given."""
+    """Return a truth value, given as a boolean or as text; False if none is given."""
     if value is None or isinstance(value, bool):
         return bool(value)
     if value not in ("true", "false"):
@@ -206,7 +206,7 @@ def read_texts(name: str, value: object) -> list[str]:
 
 
 def read_number(name: str, value: object, default: float, low: int, high: int, *, whole: bool = False) -> float:
-    """Return a number within bounds, given as such or as text; *default* if none is given."""
+    """Return a number within bounds, given as a number or as text; *default* if none is given."""
     if value is None:
         return default
     kind = "a whole number" if whole else "a number"

@@ -1,6 +1,6 @@
-"""What is read from a library: fragments, prompts, skills, and their diagnostics.
+"""The records read from a library: fragments, prompts, skills, and their diagnostics.
 
-All records are frozen: a stage makes new ones and never edits those of the stage before.
+All are frozen: a stage makes new records and never edits those of the stage before.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from orchestr8_sqlite.model.requests import PromptArgument
 class Severity(StrEnum):
     """How bad a diagnostic is: `error` left something out, `warning` was repaired, `info` is worth knowing.
 
-    What is left out without a loss is no error: an empty file, or a copy of another one.
+    Leaving something out without loss is not an error: an empty file, or a copy of another one.
 
-    For findings of `library/trust/` they are the levels high, medium and low.
+    For findings of `library/trust/` these are the levels high, medium and low.
     """
 
     ERROR = "error"
@@ -44,7 +44,7 @@ class Diagnostic:
 
     @property
     def line_of_text(self) -> str:
-        """Return it as one line: place, severity, message, code, fix."""
+        """Return the diagnostic as one line: place, severity, message, code, fix."""
         return f"{self.place}: {self.severity.value}: {self.message} [{self.code}]; {self.fix}"
 
     def order(self) -> tuple[str, str, int, str, str]:
@@ -87,10 +87,10 @@ class SkillFile:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """What a fragment has besides if it is an Agent Skill that any client may be offered.
+    """The extra fields of a fragment that is an Agent Skill and can be offered to any client.
 
-    `path` is its folder in `skill://` URIs (`acme/refunds`), `frontmatter` the verbatim front matter of its SKILL.md:
-    every field in the author's order, with values that JSON can hold.
+    `path` is its folder in `skill://` URIs (`acme/refunds`). `frontmatter` is the verbatim front matter of SKILL.md:
+    every field in the author's order, with values that JSON can represent.
     """
 
     path: str
@@ -101,9 +101,8 @@ class Skill:
 class Fragment:
     """One Markdown document with its metadata, ready to be indexed.
 
-    `id` is the URI without scheme (`skills/error-handling`), `body` the text that is served. `skill` is None unless
-    the fragment is an Agent Skill that conforms to the format; then its `skill_files` include those of skills nested
-    in it.
+    `id` is the URI without scheme (`skills/error-handling`), `body` is the text that is served. `skill` is set if the
+    fragment is an Agent Skill that conforms to the format; its `skill_files` then include those of nested skills.
     """
 
     id: str
@@ -143,7 +142,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class LibraryQuery:
-    """A request and the ids of the fragments that answer it, says its author; none if nothing fits."""
+    """A request and the ids of the fragments that its author says answer it; none if nothing fits."""
 
     text: str
     answers: tuple[str, ...]

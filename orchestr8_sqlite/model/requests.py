@@ -1,6 +1,6 @@
 """The records that flow from a request to its answer.
 
-None can be changed: a stage makes new records and never edits those of the stage before.
+All are immutable: a stage makes new records and never edits those of the stage before.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ CATEGORY_FOLDERS = {
 CATEGORIES = {folder: category for category, folder in CATEGORY_FOLDERS.items()}
 
 AGENT_SKILL = "agent-skill"
-"""What a filter of categories calls the fragments with a SKILL.md, whatever their category."""
+"""In a category filter, stands for the fragments with a SKILL.md, whatever their category."""
 
 
 class Mode(StrEnum):
@@ -59,10 +59,10 @@ class PromptArgument(NamedTuple):
 
 
 DEFAULT_TOKENS = 3000
-"""Budget of an answer in tokens, for requests that name none."""
+"""Default budget of an answer, in tokens."""
 
 DEFAULT_SCORE = 10.0
-"""Score that a match must reach, for requests that name none."""
+"""Default score that a match must reach."""
 
 
 class MatchRequest(NamedTuple):
@@ -79,7 +79,7 @@ class MatchRequest(NamedTuple):
     explain: bool = False
     agent_skills: bool = False
     terms: tuple[str, ...] = ()
-    """Names under which an expert would look this up, as the caller knows them."""
+    """Names under which an expert would look this up, supplied by the caller."""
 
     @property
     def is_filtered(self) -> bool:
@@ -103,16 +103,16 @@ class Candidate(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Return the URI without its scheme, the name of the document for people and files."""
+        """Return the URI without its scheme: the document's name for people and in files."""
         return self.uri.removeprefix(f"{SCHEME}://")
 
 
 class Part(NamedTuple):
-    """One part of a score: `points` for a `word` of the request, met by the `form` in `fields`.
+    """One part of a score: `points` for a `word` of the request that matched as `form` in `fields`.
 
-    `how` is exact, stem (another inflection), typo, joined, synonym, related, term (a word of a term that the caller
-    added, which is the `word`) or part (of a word). The share of the name (`name`) and what the best answers have in
-    common (`learnt`) belong to no single word.
+    `how` is exact, stem (another inflection), typo, joined, synonym, related, term (`word` is from a term that the
+    caller added) or part (of a word). Two more have no `word`: `name`, for the share of the name that matched, and
+    `learnt`, for what the best answers have in common.
     """
 
     word: str | None
@@ -130,16 +130,16 @@ class Statement(NamedTuple):
 
 
 class LookupResult(NamedTuple):
-    """The answer to a request before it becomes text: candidates best first, and how they were found.
+    """The answer to a request before it becomes text: candidates, best first, and how they were found.
 
-    `total` counts the fragments that match under the request's filters, listed or not.
+    `total` counts all fragments that match under the request's filters, listed or not.
     If `confident` is false, nothing fits: the candidates are the closest, and cover only the share `coverage` of the
     request.
-    `read_as` maps words that were taken for typos to what they were read as. `uncovered` holds the words that the
-    index does not know or, if nothing fits, that the candidates do not cover; `nearest_tags` is what the index knows
-    instead. `parts` explains each candidate's score, by fragment, if the request asks for it.
-    `language` is the language of the library, if it does not know half of the words of the request.
-    `statements` are what ran, first the one that found the candidates.
+    `read_as` maps each word that was taken for a typo to its correction. `uncovered` has the words that the index does
+    not know or, if nothing fits, that the candidates do not cover; `nearest_tags` are similar tags that the index has.
+    `parts` explains each candidate's score, by fragment, if the request asks for it.
+    `language` is the library's language, if the library does not know half of the request's words.
+    `statements` are the SQL statements that ran, first the one that found the candidates.
     """
 
     request: MatchRequest

@@ -1,4 +1,4 @@
-"""URI text ⇄ what it asks for.
+"""URI text ⇄ the request that it stands for.
 
     orchestr8://skills/retry                     Read("skills/retry")
     orchestr8://match?query=retry                Match(MatchRequest("retry"))
@@ -6,9 +6,9 @@
     orchestr8://agents                           Listing("agent")
     orchestr8:// · orchestr8://registry          Listing(None)
 
-Accepted as the same: a leading `@` or `@<server>:`, `_fragments/` segments, singular and plural
-category names in any case; letters with accents in one piece or in several. Percent escapes are decoded
-exactly once, `+` is a space in queries only.
+Variants accepted: a leading `@` or `@<server>:`, `_fragments/` segments, singular and plural category names in any
+case, composed and decomposed accented letters. Percent escapes are decoded exactly once; `+` is a space only in
+queries.
 """
 
 import re
@@ -24,10 +24,10 @@ ACCEPTED = re.compile(rf"(?:@(?:[\w.:-]+:)?)?{SCHEME}:(?://)?(?P<rest>.*)", re.I
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 MAX_URI_LENGTH = 16_384
 MAX_SEGMENTS = 100
-"""Segments of a path. Every prefix of it is looked up, so the work grows with the square of their number."""
+"""Most segments of a path. Every prefix is looked up, so the work grows with the square of their number."""
 
 PATH_SAFE = "/-._~!$*+,;=:@"
-"""Characters that an advertised URI keeps; parentheses and quotes would end a Markdown link."""
+"""Characters not escaped in the URIs we give out; parentheses and quotes would end a Markdown link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A list of what a category holds, or (for None) of the categories."""
+    """A list of a category's fragments or, for None, of the categories."""
 
     category: str | None
 
 
 def parse_uri(text: str) -> Read | Match | Listing:
-    """Return what the URI *text* asks for.
+    """Return the request that the URI *text* stands for.
 
     Raises:
         UnknownResource: It is not an orchestr8 URI, or its category does not exist.
@@ -87,21 +87,21 @@ def _category(name: str) -> str:
 
 
 def fragment_uri(fragment_id: str) -> str:
-    """Return the advertised URI of a fragment, valid by RFC 3986 for any file name."""
+    """Return the URI of a fragment, valid by RFC 3986 for any file name."""
     return f"{SCHEME}://{quote(fragment_id, safe=PATH_SAFE)}"
 
 
 def compose(text: str) -> str:
-    """Return *text* in the form of all ids: accented letters in one piece (NFC), which some systems take apart."""
+    """Return *text* in NFC, the form of all ids; some systems decompose accented letters in file names."""
     return normalize("NFC", text)
 
 
 def decode_segments(path: str) -> list[str]:
-    """Return the segments of a URI path, percent escapes decoded once.
+    """Return the segments of a URI path, with percent escapes decoded once.
 
     Raises:
-        RequestError: A decoded segment is empty, `.` or `..`, or holds a slash, a backslash or NUL; or there are more
-            than MAX_SEGMENTS.
+        RequestError: A decoded segment is empty, `.` or `..`, or contains a slash, a backslash or NUL; or there are
+            more than MAX_SEGMENTS.
     """
     if path.count("/") >= MAX_SEGMENTS:
         raise RequestError(f"A URI path may have at most {MAX_SEGMENTS} segments.")

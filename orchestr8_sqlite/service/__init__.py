@@ -1,1 +1,1 @@
-"""What every request goes through: the open index, one version of it for each request, the memory for answers."""
+"""Serves requests: the open index, one version of it per request, and a cache of answers."""

@@ -1,4 +1,4 @@
-"""Finished answers kept in memory: so many, for so long, safe between threads."""
+"""A thread-safe cache of finished answers, bounded in number and age."""
 
 import threading
 from collections.abc import Hashable
@@ -10,10 +10,10 @@ V = TypeVar("V")
 
 
 class Memory(Generic[V]):
-    """Keeps at most *entries* values for *seconds*, the least recently used dropped first; with 0 entries none.
+    """Keeps at most *entries* values (0: none) for *seconds*; drops the least recently used first.
 
     Args:
-        renew: Whether a value's time starts anew each time it is recalled.
+        renew: Whether a value's time starts again each time it is recalled.
     """
 
     def __init__(self, entries: int, seconds: float, *, renew: bool = False) -> None:
@@ -22,7 +22,7 @@ class Memory(Generic[V]):
         self._lock = threading.Lock()
 
     def recall(self, key: Hashable) -> V | None:
-        """Return the value kept for *key*, None where there is none any more."""
+        """Return the value kept for *key*, or None."""
         with self._lock:
             value = self._values.get(key)
             if value is not None and self._renew:

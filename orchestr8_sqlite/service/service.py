@@ -1,7 +1,7 @@
-"""What both doors, MCP and CLI, offer: search, load, prompts, and reading of any URI.
+"""What both MCP and CLI offer: search, load, prompts, and reading any URI.
 
-A `Service` may be used from several threads. Each request reads one version of the index from its beginning to its
-end; a replaced file is noticed at the next one. What a search does not need is imported when it is first asked for.
+You can use a `Service` from several threads. Each request reads one version of the index from start to end; the next
+request notices a replaced file. Modules that a search does not need are imported on first use.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from orchestr8_sqlite.answers.provenance import Source
 
 ANSWER_SECONDS = 15 * 60
-"""How long a finished answer is kept. Source: shared/DESIGN.md, section 6."""
+"""Seconds to keep a finished answer. Source: shared/DESIGN.md, section 6."""
 
 MARKDOWN = "text/markdown"
 MAX_URIS = 20
@@ -38,8 +38,8 @@ R = TypeVar("R")
 class Answer(NamedTuple):
     """The text of an answer and its token estimate.
 
-    `content` says the same as JSON, where the answer is one of a tool; `result` is there where it is a search. A
-    binary file has `data` and no text. `sources` tell where texts come from.
+    `content` is the same answer as JSON, for tools. `result` is set for a search. A binary file has `data` and no text.
+    `sources` say where the texts come from.
     """
 
     text: str
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
 
 
 def _request(method: Callable[Concatenate["Service", P], R]) -> Callable[Concatenate["Service", P], R]:
-    """Return *method* as a request of its own, or as a part of the one that calls it."""
+    """Return *method* wrapped to run as a request, or as part of the request that calls it."""
 
     @wraps(method)
     def answered(self: "Service", /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -74,7 +74,7 @@ class Service:
 
     @property
     def catalog(self) -> Catalog:
-        """Return the index in the version that the request under way reads.
+        """Return the version of the index that the current request reads.
 
         Raises:
             CatalogError: There is no usable index at the path.
@@ -82,16 +82,16 @@ class Service:
         return self.snapshots.catalog
 
     def when_replaced(self, forget: Callable[[], None]) -> None:
-        """Call *forget*, from any thread, whenever another version of the index is met from now on."""
+        """Call *forget*, from any thread, whenever the index turns out to have been replaced."""
         self._forgetting.append(forget)
 
     def close(self) -> None:
-        """Close the index; no request may be under way."""
+        """Close the index; no request may be running."""
         self.snapshots.close()
 
     @_request
     def generation(self) -> str:
-        """Return the generation of the index as it stands.
+        """Return the generation of the current index.
 
         Raises:
             CatalogError: There is no usable index at the path.
@@ -100,10 +100,10 @@ class Service:
 
     @_request
     def search(self, request: MatchRequest, *, whole: bool = False) -> Answer:
-        """Return the answer to *request* in its mode, from memory where the same was asked before.
+        """Return the answer to *request* in its mode, from the cache if the same was asked before.
 
         Args:
-            whole: Whether the `result` tells of each match what the text of the mode leaves out too.
+            whole: Whether `result` also has the details of each match that the mode's text leaves out.
         """
         described = whole or request.mode is Mode.CATALOG
 
@@ -120,7 +120,7 @@ class Service:
 
         Raises:
             RequestError: The URI is not acceptable.
-            UnknownResource: There is no such fragment; the sentence names the nearest.
+            UnknownResource: There is no such fragment; the message names the nearest.
         """
         from orchestr8_sqlite.answers.bundles import file_below
         from orchestr8_sqlite.answers.documents import find_fragment
@@ -157,18 +157,18 @@ class Service:
         related: bool = False,
         shown: bool = False,
     ) -> Answer:
-        """Return the texts of several URIs, each under its URI where there is more than one.
+        """Return the texts at *uris*, each below its URI if there are several.
 
-        An Agent Skill comes with the list of its files. What cannot be loaded costs its own entry, which says why.
+        An Agent Skill comes with the list of its files. The entry of a URI that cannot be loaded says why.
 
         Args:
-            files: Paths of files of the one skill that is asked for, `*` for all.
-            max_tokens: Kept over all of them: what is too long is cut at section boundaries.
-            related: Add a line with the URIs of the neighbours of each fragment.
+            files: Paths of files of the skill, if *uris* is a single one; `*` for all.
+            max_tokens: Budget for all texts together; long ones are cut at section boundaries.
+            related: Add a line with the URIs of each fragment's neighbours.
             shown: Add a line that says where each text comes from.
 
         Raises:
-            RequestError: None of the URIs can be loaded; there is a line for each.
+            RequestError: None of the URIs can be loaded; the message has a line for each.
         """
         from orchestr8_sqlite.answers.documents import hand_out
         from orchestr8_sqlite.answers.provenance import trace
@@ -185,7 +185,7 @@ class Service:
 
     @_request
     def search_skills(self, request: MatchRequest) -> Answer:
-        """Return the Agent Skills that answer *request*, by name and what they do."""
+        """Return the Agent Skills that answer *request*, best first, with their names and descriptions."""
         from orchestr8_sqlite.answers.bundles import list_skills
 
         def answer(catalog: Catalog) -> Answer:
@@ -200,11 +200,11 @@ class Service:
         """Return the instructions of the skill *name*, the list of its files, and the texts of those in *files*.
 
         Args:
-            files: Paths as the list names them, `*` for all; binary ones are named by their URIs.
-            max_tokens: Kept over all texts.
+            files: Paths as in the list, `*` for all; for binary files only the URI is given.
+            max_tokens: Budget for all texts together.
 
         Raises:
-            UnknownResource: There is no such skill; the sentence names the nearest.
+            UnknownResource: There is no such skill; the message names the nearest.
             RequestError: Several skills have the name, or the skill has no such file.
         """
         from orchestr8_sqlite.answers.bundles import documents_of, find_bundle
@@ -218,10 +218,10 @@ class Service:
 
     @_request
     def prompt(self, name: str, values: Mapping[str, str]) -> "tuple[PromptRow, str]":
-        """Return the prompt *name* and its text with *values* put in.
+        """Return the prompt *name* and its text, filled with *values*.
 
         Raises:
-            UnknownResource: There is no such prompt; the sentence names the nearest.
+            UnknownResource: There is no such prompt; the message names the nearest.
             RequestError: A required argument is missing.
         """
         from orchestr8_sqlite.answers.prompts import fill_prompt, find_prompt
@@ -234,7 +234,7 @@ class Service:
             forget()
 
     def _documents(self, uris: Sequence[str], files: Sequence[str]) -> "list[Document]":
-        """Return the texts behind each of *uris*, once, or why there are none."""
+        """Return the texts at each distinct URI, or why it cannot be loaded."""
         from orchestr8_sqlite.answers.documents import Document
 
         documents: list[Document] = []
@@ -250,7 +250,7 @@ class Service:
         return documents
 
     def _texts_of(self, asked: str, files: Sequence[str]) -> "list[Document]":
-        """Return the text behind a URI or name; of an Agent Skill with the list of its files, and those in *files*."""
+        """Return the text at a URI or name; for an Agent Skill, also the list of its files and those in *files*."""
         from orchestr8_sqlite.answers.bundles import bundle_at, documents_of
         from orchestr8_sqlite.answers.documents import Document, uri_of
 
@@ -272,7 +272,7 @@ class Service:
         return catalog.neighbours(fragment.id) if fragment else []
 
     def _kept(self, key: Hashable, make: Callable[[Catalog], Answer]) -> Answer:
-        """Return the answer kept for *key* of this very version of the index, made now where none is."""
+        """Return the cached answer for *key* and this version of the index, or make it now."""
         catalog = self.catalog
         whole = edition_of(catalog), key
         kept = self._answers.recall(whole)

@@ -1,7 +1,7 @@
-"""Which version of the index file a request reads: one, from its first look at it to its end.
+"""Gives each request one version of the index file, from its first read to its end.
 
-A replaced file is noticed when the next request looks. Requests that are under way keep the version they have; its
-last connection is closed with the last of them.
+The next request notices a replaced file. Running requests keep their version, whose last connection is closed when the
+last of them ends.
 """
 
 import logging
@@ -23,10 +23,10 @@ Edition = tuple[Identity, str]
 """What tells a version of the index from any other, even from one whose file came to have the same identity."""
 
 MOST_IDLE = 4
-"""Connections that are kept for the next requests."""
+"""Most connections to keep open for later requests."""
 
 MOST_PAGES, MOST_SHARED_PAGES = 20_000, 12_000
-"""KiB of the file that a single connection keeps, and that several keep together."""
+"""Page cache in KiB: of a single connection, and of several together."""
 
 
 class Snapshots:
@@ -34,8 +34,8 @@ class Snapshots:
 
     Args:
         path: The index file, which may be replaced at any time.
-        forget: Called when it was, by another content or a new measurement of what answers must cover.
-        denied: Level of the findings that the index must leave out to be read.
+        forget: Called when the file was replaced, by other content or a new calibration.
+        denied: Refuse an index that does not leave out findings of this level.
     """
 
     def __init__(self, path: Path, forget: Callable[[], None], denied: str | None = None) -> None:
@@ -50,12 +50,12 @@ class Snapshots:
         self._compares_all = False
 
     def snapshot(self) -> "Snapshot":
-        """Return what a thread enters to read one version only, until it leaves."""
+        """Return a context in which the thread that enters it reads a single version of the index."""
         return Snapshot(self, self._threads)
 
     @property
     def catalog(self) -> Catalog:
-        """Return the index in the version that this thread's snapshot reads.
+        """Return the version of the index that this thread's snapshot reads.
 
         Raises:
             CatalogError: There is no usable index at the path.
@@ -66,22 +66,22 @@ class Snapshots:
 
     @property
     def generation(self) -> str:
-        """Return the generation of the newest version that was read, empty before the first time."""
+        """Return the generation of the newest version read so far; empty before the first read."""
         current = self._current
         return "" if current is None else current.generation
 
     def unchanged_edition(self) -> Edition | None:
-        """Return the newest version that was read where it is still the one in place, else None; opens nothing."""
+        """Return the newest version read so far if its file is still in place, else None; opens nothing."""
         current = self._current
         is_good = current is not None and current.is_current() and not current.is_known_damaged
         return edition_of(current) if is_good and current is not None else None
 
     def compare_all(self) -> None:
-        """Begin to compare with its checksum, from now on, a file of any size when it is opened."""
+        """From now on, compare a file of any size with its checksum when it is opened."""
         self._compares_all = True
 
     def take(self) -> Catalog:
-        """Return a connection to the file as it stands, for the caller alone until it is given back.
+        """Return a connection to the current file, for this caller alone until it is given back.
 
         Raises:
             CatalogError: There is no usable index at the path.
@@ -111,11 +111,11 @@ class Snapshots:
         return fresh
 
     def _limit(self, catalog: Catalog) -> None:
-        """Let a connection that nobody else uses keep its share of the pages."""
+        """Set a connection's share of the page cache; only its current user may call this."""
         limit_pages(catalog.db, MOST_PAGES if self._open <= 1 else MOST_SHARED_PAGES // self._open)
 
     def _notice(self, fresh: Catalog) -> None:
-        """Take *fresh* for the newest version where it is; a slower thread may just have opened an older one."""
+        """Record *fresh* as the newest version, unless a slow thread has opened an older one."""
         with self._lock:
             before = self._current
             if before is not None and (before.identity == fresh.identity or not fresh.is_current()):
@@ -127,9 +127,9 @@ class Snapshots:
             logger.info("index replaced", extra={"generation": fresh.generation})
 
     def give_back(self, catalog: Catalog) -> None:
-        """Keep a connection for the next request, or close it if there are enough or its file was replaced.
+        """Keep a connection for a later request, or close it if there are enough or its file was replaced.
 
-        A system that refuses to replace an open file closes it always, so that builds can finish.
+        On systems that cannot replace an open file it is always closed, so that builds can finish.
         """
         self._limit(catalog)
         most = MOST_IDLE if is_posix() else 0
@@ -141,7 +141,7 @@ class Snapshots:
         self._close([catalog])
 
     def close(self) -> None:
-        """Close what is idle now, and from now on what is given back."""
+        """Close idle connections, and from now on every connection that is given back."""
         with self._lock:
             idle, self._idle, self._current = self._idle, [], None
         self._close(idle)
@@ -154,9 +154,9 @@ class Snapshots:
 
 
 class Snapshot:
-    """One version of the index for all that a thread reads within the context, nested ones included; enter it once.
+    """One version of the index for everything a thread reads in this context and nested ones; enter it only once.
 
-    Where that version is damaged, leaving the outermost context raises `CatalogError` in place of whatever came of it.
+    If that version is damaged, leaving the outermost context raises `CatalogError` instead of any other outcome.
     """
 
     __slots__ = ("_abandoned", "_catalog", "_nested", "_snapshots", "_threads")
@@ -170,7 +170,7 @@ class Snapshot:
 
     @property
     def catalog(self) -> Catalog:
-        """Return the version that is read, taken when it is asked for the first time."""
+        """Return the version of the index to read, taken on first use."""
         if self._catalog is None:
             self._catalog = self._snapshots.take()
             heed(self._catalog.db, lambda: self._abandoned)
@@ -178,11 +178,11 @@ class Snapshot:
 
     @property
     def edition(self) -> Edition | None:
-        """Return which version is read, or was, None where it was not looked at."""
+        """Return which version is or was read; None if nothing was."""
         return None if self._catalog is None else edition_of(self._catalog)
 
     def abandon(self) -> None:
-        """Let what is worked out for this snapshot fail soon, and all long work after it."""
+        """Interrupt the current statement of this snapshot soon, and every long one after it."""
         self._abandoned = True
 
     def __enter__(self) -> Self:
@@ -206,7 +206,7 @@ class Snapshot:
 
 
 def _leaves_out(catalog: Catalog, level: str) -> bool:
-    """Tell whether files with findings of *level* or worse are not in the index."""
+    """Tell whether the index leaves out files with findings of *level* or worse."""
     denied = catalog.meta.get("denied")
     return denied in LEVELS and LEVELS.index(denied) >= LEVELS.index(level)
 

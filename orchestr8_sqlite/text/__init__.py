@@ -1,1 +1,1 @@
-"""Work on words and texts alone: keywords, normal forms, Markdown, tokens, wording, fences, word lists."""
+"""Functions on words and texts alone: keywords, normal forms, Markdown, tokens, wording, fences, word lists."""

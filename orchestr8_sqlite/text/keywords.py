@@ -1,11 +1,11 @@
-"""Text → keywords, the same way for fragments when an index is built and for queries afterwards.
+"""Text → keywords, the same way for fragments at build time and for queries.
 
-A text is normalised (NFKC), cut into words, and each word yields itself and its parts, all casefolded:
+A text is normalised (NFKC) and cut into words. Each word yields itself and its parts, all casefolded:
 
     "Retry a Node.js call"   → retry, node.js, node, js, call
     "third-party setUserId"  → third-party, third, party, setuserid, set, user, id
     "C++ and CI/CD on K8s"   → c++, ci/cd, ci, cd, k8s
-    "TypeScript"             → typescript           (a known name is not taken apart)
+    "TypeScript"             → typescript           (a known name is not split)
     "再試行"                  → 再試, 試行            (bigrams, as CJK text has no spaces)
 """
 
@@ -33,7 +33,7 @@ STOP_WORDS = PEER_STOP_WORDS | frozenset(
     why within without your yours don't doesn't didn't can't couldn't won't wouldn't isn't aren't wasn't it's i'm
     i've we're let's that's what's there's you're""".split()
 )
-"""Plus the function words and asking words that carry no topic in real scenarios and requests."""
+"""The peer's words, plus function words and words of asking that carry no topic in real scenarios and requests."""
 
 TECHNOLOGY_NAMES = frozenset(
     """airflow android angular ansible apache aws azure bash bigquery blazor bun cassandra celery circleci clickhouse
@@ -48,26 +48,26 @@ TECHNOLOGY_NAMES = frozenset(
     sqlalchemy sqlite stripe supabase svelte swift swiftui tailwind tensorflow terraform toml typescript unity
     vercel vite vue webassembly websocket websockets wordpress xml yaml youtube c++ c# f# .net ci/cd k8s go""".split()
 )
-"""Names kept in one piece where camel case would cut them, and read as tags from a bare heading."""
+"""Names that are not split at camel case, and that count as tags if they are a heading of their own."""
 
 MAX_KEYWORD_LENGTH = 64
-"""Characters; longer words are blobs and hashes, not something that anybody asks for."""
+"""Most characters of a keyword; longer words are blobs and hashes that no request contains."""
 
 MAX_REMEMBERED = 50_000
-"""Distinct words that are remembered."""
+"""Most distinct words to cache."""
 
 MAX_REMEMBERED_LENGTH = 64
-"""Bytes of a word that is remembered; a longer one will hardly be met again."""
+"""Most bytes of a cached word; a longer one is unlikely to recur."""
 
 MAX_PARTS = 4
-"""A word joined from more parts (a path, a URL) is kept in parts only."""
+"""Of a word with more parts (a path, a URL), only the parts are kept."""
 
 CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 MARKS = (
     r"\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0730-\u074a"
     r"\u0900-\u0963\u0966-\u0e4e\u0eb1-\u0ecd\u0f18-\u0fbc\u102b-\u103e\u17b4-\u17d3\u1ab0-\u1aff\u200c\u200d"
 )
-"""Signs that belong to the letter before them; scripts of South Asia cannot be read without theirs."""
+"""Marks that belong to the letter before them; South Asian scripts cannot be read without theirs."""
 
 WORD = r"""
       (?P<cjk>[{cjk}]+)
@@ -81,14 +81,14 @@ WORD = r"""
 ASCII_WORD = re.compile(
     re.sub(r"\(\?P<\w+>", "(?:", WORD.format(cjk="一", letter="[A-Za-z0-9]", marks="A-Za-z0-9")), re.VERBOSE
 )
-"""Words of ASCII text, without groups so that all are found in one call.
+"""Words of ASCII text, without groups so that one call finds all.
 
-The pattern for all scripts takes ten times as long to compile and waits until it is needed.
+The pattern for all scripts takes ten times as long to compile, so it is compiled on first use.
 """
 
 NO_SEPARATORS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-./_'&+#" + bytes(range(128, 256))
 SEPARATORS = bytes(code if code in NO_SEPARATORS else ord(" ") for code in range(256))
-"""Translates UTF-8: what is part of no word, nor tells where one ends, becomes a space."""
+"""Translates UTF-8: bytes that are not part of a word and do not affect where one ends become spaces."""
 
 
 @cache
@@ -99,12 +99,12 @@ def _unicode_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 OPENING_SIGNS, CLOSING_SIGNS = b"-'/&_", b"-'/&."
-"""Signs in front of a word and behind it that are no part of it, nor separate it from anything."""
+"""Signs before and after a word that are not part of it and separate nothing."""
 
 STEMMER = Stemmer.Stemmer("porter")
-"""The algorithm that the full-text index uses too."""
+"""The same algorithm as in the full-text index."""
 
-STEMMER.maxCacheSize = 0  # `stem` remembers
+STEMMER.maxCacheSize = 0  # `stem` has its own cache
 
 CONNECTORS = str.maketrans(dict.fromkeys("-./_'&", " "))
 HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z]{2})|[A-Z]?[a-z]+|[A-Z]+|[^A-Za-z]+")
@@ -117,14 +117,14 @@ KINDS = bytes(
     code if code > 127 else ord("A" if one.isupper() else "a" if one.islower() else "0" if one.isdigit() else " ")
     for code, one in enumerate(map(chr, range(256)))
 )
-"""Translates UTF-8: of ASCII, letters and digits stay, each as its kind, and all else becomes a space."""
+"""Translates UTF-8: ASCII letters and digits become their kind (`A`, `a`, `0`), other ASCII becomes a space."""
 
 SYMBOLS = re.compile("[\u2010-\u2027\u2030-\u205e\u2190-\u23f3\u2500-\u26ff\u2701-\u2775\u2794-\u27bf]+")
-"""Dashes, arrows, frames, check marks: what the full-text index passes over too, as older tables of characters than
-Python's have them. Most texts are ASCII without them, which is handled faster all the way."""
+"""Dashes, arrows, frames, check marks: the full-text index skips these too, by older character tables than Python's.
+Most texts are ASCII without them, which is faster at every step."""
 
 Word = tuple[str, ...]
-"""The keywords of a stretch of text between separators, mostly one word."""
+"""The keywords of a stretch of text between separators, usually one word."""
 
 
 def extract_keywords(text: str) -> list[str]:
@@ -133,7 +133,7 @@ def extract_keywords(text: str) -> list[str]:
 
 
 def has_keywords(text: str) -> bool:
-    """Tell whether *text* holds any keyword."""
+    """Tell whether *text* contains any keyword."""
     return any(_read_words(text))
 
 
@@ -144,20 +144,20 @@ def iterate_keywords(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=MAX_REMEMBERED)
 def stem(keyword: str) -> str:
-    """Return what the inflected forms of a keyword share (Porter), the keyword itself where it has other signs.
+    """Return the Porter stem of a keyword; a keyword with anything but ASCII letters and digits is its own stem.
 
-    As in the full-text index, digits are letters (`k8s`), and two letters are left alone: `js` is none of several `j`.
+    As in the full-text index, digits count as letters (`k8s`), and words of two letters are kept: `js` is no plural.
     """
     is_plain = keyword.isascii() and keyword.isalnum() and len(keyword) > 2
     return sys.intern(STEMMER.stemWord(keyword)) if is_plain else keyword
 
 
 def words_beside(text: str) -> str:
-    """Return the words of *text* that the full-text index must be given beside it, sorted; mostly none.
+    """Return the words, sorted, that the full-text index needs in addition to *text*; usually none.
 
     The index's own tokenizer cuts words at everything but letters, digits, `+` and `#`, and reads a query word such
-    as `node.js` as a phrase. What it cannot do is added here: CJK text in pairs of signs, the parts of camel-case
-    words, words with a stray sign or an apostrophe, and the normal form (NFKC) of letters.
+    as `node.js` as a phrase. This adds what it cannot do: bigrams of CJK text, the parts of camel-case words, words
+    with a stray sign or an apostrophe, and the normal form (NFKC) of letters.
     """
     normal = normalize("NFKC", text)
     beside = set(itertools.chain.from_iterable(map(_humps, _mixed_words(normal))))
@@ -169,7 +169,7 @@ def words_beside(text: str) -> str:
 
 
 def _mixed_words(text: str) -> Iterator[bytes]:
-    """Yield the words of *text* with a capital behind a small letter, or a small one behind two capitals."""
+    """Yield the words of *text* with a capital after a small letter, or a small letter after two capitals."""
     encoded = text.encode("utf-8", "replace")
     kinds = encoded.translate(KINDS)
     for pattern in (b"aA", b"AAa"):
@@ -201,14 +201,14 @@ def _signed_words(text: str) -> Iterator[str]:
 
 
 def _read_words(text: str) -> Iterator[Word]:
-    """Return the keywords of each word of *text*."""
+    """Yield the keywords of each word of *text*."""
     words = normalize("NFKC", text).encode("utf-8", "surrogatepass").translate(SEPARATORS).split()
     is_rememberable = len(max(words, key=len, default=b"")) <= MAX_REMEMBERED_LENGTH
     return map(_recall_word if is_rememberable else _read_word, words)
 
 
 def _read_word(word: bytes) -> Word:
-    """Return the keywords of a word: without the signs around it, if it is ASCII, the same."""
+    """Return the keywords of a word; stripping the signs around an ASCII word does not change them."""
     core = word.lstrip(OPENING_SIGNS).rstrip(CLOSING_SIGNS)
     if core != word and core[:1].isalnum() and word.isascii():
         word = core
@@ -281,12 +281,12 @@ def _split_word(word: str) -> list[str]:
 
 
 def _fold(word: str) -> str:
-    """Return *word* casefolded and composed: a small letter may join the mark behind it where its capital did not."""
+    """Return *word* casefolded and composed: a small letter may combine with a mark although its capital did not."""
     return word.lower() if word.isascii() else normalize("NFC", word.casefold())
 
 
 def _camel_parts(word: str) -> Sequence[str]:
-    """Return the humps of a camel-case word, casefolded; none for a word without and for a known name."""
+    """Return the humps of a camel-case word, casefolded; none for any other word or a known name."""
     if word[1:].lower() == word[1:]:
         return ()
     shape = word if word.isascii() else "".join("A" if c.isupper() else "a" if c.isalpha() else "0" for c in word)
@@ -301,7 +301,7 @@ def _is_keyword(word: str) -> bool:
 
 
 def count_held(text: str, wanted: Collection[str]) -> int:
-    """Return how many of the different keywords *wanted* the text holds."""
+    """Return how many of the distinct keywords *wanted* the text contains."""
     possible = _possible(text, wanted)
     if not possible:
         return 0
@@ -310,9 +310,9 @@ def count_held(text: str, wanted: Collection[str]) -> int:
 
 
 def _possible(text: str, wanted: Collection[str]) -> Collection[str]:
-    """Return a superset of the *wanted* that *text* holds.
+    """Return a superset of the *wanted* keywords that *text* contains.
 
-    The keywords of ASCII text stand in it letter by letter, but for capitals and apostrophes.
+    ASCII text contains its keywords literally, apart from capitals and apostrophes.
     """
     if not text.isascii():
         return wanted

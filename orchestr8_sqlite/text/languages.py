@@ -1,4 +1,4 @@
-"""Which language a text is in, by its commonest words or by its script: enough to say how a library must be asked."""
+"""Detects a text's language by its commonest words or its script, to tell users in which language to ask a library."""
 
 import re
 from collections import Counter
@@ -14,13 +14,13 @@ COMMON_WORDS = {
     "Russian": "и в не на что с как для при или это по из к от",
 }
 SCRIPTS = {"Japanese": "[\u3040-\u30ff]", "Korean": "[\uac00-\ud7af]", "Chinese": "[\u3400-\u9fff]"}
-"""The first that a text has enough of; Japanese is written with Chinese characters too, between its own."""
+"""Tried in this order: Japanese comes before Chinese because it also uses Chinese characters."""
 
 SCRIPT_SHARE = 0.1
-"""Share of the letters that must be of a script."""
+"""Least share of the letters that must belong to a script."""
 
 FEWEST, LEAST_SHARE = 8, 0.5
-"""Common words that must be found, and the share of all found that must be of one language."""
+"""Least number of common words that must be found, and least share of them that must belong to one language."""
 
 WORD = re.compile(r"[^\W\d_]+")
 LANGUAGES_OF = {
@@ -31,7 +31,7 @@ LANGUAGES_OF = {
 
 
 def language_of(text: str) -> str | None:
-    """Return the English name of the language that most of *text* is in; None if that cannot be told."""
+    """Return the English name of the language of most of *text*; None if it is unclear."""
     words = Counter(WORD.findall(text.casefold()))
     letters = sum(len(word) * count for word, count in words.items())
     for language, script in SCRIPTS.items():

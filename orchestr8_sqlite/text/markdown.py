@@ -1,4 +1,4 @@
-"""Markdown as far as this package needs to understand it: headings, bullets, and which parts are code."""
+"""The parts of Markdown that this package needs: headings, bullets, and which parts are code."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 OUTLINE = re.compile(
     r"""
-    \n(?=[`~#]|[ ]{1,3}[`~])                                     # most lines are seen to be neither at once
+    \n(?=[`~#]|[ ]{1,3}[`~])                                     # rules out most lines at once
     (?:(?P<level>\#{1,6})[ \t]+(?P<title>\S.*)                  # a heading
         |[ ]{0,3}(?P<mark>`{3,}(?=[^`\n]*$)|~{3,})(?P<info>.*))   # a line that opens or closes a block of code
     """,
     re.VERBOSE | re.MULTILINE,
 )
-"""Headings and the edges of code blocks, each after a line end."""
+"""Headings and the first and last lines of code blocks, each after a line end."""
 
 CLOSING = re.compile(r"(?<![ \t])[ \t]+#+[ \t]*$")
 BULLET = re.compile(r"^ {0,3}(?:[-*+]|\d+[.)])[ \t]+(?P<text>\S.*)$", re.MULTILINE)
@@ -31,11 +31,11 @@ MARKUP = re.compile(
 )
 
 DEEPEST = 6
-"""Levels of headings."""
+"""Number of heading levels."""
 
 
 class Heading(NamedTuple):
-    """A heading outside code; `start` and `end` are where its section's text begins and ends."""
+    """A heading outside code; `start` and `end` are the positions where its section's text begins and ends."""
 
     level: int
     title: str
@@ -112,19 +112,19 @@ class Body:
 
     def sections(self, *titles: str) -> Iterator[Heading]:
         """Yield the headings whose casefolded title starts with one of *titles*."""
-        written = self._written_titles  # few texts have such a section, and this is cheaper than reading the markup
+        written = self._written_titles  # cheaper than parsing titles, and few texts have such a section
         if any(all(word in written for word in title.split()) for title in titles):
             yield from (heading for heading in self.headings if heading.title.casefold().startswith(titles))
 
     def bullets(self, section: Heading) -> Iterator[re.Match[str]]:
-        """Yield the bullets of a section outside code, with their `text`."""
+        """Yield the bullets of a section outside code; the group `text` is the bullet's text."""
         for bullet in BULLET.finditer(self.text, section.start, section.end):
             if not self.is_code(bullet.start()):
                 yield bullet
 
 
 def plain_text(markdown: str) -> str:
-    """Return inline Markdown as the text a reader sees."""
+    """Return the text of inline Markdown as a reader sees it."""
     if MARKUP_SIGN.search(markdown):
         markdown = MARKUP.sub(lambda match: match["text"] or "", markdown)
     return " ".join(markdown.split())

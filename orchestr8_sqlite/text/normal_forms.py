@@ -1,7 +1,7 @@
-"""The normal forms of Unicode, in linear time.
+"""Unicode normal forms in linear time.
 
-Sorting the marks on one letter takes quadratic time: minutes for a megabyte of them. So an invisible sign follows every
-thirtieth, which no real text needs.
+Sorting the marks on one letter takes quadratic time: minutes for a megabyte of them. So we insert an invisible joiner
+after every thirtieth mark; real text has fewer in a row.
 
 Source: UAX #15, "Stream-Safe Text Format".
 """
@@ -12,20 +12,20 @@ from itertools import groupby
 from typing import Literal
 
 MOST_MARKS = 30
-"""Marks in a row; the longest sequence known to be in use has 18."""
+"""Most marks in a row; the longest sequence known to be in use has 18."""
 
 JOINER = "\u034f"
 """Combining grapheme joiner."""
 
 LIKE_MARKS = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")
-"""Characters that are not marks, but decompose into some."""
+"""Characters that are not marks but decompose into marks."""
 
 
 def normalize(form: Literal["NFC", "NFKC"], text: str) -> str:
-    """Return *text* in a normal form of Unicode, with joiners in rows of more than MOST_MARKS marks."""
+    """Return *text* in a Unicode normal form, with joiners in rows of more than MOST_MARKS marks."""
     if text.isascii():
         return text
-    if any(map(_is_mark, text[MOST_MARKS::MOST_MARKS])):  # true of every row of that many
+    if any(map(_is_mark, text[MOST_MARKS::MOST_MARKS])):  # every longer row contains such a position
         text = "".join(_with_joiners(text))
     return unicodedata.normalize(form, text)
 

@@ -1,10 +1,10 @@
-"""An estimate of how many tokens a language model reads in a text, without a tokenizer.
+"""Estimates how many tokens a language model reads in a text, without a tokenizer.
 
 Counting runs of letters, punctuation and digits follows what byte-pair tokenizers do to prose,
 code and URIs. Mean absolute error against o200k_base on 2,906 real Markdown files (2,294 skills,
-413 fragments, 199 tool descriptions), five-fold cross-validated: 2.7 %; 99 of 100 files are
-estimated at 0.91 of their true count or more. Four characters a token, for comparison: 12.8 %.
-`tests/test_tokens.py` measures it again.
+413 fragments, 199 tool descriptions), five-fold cross-validated: 2.7 %. For 99 of 100 files the
+estimate is at least 0.91 of the true count. For comparison, four characters per token: 12.8 %.
+`tests/test_tokens.py` repeats the measurement.
 """
 
 import codecs
@@ -19,10 +19,10 @@ LETTER = LOWER | UPPER
 """Kinds of characters, each a bit; a letter beyond ASCII is both lower and upper case."""
 
 RUN_WEIGHTS = ((LETTER, 0.99, 8, 0.33), (PUNCTUATION, 0.92, 4, 0.54), (DIGIT, 1.82, 3, 1.46))
-"""(kind of run, tokens for a run, N, tokens for each N characters more); all weights have two decimals."""
+"""(kind of run, tokens per run, N, tokens per N further characters); all weights have two decimals."""
 
 HEADROOM = 1.1
-"""Budgets are kept on `estimate * HEADROOM`: it covers the underestimate of 99 texts of 100."""
+"""Budgets bound `estimate * HEADROOM`, which covers the underestimate of 99 of 100 texts."""
 
 
 def _kind(character: str) -> int:
@@ -35,13 +35,13 @@ def _kind(character: str) -> int:
 
 
 def _is_wide(character: str) -> bool:
-    """Tell whether a character is CJK; those are counted one by one."""
+    """Tell whether a character is CJK; such characters are counted one by one."""
     return "\u2e80" <= character <= "\u9fff" or "\uac00" <= character <= "\ud7af"
 
 
 @lru_cache(maxsize=10_000)
 def _like(character: str) -> str:
-    """Return a Latin-1 character of the same kind; a wide one becomes two spaces, which are counted by the length."""
+    """Return a Latin-1 character of the same kind, or two spaces for a wide one, so that the length counts these."""
     if _is_wide(character):
         return "  "
     return {LETTER: "\xaa", DIGIT: "\xb2", PUNCTUATION: "\xbf"}.get(_kind(character), " ")
@@ -56,14 +56,14 @@ LIKE = "orchestr8.like"
 codecs.register_error(LIKE, _all_like)
 
 MASK_STEP = 4096
-"""Texts whose lengths differ by less share a mask."""
+"""Mask lengths are multiples of this, so that texts of similar length share one."""
 
 HEX_DIGITS = bytes(ord(f"{_kind(chr(code)):x}") for code in range(256))
 """Each Latin-1 character's kind as a hexadecimal digit."""
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many o200k tokens *text* has, rounded up; 0 for the empty text.
+    """Return the estimated number of o200k tokens of *text*, rounded up; 0 for the empty text.
 
     Source: weights by least squares on relative error over the files named in the module docstring.
     """
@@ -78,13 +78,13 @@ def estimate_tokens(text: str) -> int:
     hundredths = round(100 * tokens)
     for (_, per_run, _, per_step), (count, steps) in zip(RUN_WEIGHTS, runs, strict=True):
         hundredths += round(100 * per_run) * count + round(100 * per_step) * steps
-    if hundredths % 100 == 0:
+    if hundredths % 100 == 0:  # only here can float error change the rounded-up result
         hundredths = math.ceil(_add_runs(tokens, digits)) * 100
     return max(math.ceil(hundredths / 100), 1)
 
 
 def _count_kinds(digits: bytes) -> tuple[int, list[tuple[int, int]]]:
-    """Return the number of camel humps, and what `_count_runs` says of each kind of run."""
+    """Return the number of camel humps, and the result of `_count_runs` for each kind of run."""
     kinds = int(digits, 16)
     every = _lowest_bits(len(digits) // MASK_STEP + 1)
     lower, upper = kinds & every, kinds >> 1 & every
@@ -95,15 +95,15 @@ def _count_kinds(digits: bytes) -> tuple[int, list[tuple[int, int]]]:
 
 @lru_cache(maxsize=16)
 def _lowest_bits(steps: int) -> int:
-    """Return a number of MASK_STEP hexadecimal digits for each step, all 1."""
+    """Return a number whose hexadecimal digits are all 1: MASK_STEP digits per step."""
     return (1 << 4 * MASK_STEP * steps) // 15
 
 
 def _count_runs(marks: int, step: int) -> tuple[int, int]:
-    """Return the number of runs of ones in *marks*, and how often a whole *step* of ones follows the first of a run.
+    """Return the number of runs of ones in *marks*, and the number of whole *steps* of ones after each run's first one.
 
-    Ones are the lowest bits of hexadecimal digits. All runs are counted together: from the first one of each, the ones
-    at a distance of one step are marked, then of two, of four and so on.
+    The ones are the lowest bits of hexadecimal digits. All runs are counted in parallel, by doubling: from the first
+    one of each run, mark the ones at a distance of one step, then of two, of four and so on.
     """
     firsts = marks & ~(marks >> 4)
     reached, width = marks, 1
@@ -121,9 +121,9 @@ def _count_runs(marks: int, step: int) -> tuple[int, int]:
 
 
 def _add_runs(tokens: float, digits: bytes) -> float:
-    """Return *tokens* plus those of all runs, added one by one.
+    """Return *tokens* plus the tokens of all runs, added one by one.
 
-    Float error may lift a whole number to the next one; stored estimates depend on that.
+    Float error may lift a whole number to the next one, and stored estimates depend on that.
     """
     for kind, per_run, step, per_step in RUN_WEIGHTS:
         kept = bytes(code if int(chr(code), 16) & kind else ord(" ") for code in b"0123456789abcdef")
@@ -134,15 +134,15 @@ def _add_runs(tokens: float, digits: bytes) -> float:
 
 
 def sent_tokens(text: str) -> int:
-    """Return about how many tokens *text* has as it is or as a JSON string, whichever is more."""
+    """Return the estimated tokens of *text*, plain or as a JSON string, whichever is more."""
     return max(estimate_tokens(text), estimate_tokens(compact_json(text)))
 
 
 def compact_json(value: object) -> str:
-    """Return *value* as JSON without spaces, the form that clients give to their model."""
+    """Return *value* as JSON without spaces, the form that clients pass to their model."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def fits(text: str, max_tokens: float) -> bool:
-    """Tell whether *text* keeps a promise of *max_tokens*, with headroom for the estimate's error."""
+    """Tell whether *text* stays within *max_tokens*, with headroom for the estimate's error."""
     return estimate_tokens(text) * HEADROOM <= max_tokens

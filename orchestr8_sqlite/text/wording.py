@@ -1,4 +1,4 @@
-"""Texts for messages: on one line, numbers with their noun, names with similar ones."""
+"""Helps to word messages: texts on one line, counts with their noun, suggestions for a wrong name."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -11,20 +11,20 @@ ITEM_LENGTH = 90
 
 SUGGESTIONS = 3
 LEAST_ALIKE = 0.3
-"""Share of letters that a suggestion must have in common with what was sent."""
+"""Least similarity of a suggestion to the given name, 0 to 1 (difflib's ratio)."""
 
 LONGEST_NAME = 200
-"""Characters of a name that are compared; few are longer, and comparing 4 MiB takes most of a second."""
+"""Most characters of a name to compare; few names are longer, and comparing 4 MiB takes most of a second."""
 
 
 UNSEEN = "\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-"""Characters that are invisible but may move what is shown or begin a terminal command; a character class of `re`.
+"""Invisible characters that may reorder the shown text or begin a terminal command; a character class of `re`.
 
-The joiners U+200C and U+200D are not among them: some scripts need them.
+The joiners U+200C and U+200D are not included, because some scripts need them.
 """
 
 HIDDEN = "\ud800-\udfff\U000e0000-\U000e007f"
-"""More characters that can hide a text: lone surrogates and tags."""
+"""More characters that can hide text: lone surrogates and tags."""
 
 
 def one_line(text: str, length: int = ITEM_LENGTH) -> str:
@@ -51,7 +51,7 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def nearest(name: str, known: Sequence[str]) -> list[str]:
-    """Return up to SUGGESTIONS of *known* that *name* may have meant, the most similar first."""
+    """Return up to SUGGESTIONS names from *known* that *name* may mean, the most similar first."""
     from difflib import get_close_matches
 
     return get_close_matches(name[:LONGEST_NAME], known, n=SUGGESTIONS, cutoff=LEAST_ALIKE)

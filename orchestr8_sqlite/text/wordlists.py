@@ -1,6 +1,6 @@
-"""The word lists that ship with the package, and those that libraries add → synonyms and single words.
+"""Word lists, shipped with the package or added by a library → synonyms and single words.
 
-names.txt, needs.txt   other names, and what may meet a need; a library's own synonyms.txt has the same form
+names.txt, needs.txt   other names, and things that may meet a need; a library's own synonyms.txt has the same form
 everyday.txt           words of requests that carry no topic
 foreign.txt            requests from many fields, to calibrate what counts as an answer
 """
@@ -20,20 +20,20 @@ SHIPPED = ("names.txt", "needs.txt")
 OWN = "synonyms.txt"
 MAX_SLOTS = 4
 MOST_UNFOLDED = 1 << 20
-"""Characters that the classes of a library's own text may unfold to, all lines together."""
+"""Most characters that the classes of a library's own list may expand to, over all lines."""
 
 SHOWN = 80
-"""Characters of a wrong line that are shown."""
+"""Most characters of a wrong line to show."""
 
 CLASS = re.compile(r"\$(\w+)")
 CLASS_LINE = re.compile(r"\$(\w+) = (\S+)")
 
 
 class Synonym(NamedTuple):
-    """Terms that stand in for some words of a request.
+    """Terms that can stand in for some words of a request.
 
-    A word of the request must meet each of `slots`, which are the stems of alternatives. `forms` are stems too, the
-    most certain first. `how` is `synonym` for another name, `related` for what may meet the need.
+    It applies if the request has a word for each of `slots`, which are the stems of alternatives. `forms` are stems
+    too, the most certain first. `how` is `synonym` for another name, `related` for something that may meet the need.
     """
 
     slots: tuple[frozenset[str], ...]
@@ -42,10 +42,10 @@ class Synonym(NamedTuple):
 
 
 def read_synonyms(own: Iterable[tuple[str, str]] = ()) -> list[Synonym]:
-    """Return the synonyms of the shipped files and of a library's own, given as (name, text), in their order.
+    """Return the synonyms of the shipped files and of a library's own lists, given as (name, text), in that order.
 
     Raises:
-        LibraryError: A line is not of the form that names.txt describes, or the classes of a text unfold to too much.
+        LibraryError: A line is not in the form that names.txt describes, or the classes of a list expand to too much.
     """
     found = (synonym for name, text in own for synonym in _parse(name, text, MOST_UNFOLDED))
     return list(dict.fromkeys([*_shipped_synonyms(), *found]))
@@ -79,7 +79,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _parse(name: str, text: str, most: float = math.inf) -> Iterator[Synonym]:
-    """Yield the synonyms of a text, whose classes may unfold to *most* characters."""
+    """Yield the synonyms of a text, whose classes may expand to at most *most* characters."""
     classes: dict[str, str] = {}
     for number, line in _lines(text):
         most -= sum(len(classes.get(used, "")) for used in CLASS.findall(line))
@@ -121,7 +121,7 @@ def _other_names(line: str) -> Iterator[Synonym]:
 
 
 def _slots(words: Iterable[str]) -> tuple[frozenset[str], ...]:
-    """Return the stems of each word's alternatives; words that no request can hold are left out."""
+    """Return the stems of each word's alternatives, without words that no request can contain."""
     return tuple(slot for slot in map(_slot, words) if slot)
 
 
@@ -133,8 +133,8 @@ def _slot(word: str) -> frozenset[str]:
 
 @cache
 def _form(word: str) -> str:
-    """Return the stem of the first keyword of *word*, which is the word itself; empty if it has none."""
+    """Return the stem of the first keyword of *word*, which is the whole word; empty if it has none."""
     if word.isascii() and word.isalpha() and word.islower() and 2 <= len(word) <= MAX_KEYWORD_LENGTH:
-        return "" if word in STOP_WORDS else stem(word)  # what a plain word gives below, too
+        return "" if word in STOP_WORDS else stem(word)  # a shortcut with the result of the code below
     keywords = extract_keywords(word)
     return stem(keywords[0]) if keywords else ""
