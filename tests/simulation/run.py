@@ -28,6 +28,7 @@ def broken_of(seeds: Iterable[int]) -> list[str]:
             found.append(f"{problem}; see it by: {COMMAND} {seed}")
         if number % 100 == 99:
             gc.collect()
+    gc.collect()
     gc.enable()
     return found
 

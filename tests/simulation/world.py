@@ -477,7 +477,7 @@ class World:
     def _judge_staleness(self, said: dict[str, Any] | None, sent: float) -> None:
         """Judge what health says of the library, unless that has just changed."""
         began, is_stale = self.staleness[-1]
-        if began > sent - SLACK:
+        if began > sent - SLACK or self.now >= self.stopped_at:  # a server that ends tells its workers nothing more
             return
         if is_stale != (said is not None):
             raise Broken(
