@@ -236,9 +236,9 @@ def test_first_start_answers_before_there_is_an_index_and_announces_what_it_brin
 
 
 def told_in_order(client: Listener, *events: str) -> bool:
-    """Tell whether the first lines of the log about *events*, methods or messages, stand in this order."""
-    names = [line.get("method", line["message"]) for line in client.log]
-    places = [names.index(event) for event in events]
+    """Tell whether the first lines of the log about *events*, methods or messages, stand in this order, once told."""
+    lines = [client.logged("request", method=name) if "/" in name else client.logged(name) for name in events]
+    places = [client.log.index(line) for line in lines]
     return places == sorted(places)
 
 
