@@ -1,4 +1,4 @@
-"""What answering costs once an index is open: each tier and mode, beside FTS5 and other programs."""
+"""Measures answering from an open index: each tier and mode, against FTS5 and other programs."""
 
 import sys
 import time
@@ -24,11 +24,11 @@ from orchestr8_sqlite.settings import Settings
 from orchestr8_sqlite.text.keywords import extract_keywords
 
 LISTED = 5
-"""Results of the index mode by default."""
+"""Results that index mode lists by default."""
 
 PRECOMPUTED = "SELECT DISTINCT query FROM quick_lookup WHERE ranker = 'default' ORDER BY query"
 REPEATED = 100
-"""Different requests that are asked again while their answers are remembered."""
+"""Different requests that are repeated while their answers are still in memory."""
 
 DEFAULT, STATEMENT, CLASSIC, WIDER = "default search", "ranking statement", "classic tier 2", "classic tier 3"
 FTS = "FTS5 bm25"
@@ -41,13 +41,13 @@ ASKED = {
     "full mode": (DEFAULT,),
     WIDER: ("fuzzy scan",),
 }
-"""Figure → what it stands beside."""
+"""Figure → what it is compared with."""
 
 
 def measure_answering(
     corpus: Corpus, index: Path, queries: Sequence[str], *, with_peers: bool = True
 ) -> tuple[list[Figure], Mapping[str, str]]:
-    """Return the figures of answering *queries*, and why some peers are missing."""
+    """Return the figures of answering *queries*, and the reason for each missing peer."""
     with Catalog.open(index) as catalog, closing(forgetful(index)) as service:
         peers, missing = open_peers(corpus.documents) if with_peers else ({}, dict.fromkeys(PEERS, "it was left out"))
         columns = race({**own_contenders(catalog, service, queries), **peers}, queries)
@@ -67,7 +67,7 @@ def measure_answering(
 def own_contenders(
     catalog: Catalog, service: Service, queries: Sequence[str], clock: Clock = time.perf_counter
 ) -> dict[str, Contender]:
-    """Return what answers in this process: ours, and FTS5 by the same connection as the tiers."""
+    """Return the contenders in this process: ours, and FTS5 over the same connection as the tiers."""
 
     def by_mode(mode: Mode, depth: int) -> Callable[[str], Answer]:
         return lambda query: service.search(MatchRequest(query, mode=mode, max_results=depth))
@@ -88,24 +88,24 @@ def own_contenders(
 
 
 def ranking_statement(catalog: Catalog, queries: Sequence[str]) -> Callable[[str], object]:
-    """Return what answers each of *queries* by nothing but the statement that its answer of the default ranker ran."""
+    """Return a function that answers each of *queries* with only the statement that the default ranker ran for it."""
     requests = {query: MatchRequest(query, mode=Mode.INDEX, max_results=LISTED) for query in queries}
     ran = {query: find(catalog, request, quick=False).statements[0] for query, request in requests.items()}
     return lambda query: catalog.db.execute(*ran[query]).fetchall()
 
 
 def forgetful(index: Path) -> Service:
-    """Return a service that remembers one answer alone: each other request is worked out."""
+    """Return a service that remembers only one answer, so that every other request is computed."""
     return Service(Settings(index, "error", 1))
 
 
 def classic_request(query: str) -> MatchRequest:
-    """Return the request that the classic tiers and the peers are asked."""
+    """Return the request that the classic tiers are given; it asks for as many results as the peers return."""
     return MatchRequest(query, max_results=DEPTH, ranker=Ranker.CLASSIC)
 
 
 def measure_tier_1(size: int, index: Path, queries: Sequence[str]) -> list[Figure]:
-    """Return the milliseconds of precomputed and of remembered answers."""
+    """Return the milliseconds of precomputed answers and of answers from memory."""
     with Catalog.open(index) as catalog, closing(Service(Settings(index, "error", 2 * REPEATED))) as service:
         known = [str(query) for (query,) in catalog.db.execute(PRECOMPUTED)]
 
@@ -127,7 +127,7 @@ def measure_tier_1(size: int, index: Path, queries: Sequence[str]) -> list[Figur
 
 
 def measure_memory(size: int, index: Path, queries: Sequence[str]) -> list[Figure]:
-    """Return the memory of the server once it has answered all *queries*, in MB; nothing where it cannot be told."""
+    """Return the memory of the server after it has answered all *queries*, in MB; empty if the system does not tell."""
     server = Server([sys.executable, "-m", "orchestr8_sqlite", "serve", "--db", str(index)])
     server.times([search(query) for query in queries])
     held = sum(map(resident, family(server.pid))) / MEGABYTE

@@ -1,4 +1,4 @@
-"""What building costs: all of a corpus, nothing changed, one file changed; its memory and its size."""
+"""Measures building: the whole corpus, nothing changed, one file changed; peak memory and size of the index."""
 
 import json
 import os
@@ -18,14 +18,14 @@ from footprint import MEGABYTE, run_watched
 from orchestr8_sqlite.builder.build import build_index
 
 QUICK, QUICK_RUNS = 0.5, 15
-"""Seconds below which a rebuild is repeated more often, and how often."""
+"""A rebuild faster than QUICK seconds is repeated QUICK_RUNS times."""
 
 FLOORS = Path(__file__).with_name("floors.py")
 
 
 def measure_building(corpus: Corpus, index: Path) -> list[Figure]:
-    """Return the figures of building *index* from *corpus*; the index is there afterwards."""
-    index.unlink(missing_ok=True)  # one of the run before would only be brought up to date
+    """Return the figures of building *index* from *corpus*; leave the index in place."""
+    index.unlink(missing_ok=True)  # an index of an earlier run would only be updated
     first = run_watched(build_command(corpus, index))
     report = json.loads(first.output)
     size, fragments = corpus.size, int(report["fragments"])
@@ -45,12 +45,12 @@ def measure_building(corpus: Corpus, index: Path) -> list[Figure]:
 
 
 def build_command(corpus: Corpus, index: Path) -> list[str]:
-    """Return the command that builds *index* and prints what it did as JSON."""
+    """Return the command that builds *index* and prints its report as JSON."""
     return [sys.executable, "-m", "orchestr8_sqlite", "build", str(corpus.root), "-o", str(index), "--json"]
 
 
 def build_anew(corpus: Corpus, index: Path, clock: Clock = time.perf_counter) -> Callable[[], float]:
-    """Return what builds *index* from nothing, in a process, and returns the seconds that took by *clock*."""
+    """Return a function that builds *index* from scratch in a process and returns the seconds by *clock*."""
 
     def build() -> None:
         index.unlink(missing_ok=True)
@@ -62,7 +62,7 @@ def build_anew(corpus: Corpus, index: Path, clock: Clock = time.perf_counter) ->
 def whole_builds(
     corpus: Corpus, build: Callable[[], float], runs: int, clock: Clock = time.perf_counter
 ) -> list[Figure]:
-    """Return the seconds that *build* takes, alone and beside parsing the same files in a process, in turn."""
+    """Return the seconds of *build*, alone and against parsing the same files in a process; the two take turns."""
 
     def parse() -> None:
         command = [sys.executable, str(FLOORS), str(corpus.root)]
@@ -76,10 +76,10 @@ def whole_builds(
 
 
 def no_change(corpus: Corpus, index: Path, most: int = RUNS, clock: Clock = time.perf_counter) -> list[Figure]:
-    """Return the milliseconds of building again where nothing has changed, alone and beside its floor.
+    """Return the milliseconds of a rebuild when nothing has changed, alone and against its floor.
 
     Args:
-        most: Runs that a rebuild may have that takes long.
+        most: The most runs for a slow rebuild.
     """
     build = timed(lambda: build_index([corpus.root], index), clock)
     first = build()
@@ -94,9 +94,9 @@ def no_change(corpus: Corpus, index: Path, most: int = RUNS, clock: Clock = time
 
 
 def one_change(corpus: Corpus, index: Path, whole: float) -> list[Figure]:
-    """Return the milliseconds of building again after one file was changed, alone and beside what it must cost.
+    """Return the milliseconds of a rebuild after one file has changed, alone, against a whole build and its floor.
 
-    The files are as before afterwards, and so is the index.
+    The files and the index are restored afterwards.
 
     Args:
         whole: Seconds of a whole build.

@@ -1,12 +1,12 @@
-"""Many readers of one index: searches a second of several processes and threads, and pings beside searches.
+"""Measures many readers of one index: searches per second of processes and threads, and pings during searches.
 
-    N processes    each with its own Service, different searches, none from memory; as ratio to one process in the
-                   same round; 8 processes are to reach 1.7 where there are two cores
-    N threads      of one process, over one Service
-    ping           to a server process while it works on so many searches, in ms
+    N processes    each with its own Service, different searches, none from memory; as a ratio to one process in the
+                   same round; 8 processes must reach 1.7 on two cores
+    N threads      of one process, sharing one Service
+    ping           to a server process that is working on 0, 1 or 4 searches, in ms
 
-The figures of each round are taken in turn; printed are medians of the rounds. CPU ms a search tell what waiting for
-others hides: where they stay the same, nothing is shared but the machine.
+Each round measures everything in turn; the medians of the rounds are printed. CPU ms per search show what waiting
+hides: if they stay the same, the readers share nothing but the machine.
 
 Usage: python bench/concurrency.py [INDEX]   (without INDEX: the bundled one)
 """
@@ -36,7 +36,7 @@ SECONDS = 2.0
 PROCESSES = (1, 2, 4, 8)
 THREADS = (2, 4)
 BOUND = 1.7
-"""Times the searches of one process that 8 processes are to reach on two cores."""
+"""8 processes on two cores must reach this multiple of the searches of one process."""
 
 QUERIES = 400
 WORDS = 4
@@ -46,14 +46,14 @@ SCENARIOS = "SELECT text FROM scenario ORDER BY fragment_id, ordinal LIMIT 3000"
 
 
 class Run(NamedTuple):
-    """What one run did: searches a second, and ms of CPU time for each."""
+    """The result of one run: searches per second, and ms of CPU time per search."""
 
     rate: float
     cpu_ms: float
 
 
 def make_queries(index: Path) -> list[str]:
-    """Return different queries of the index's own words."""
+    """Return different queries made of the index's own words."""
     with Catalog.open(index) as catalog:
         texts = [text for (text,) in catalog.rows(SCENARIOS)]
     words = sorted({word for text in texts for word in text.casefold().split() if word.isalpha()})
@@ -62,7 +62,7 @@ def make_queries(index: Path) -> list[str]:
 
 
 def work(index: Path, number: int) -> None:
-    """Search as each line of input says, `threads seconds`; print how often and the CPU seconds it took."""
+    """Search as each input line `threads seconds` says; print the number of searches and the CPU seconds they took."""
     queries = make_queries(index)
     service = Service(Settings(index, "error", 1))
     places = itertools.count(number * len(queries) // max(PROCESSES))
@@ -90,7 +90,7 @@ def work(index: Path, number: int) -> None:
 
 
 class Workers:
-    """The processes that search; they wait between two runs."""
+    """The processes that search; they are idle between runs."""
 
     def __init__(self, index: Path) -> None:
         self._processes = [
@@ -107,7 +107,7 @@ class Workers:
             self._result(process, 1, 0.1)
 
     def run(self, processes: int, threads: int = 1) -> Run:
-        """Return what so many processes with so many threads each do in SECONDS."""
+        """Return what *processes* with *threads* threads each do in SECONDS."""
         chosen = self._processes[:processes]
         for process in chosen:
             self._ask(process, threads, SECONDS)
@@ -135,7 +135,7 @@ class Workers:
 
 
 class Client:
-    """A client that keeps searches in flight at a server and pings it meanwhile."""
+    """A client that keeps searches in flight at a server while it pings it."""
 
     def __init__(self, index: Path) -> None:
         self._process = subprocess.Popen(
@@ -152,7 +152,7 @@ class Client:
         self.ping(0)
 
     def ping(self, searching: int) -> float:
-        """Return the milliseconds until a ping is answered while the server has so many searches to work on."""
+        """Return the milliseconds until a ping is answered while *searching* searches are in flight."""
         while self._searching < searching:
             self._search()
         number = next(self._numbers)
@@ -188,7 +188,7 @@ class Client:
 
 
 def compare_readers(index: Path) -> None:
-    """Print one line for each number of processes and of threads, and whether the bound is held."""
+    """Print one line for each number of processes and threads, and whether the bound holds."""
     workers = Workers(index)
     plan = {f"{n} process{'es' if n > 1 else ''}": (n, 1) for n in PROCESSES} | {
         f"{n} threads": (1, n) for n in THREADS
@@ -209,7 +209,7 @@ def compare_readers(index: Path) -> None:
 
 
 def ping_beside_searches(index: Path) -> None:
-    """Print how long pings take beside searches."""
+    """Print how long pings take during searches."""
     client = Client(index)
     times: dict[int, list[float]] = {count: [] for count in IN_FLIGHT}
     for _ in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""Other search programs, each a process of its own that is asked the same queries."""
+"""Runs other search programs, each in a process of its own, on the same queries."""
 
 import json
 import shutil
@@ -17,15 +17,15 @@ PEERS = {
     "fuzzy scan": "scan_peer.py",
     "MiniSearch": "minisearch_peer.mjs",
 }
-"""Name → program in peers/; each reads documents, one a line, and then lists of queries, one a line."""
+"""Name → program in peers/. Each reads documents, one per line, then lists of queries, one list per line."""
 
 
 class MissingPeer(Exception):
-    """A peer cannot run here; the sentence says why."""
+    """A peer cannot run here; the message says why."""
 
 
 class Peer:
-    """A running peer, its index built. Close it when done."""
+    """A running peer that has built its index. Close it when done."""
 
     def __init__(self, name: str, documents: Path) -> None:
         self._process = subprocess.Popen(
@@ -46,7 +46,7 @@ class Peer:
 
     @property
     def memory(self) -> float:
-        """Return how much memory the process holds, in MB."""
+        """Return the resident memory of the process, in MB."""
         return resident(self._process.pid) / MEGABYTE
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class Peer:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise MissingPeer("it ended before it answered; see its lines above.")
+            raise MissingPeer("it ended before it answered; see its output above.")
         message: dict[str, Any] = json.loads(line)
         return message
 
@@ -66,7 +66,7 @@ def peer_command(name: str, documents: Path) -> list[str]:
     """Return the command that runs the peer *name* over *documents*.
 
     Raises:
-        MissingPeer: What it needs is not installed.
+        MissingPeer: Something that the peer needs is not installed.
     """
     program = HERE / "peers" / PEERS[name]
     if program.suffix == ".py":
@@ -80,7 +80,7 @@ def peer_command(name: str, documents: Path) -> list[str]:
 
 
 def open_peers(documents: Path) -> tuple[dict[str, Peer], Mapping[str, str]]:
-    """Return the peers that run here, by name, and for the others why they do not."""
+    """Return the peers that run here, by name, and for each of the others why it does not."""
     peers, missing = {}, {}
     for name in PEERS:
         try:

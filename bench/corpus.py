@@ -1,4 +1,4 @@
-"""A library grown to a size, on disk; kept in a working folder for the next time."""
+"""Grows a library to a given size on disk, and keeps it in a working folder for the next run."""
 
 import hashlib
 import json
@@ -17,15 +17,15 @@ from growth import BLOCK, Growth
 from sources import Document, Source, read_sources
 
 SHORT_FROM = 500_000
-"""Fragments from which on bodies are short."""
+"""A corpus of at least this many fragments gets short bodies."""
 
 TASKS = 16
-"""Parts in which a corpus is written; each part gets the templates anew."""
+"""Parts that a corpus is written in; the templates are sent to a process once per part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A library on disk. `documents` is a file with one document a line, as JSON; `bytes` counts the library's."""
+    """A library on disk. `documents` is a file with one JSON document per line; `bytes` is the size of the library."""
 
     size: int
     seed: int
@@ -34,22 +34,22 @@ class Corpus:
     bytes: int
 
     def read_documents(self) -> Iterator[dict[str, object]]:
-        """Yield what a search may go by, document by document."""
+        """Yield the searchable fields of each document."""
         with self.documents.open(encoding="utf-8") as lines:
             for line in lines:
                 yield json.loads(line)
 
     def some_files(self, count: int) -> list[Path]:
-        """Return *count* files of the library, from the first to the last at even distances."""
+        """Return *count* files of the library, evenly spaced, in its order."""
         wanted = {turn * self.size // count for turn in range(count)}
         paths = (str(document["path"]) for document in self.read_documents())
         return [self.root / path for number, path in enumerate(paths) if number in wanted]
 
 
 def make_corpus(library: Path, size: int, workdir: Path, *, seed: int, short_from: int = SHORT_FROM) -> Corpus:
-    """Return *library* grown to *size* fragments, from *workdir* where it was grown before.
+    """Return *library* grown to *size* fragments; reuse the one in *workdir* if it was grown there before.
 
-    Its own fragments come first; a small corpus is the beginning of a larger one with the same seed.
+    The library's own fragments come first. A small corpus is the beginning of a larger one with the same seed.
 
     Raises:
         EmptyLibrary: The library holds nothing to grow from.
@@ -68,7 +68,7 @@ def make_corpus(library: Path, size: int, workdir: Path, *, seed: int, short_fro
 
 
 def _write_sources(sources: list[Source], folder: Path) -> int:
-    """Write the library's own files and return how many bytes they have."""
+    """Write the library's own files and return their size in bytes."""
     with (folder / "documents.jsonl").open("w", encoding="utf-8") as lines:
         for source in sources:
             path = folder / "library" / source.document.path
@@ -79,7 +79,7 @@ def _write_sources(sources: list[Source], folder: Path) -> int:
 
 
 def _grow(sources: list[Source], folder: Path, size: int, seed: int, *, short: bool) -> int:
-    """Write the fragments behind the library's own, in several processes, and return how many bytes they have."""
+    """Write the fragments that follow the library's own, in several processes, and return their size in bytes."""
     growth = Growth(sources, seed=seed, short=short)
     step = max(BLOCK, -(-size // (TASKS * BLOCK)) * BLOCK)
     parts = [(start, min(start + step, size)) for start in range(0, size, step)]
@@ -99,7 +99,7 @@ def _grow(sources: list[Source], folder: Path, size: int, seed: int, *, short: b
 
 
 def _write_part(growth: Growth, folder: Path, part: tuple[int, int]) -> int:
-    """Write the fragments with the numbers of *part* and return how many bytes they have."""
+    """Write the fragments whose numbers lie in *part* (start, stop) and return their size in bytes."""
     written = 0
     made: set[str] = set()
     with _part_file(folder, part[0]).open("w", encoding="utf-8") as lines:
@@ -126,7 +126,7 @@ def _line(document: Document) -> str:
 
 
 def _digest(sources: list[Source], seed: int, *, short: bool) -> str:
-    """Return what tells a corpus from one that another library, seed or generator would make."""
+    """Return a digest of everything that shapes a corpus: library, seed, length of bodies and generator."""
     digest = hashlib.sha256(f"{seed} {short}".encode())
     for module in (growth_module, sources_module, zipf):
         assert module.__file__ is not None

@@ -1,4 +1,4 @@
-"""What was measured, one figure each, and what it must show."""
+"""Defines figures, one per measurement, and the bounds that they must keep."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -8,15 +8,15 @@ from clock import percentile
 
 TAIL = 0.99
 FEWEST_OF_TAIL = 100
-"""Queries below which the 99th percentile is but the slowest of them."""
+"""With fewer queries the 99th percentile is simply the slowest one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A value at a size of the library, beside what it is compared with in the same run (`base`).
+    """A value at one size of the library, and the value that it is compared with in the same run (`base`).
 
-    `runs` says of how many runs it is the median, 0 where it is the same in every run; `queries` over how many queries
-    it is.
+    `runs` is the number of runs whose median it is, 0 if every run gives the same value; `queries` is the number of
+    queries behind it.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """Return the value as a multiple of what it is compared with."""
+        """Return the value as a multiple of `base`; None without one."""
         return self.value / self.base if self.base else None
 
     def as_json(self) -> dict[str, Any]:
@@ -39,13 +39,13 @@ class Figure:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the figure that `as_json` gave."""
+        """Return the figure that `as_json` turned into *content*."""
         return cls(**{name: value for name, value in content.items() if name != "ratio"})
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What a figure must not exceed at a size: its ratio where it is `against` something."""
+    """The limit of a figure at one size: of its ratio if it is compared `against` something, else of its value."""
 
     name: str
     size: int
@@ -56,14 +56,14 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A bound, and what was measured, if anything."""
+    """A bound, and the measured value, if there is one."""
 
     bound: Bound
     measured: float | None
 
     @property
     def is_held(self) -> bool | None:
-        """Tell whether the limit was not exceeded; None where nothing was measured."""
+        """Tell whether the bound holds; None if nothing was measured."""
         return None if self.measured is None else self.measured <= self.bound.limit
 
     def __str__(self) -> str:
@@ -72,15 +72,15 @@ class Verdict:
         return "held" if self.is_held else f"missed by {self.measured / self.bound.limit - 1:.0%}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the bound, what was measured, and whether it was held."""
+        """Return the bound, the measured value, and whether the bound holds."""
         return {**asdict(self.bound), "measured": self.measured, "held": self.is_held}
 
 
 SMALL, MEDIUM, LARGE = 413, 5_000, 50_000
-"""Fragments that a library is measured with."""
+"""Sizes of the measured libraries, in fragments."""
 
 SKILLS = 2_294
-"""Agent Skills of the library that a file is saved in while a server watches."""
+"""Agent Skills in the library of the reload measurement, where a file is saved while a server watches."""
 
 LIMITS: Mapping[tuple[str, str], Mapping[int, float]] = {
     ("default search, p50", "ms"): {SMALL: 1.3, MEDIUM: 2.5, LARGE: 18},
@@ -90,7 +90,7 @@ LIMITS: Mapping[tuple[str, str], Mapping[int, float]] = {
     ("saved file, answered", "ms"): {SKILLS: 400},
     ("server memory", "MB"): {SMALL: 95, MEDIUM: 110, LARGE: 150},
 }
-"""(figure, unit) → the most that it may be, by size."""
+"""(figure, unit) → size → the largest value allowed."""
 
 RATIOS: Mapping[tuple[str, str], Mapping[int, float]] = {
     ("ranking statement, p50", "FTS5 bm25"): {SMALL: 1.7, MEDIUM: 0.5, LARGE: 0.4},
@@ -100,13 +100,13 @@ RATIOS: Mapping[tuple[str, str], Mapping[int, float]] = {
     ("CLI, first answer", "import sqlite3, typer"): {SMALL: 1.7, MEDIUM: 1.8},
     ("server, first list", "server that does nothing"): {SMALL: 1.15, MEDIUM: 1.25},
 }
-"""(figure, what it is beside) → the most that their ratio may be, by size."""
+"""(figure, what it is compared with) → size → the largest ratio allowed."""
 
 BOUNDS = (
     *(Bound(name, size, limit, unit=unit) for (name, unit), at in LIMITS.items() for size, limit in at.items()),
     *(Bound(name, size, limit, other) for (name, other), at in RATIOS.items() for size, limit in at.items()),
 )
-"""What must hold."""
+"""All bounds, those of values first."""
 
 
 def judge(figures: Sequence[Figure], bounds: Sequence[Bound] = BOUNDS) -> list[Verdict]:
@@ -121,9 +121,9 @@ def judge(figures: Sequence[Figure], bounds: Sequence[Bound] = BOUNDS) -> list[V
 def compare(
     name: str, size: int, columns: Mapping[str, Sequence[float]], ours: str, others: Sequence[str], runs: int
 ) -> list[Figure]:
-    """Return p50 and p99 of the times *ours* by themselves and beside each of *others*, over the same queries.
+    """Return p50 and p99 of the times of *ours*, alone and against each of *others*, over the same queries.
 
-    Where too few queries were answered for a p99 that says something, it is not compared.
+    The p99 is compared only over at least FEWEST_OF_TAIL queries.
     """
     figures = []
     for part, share in (("p50", 0.5), ("p99", TAIL)):

@@ -1,4 +1,4 @@
-"""The least that work of a kind costs: touching the same files, parsing them, asking FTS5.
+"""Does the minimum that any solution must do: stat the same files, parse them, copy an index, ask FTS5.
 
 Usage: python bench/floors.py ROOT   (reads and parses the files of ROOT, in one process)
 """
@@ -17,7 +17,7 @@ import frontmatter
 from orchestr8_sqlite.text.keywords import extract_keywords
 
 DEPTH = 15
-"""Results asked of everything that ranks."""
+"""Results that every ranker is asked for."""
 
 ANY_WORD = """
 SELECT f.uri FROM fragment_text JOIN fragment f ON f.id = fragment_text.rowid
@@ -26,12 +26,12 @@ SELECT f.uri FROM fragment_text JOIN fragment f ON f.id = fragment_text.rowid
 
 
 def stat_files(root: Path) -> int:
-    """Return how many Markdown files lie below *root*, the size and time of each looked at."""
+    """Return the number of Markdown files below *root*; stat each one."""
     return sum(1 for entry in _files(os.fspath(root)) if entry.stat().st_mtime_ns and entry.stat().st_size)
 
 
 def read_and_parse(root: Path) -> int:
-    """Return how many files below *root* have front matter, each read, hashed and parsed."""
+    """Return the number of files below *root* with front matter; read, hash and parse each one."""
     found = 0
     for entry in _files(os.fspath(root)):
         content = Path(entry.path).read_bytes()
@@ -41,14 +41,14 @@ def read_and_parse(root: Path) -> int:
 
 
 def copy_synced(index: Path, copy: Path) -> None:
-    """Copy *index* to *copy* and wait until it is on the disk, as putting a new index in place does."""
+    """Copy *index* to *copy* and sync it to the disk, as a build does with a new index."""
     shutil.copyfile(index, copy)
     with copy.open("rb+") as file:
         os.fsync(file.fileno())
 
 
 def any_word(db: sqlite3.Connection) -> Callable[[str], object]:
-    """Return what answers a query by FTS5 alone: any of the words, by bm25, the best DEPTH."""
+    """Return a function that answers a query with FTS5 alone: any of its words, by bm25, the best DEPTH."""
 
     def answer(query: str) -> object:
         words = " OR ".join(f'"{word}"' for word in extract_keywords(query))

@@ -1,4 +1,4 @@
-"""Memory of processes, as Linux tells it in /proc."""
+"""Measures the memory of processes, from Linux's /proc."""
 
 import subprocess
 import tempfile
@@ -12,14 +12,14 @@ MEGABYTE = 1_048_576
 SAMPLE_SECONDS = 0.05
 SLOW_SAMPLE_SECONDS = 1.0
 SLOW_AFTER_SECONDS = 60.0
-"""How often a run is looked at, and how often once it has taken long."""
+"""Interval between two samples of a run, and the longer one used once it has run for SLOW_AFTER_SECONDS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A finished run: how long it took, the most that its processes held together in MB, and what it printed.
+    """A finished run: its seconds, the peak memory of all its processes together in MB, and its output.
 
-    `peak` is None where the system does not tell.
+    `peak` is None if the system does not tell.
     """
 
     seconds: float
@@ -28,9 +28,12 @@ class Watched:
 
 
 def run_watched(command: Sequence[str]) -> Watched:
-    """Run *command* and return how it went.
+    """Run *command* and return its time, peak memory and output.
 
-    Memory is proportional set size: what several processes share counts once.
+    Memory is proportional set size: pages that several processes share count once.
+
+    Raises:
+        CalledProcessError: The command failed.
     """
     peak = 0
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
@@ -48,7 +51,7 @@ def run_watched(command: Sequence[str]) -> Watched:
 
 
 def family(pid: int) -> list[int]:
-    """Return *pid* and all processes below it."""
+    """Return *pid* and all its descendants."""
     try:
         tasks = list((PROC / str(pid) / "task").iterdir())
         children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
@@ -58,12 +61,12 @@ def family(pid: int) -> list[int]:
 
 
 def proportional(pid: int) -> int:
-    """Return the proportional set size of a process in bytes, 0 where it is gone or the system does not tell."""
+    """Return the proportional set size of a process in bytes, 0 if it has ended or the system does not tell."""
     return _kilobytes(PROC / str(pid) / "smaps_rollup", "Pss:") * 1024
 
 
 def resident(pid: int) -> int:
-    """Return the resident set size of a process in bytes, 0 where it is gone or the system does not tell."""
+    """Return the resident set size of a process in bytes, 0 if it has ended or the system does not tell."""
     return _kilobytes(PROC / str(pid) / "status", "VmRSS:") * 1024
 
 

@@ -1,4 +1,4 @@
-"""The generator: further fragments in the manner of a library, each a function of the seed and its number."""
+"""Generates more fragments in the style of a library; each depends only on the seed and its number."""
 
 import json
 import random
@@ -9,19 +9,19 @@ from sources import Document, Source
 from zipf import YAML_WORDS, Vocabulary, count_words, cut_text
 
 BLOCK = 1_000
-"""Fragments in one set of folders; names differ within it."""
+"""Fragments in one set of folders; names are unique within it."""
 
 KEPT = 0.35
-"""Share of the words of a template's scenarios, capabilities and description that stay."""
+"""Share of the words in a template's scenarios, capabilities and description that are kept."""
 
 TOPIC_WORDS = 6
 SHORT_BODY = 800
-"""Characters kept of a template where short bodies are wanted: about 1 KB a file with its front matter."""
+"""Characters kept of a template's body if bodies are short: about 1 KB per file with its front matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A fragment of the library, its texts cut into words that can be replaced."""
+    """A fragment of the library, with its texts cut so that words can be replaced (`cut_text`)."""
 
     category: str
     topic: tuple[str, ...]
@@ -32,7 +32,7 @@ class Template:
 
 
 class Growth:
-    """Makes the fragments that a library would have next. The same sources and seed make the same ones."""
+    """Makes the fragments that a library would have if it grew. The same sources and seed make the same ones."""
 
     def __init__(self, sources: Sequence[Source], *, seed: int, short: bool) -> None:
         self._seed = seed
@@ -45,9 +45,9 @@ class Growth:
         self._body_words = Vocabulary(count_words(whole))
 
     def fragments(self, start: int, stop: int) -> Iterator[tuple[Document, str]]:
-        """Yield the fragments with the numbers from *start* to *stop* and their texts; *start* begins a block.
+        """Yield the fragments numbered from *start* to *stop* - 1 and their texts; *start* must be a multiple of BLOCK.
 
-        The numbers below the count of the sources are the sources' own and are left out.
+        Numbers below the count of the sources belong to the sources and are skipped.
         """
         for begin in range(start, stop, BLOCK):
             taken: set[str] = set()
@@ -76,7 +76,7 @@ class Growth:
         return document, f"{front_matter(document)}\n{body}"
 
     def _body(self, template: Template, topic: Sequence[str], chance: random.Random) -> str:
-        """Return the template's text with all content words replaced: half drawn, the rest its own and the topic's."""
+        """Return the template's body with new content words: about half drawn, the rest its own and the topic's."""
         pieces = list(template.body)
         places = len(pieces) // 2
         if places:
@@ -88,7 +88,7 @@ class Growth:
 
 
 def make_template(source: Source, *, short: bool) -> Template:
-    """Return *source* as a template; *short* cuts its body."""
+    """Return *source* as a template, with a short body if *short*."""
     document, body = source.document, source.body
     if short and len(body) > SHORT_BODY:
         body = body[: body.rfind("\n", 0, SHORT_BODY) + 1] or body[:SHORT_BODY]
@@ -104,7 +104,7 @@ def make_template(source: Source, *, short: bool) -> Template:
 
 
 def fill(layout: Sequence[str], words: Sequence[str], chance: random.Random) -> str:
-    """Return the text of *layout* with some of its words kept and the others taken from *words*."""
+    """Return the text of *layout*; keep KEPT of its words on average and replace the others with some of *words*."""
     pieces = list(layout)
     for place in range(1, len(pieces), 2):
         if chance.random() >= KEPT:
@@ -113,7 +113,7 @@ def fill(layout: Sequence[str], words: Sequence[str], chance: random.Random) -> 
 
 
 def front_matter(document: Document) -> str:
-    """Return what stands before the body, in the form that the library uses."""
+    """Return the front matter of *document*, in the form that the library uses."""
     lines = ["---", f"id: {document.name}", f"title: {document.title}"]
     lines += [f"description: {_quoted(document.description)}", f"category: {_singular(document.category)}"]
     lines += [f"tags: [{', '.join(document.tags)}]"]

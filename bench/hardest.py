@@ -1,4 +1,4 @@
-"""The requests that take longest: as long as one may be, of words that ask most of an index."""
+"""Measures the slowest requests: of the greatest length allowed, made of the words that cost an index most."""
 
 import math
 import sqlite3
@@ -21,16 +21,16 @@ MOST_USED = "SELECT text FROM keyword WHERE length(text) >= ? ORDER BY fragment_
 RAREST_TAG = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*), tag LIMIT 1"
 
 MOST_RESULTS, MOST_TOKENS = 100, 200_000
-"""The most that a request may ask for."""
+"""The most results and tokens that a request may ask for."""
 
 COMMON = "common words"
 FTS = "FTS5 bm25"
 
 
 def measure_hardest(size: int, index: Path) -> list[Figure]:
-    """Return the milliseconds of the hardest requests to the *index*, and the most of each ranker.
+    """Return the milliseconds of the hardest requests to the *index*, and the maximum for each ranker.
 
-    That of common words stands beside FTS5 too.
+    The request made of common words is also compared with FTS5.
     """
     with Catalog.open(index) as catalog:
         requests = hardest_requests(catalog.db)
@@ -51,9 +51,9 @@ def measure_hardest(size: int, index: Path) -> list[Figure]:
 
 
 def medians_of(contender: Contender, queries: Sequence[str]) -> tuple[list[float], int]:
-    """Return the milliseconds of each query, and of how many runs that is the median: the more, the less one takes.
+    """Return the median milliseconds of each query, and the number of runs: fewer if one run takes long.
 
-    The first run counts only where it is the only one.
+    The first run warms up; it counts only if it is the only one.
     """
     first = contender.times(queries, math.inf)
     runs = runs_for(sum(first) / 1000)
@@ -62,7 +62,7 @@ def medians_of(contender: Contender, queries: Sequence[str]) -> tuple[list[float
 
 
 def hardest_requests(db: sqlite3.Connection) -> dict[str, MatchRequest]:
-    """Return requests by what is hard about them and whose ranking answers."""
+    """Return requests by name: what is hard about them, and the ranker."""
     words = [text for (text,) in db.execute(MOST_USED, (2,))]
     (rarest,) = db.execute(RAREST_TAG).fetchone() or ("none",)
     plain = MatchRequest("", mode=Mode.INDEX, max_results=MOST_RESULTS, max_tokens=MOST_TOKENS)
@@ -83,7 +83,7 @@ def hardest_requests(db: sqlite3.Connection) -> dict[str, MatchRequest]:
 
 
 def _fill(words: Iterable[str]) -> str:
-    """Return as many of *words* as a request may hold."""
+    """Return a query of the first *words*, as many as fit into MAX_QUERY_LENGTH."""
     query = ""
     for word in words:
         if len(query) + 1 + len(word) > MAX_QUERY_LENGTH:
@@ -93,6 +93,6 @@ def _fill(words: Iterable[str]) -> str:
 
 
 def _misspelt(words: Iterable[str]) -> Iterable[str]:
-    """Yield each word with its second and third letters exchanged."""
+    """Yield each word with its second and third letters swapped."""
     for word in words:
         yield word[0] + word[2] + word[1] + word[3:]

@@ -1,4 +1,4 @@
-"""The judged sets, their indexes built for the occasion."""
+"""Opens the judged sets; their indexes are built for each run."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class JudgedSet:
 
 
 def open_set(name: str, folder: Path) -> JudgedSet:
-    """Return the judged set *name*, its index built in *folder*; judgements of missing documents are dropped."""
+    """Return the judged set *name*; build its index in *folder* and drop judgements of missing documents."""
     queries, library = SETS[name]
     path = folder / f"{name}.db"
     build_index([SHARED / "corpora" / library], path, category="skill")
@@ -56,7 +56,7 @@ def open_set(name: str, folder: Path) -> JudgedSet:
 
 
 def _metatool_names(catalog: Catalog) -> dict[str, str]:
-    """Return the name of each document of metatool, whose judgements go by tool and not by file."""
+    """Return URI → tool for the documents of metatool, whose judgements name tools instead of files."""
     lines = (SHARED / "corpora" / "metatool.ids.tsv").read_text(encoding="utf-8").splitlines()
     tools = {line.split("\t")[1]: line.split("\t")[0] for line in lines}
     return {uri: tools.get(name, name) for uri, name in document_names(catalog, {}).items()}

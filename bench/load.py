@@ -1,15 +1,15 @@
-"""Searches over HTTP under load: two workers behind nginx, one worker asked directly, and a server that does nothing.
+"""Measures search over HTTP under load: two workers behind nginx, one worker directly, and a server that does nothing.
 
-Every request is a `tools/call search` of revision 2025-11-25, sent by wrk over 16 and over 64 connections that are kept
-open, once with words that differ from request to request, once with the same ones. The servers are measured in turn,
-several times; what is shown are medians. wrk runs on the same machine and takes its share of it, so that on two cores
-two workers cannot reach twice the throughput. CPU is what the servers' processes take for a request, without nginx.
+Every request is a `tools/call search` of revision 2025-11-25, sent by wrk over 16 and over 64 open connections: once
+with different words in each request, once with the same words. The servers take turns for several rounds; medians are
+shown. wrk shares the machine with the servers, so two workers on two cores cannot reach twice the throughput. CPU is
+the processor time of the server processes per request, without nginx.
 
-The server that does nothing is the SDK's transport with the same settings, and answers with a finished result.
+The server that does nothing is the SDK's transport with the same settings; it returns a ready-made result.
 
-Needs wrk, and nginx for the first of them (Debian: apt-get install wrk nginx-light).
+Needs wrk, and nginx for the workers behind it (Debian: apt-get install wrk nginx-light).
 Usage: python bench/load.py [--db INDEX] [--seconds 5] [--rounds 5] [--write]   (without INDEX: the bundled one)
---write puts the figures into docs/scaling.md.
+--write writes the figures into docs/scaling.md.
 """
 
 import argparse
@@ -57,7 +57,7 @@ uvicorn.Server(config).run([listener])
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server to load: its address, the Host it answers to, its process, and the file of its log."""
+    """A server to load: its address, the Host header it accepts, its process id, and its log file."""
 
     address: str
     host: str
@@ -67,7 +67,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What one run of wrk shows; times in ms."""
+    """The result of one run of wrk: requests per second, latencies and CPU per request in ms, failed requests."""
 
     rate: float
     p50: float
@@ -77,15 +77,15 @@ class Measure:
 
 
 def main() -> int:
-    """Print the figures and their ratios; tell what is missing."""
+    """Print the figures and their ratios; return 1 if wrk is missing."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--db", help="the index that is served; by default the bundled one")
-    parser.add_argument("--seconds", type=int, default=5, help="how long a run lasts")
+    parser.add_argument("--db", help="the index to serve; by default the bundled one")
+    parser.add_argument("--seconds", type=int, default=5, help="length of one run")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each kind")
-    parser.add_argument("--write", action="store_true", help="put the figures into docs/scaling.md")
+    parser.add_argument("--write", action="store_true", help="write the figures into docs/scaling.md")
     options = parser.parse_args()
     if shutil.which("wrk") is None:
-        sys.stderr.write("wrk is missing, which makes the load: apt-get install wrk\n")
+        sys.stderr.write("wrk, which makes the load, is missing: apt-get install wrk\n")
         return 1
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -102,19 +102,19 @@ def main() -> int:
 
 
 def start(stack: ExitStack, folder: Path, index: Sequence[str]) -> dict[str, Target]:
-    """Return the running servers by what they are called."""
+    """Return the running servers by name; the table relies on this order: nothing, one worker, two workers."""
     one = stack.enter_context(serving(folder / "one.log", 1, index))
     targets = {"nothing": stack.enter_context(nothing(folder / "nothing.log", answer_of(one))), "1 worker": one}
     two = stack.enter_context(serving(folder / "two.log", 2, index))
     if shutil.which("nginx"):
         return targets | {"nginx, 2 workers": stack.enter_context(behind_nginx(folder, two))}
-    sys.stderr.write("nginx is missing, so the two workers are asked directly: apt-get install nginx-light\n")
+    sys.stderr.write("nginx is missing, so wrk asks the two workers directly: apt-get install nginx-light\n")
     return targets | {"2 workers": two}
 
 
 @contextmanager
 def running(command: Sequence[str], url: str, log: Path, told: str = "") -> Iterator[int]:
-    """Yield the process that runs *command*, which is *told* something on standard input, once *url* answers."""
+    """Run *command* with *told* on its standard input and yield its process id as soon as *url* answers."""
     with log.open("w") as errors:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=errors, text=True)
     try:
@@ -130,7 +130,7 @@ def running(command: Sequence[str], url: str, log: Path, told: str = "") -> Iter
 
 @contextmanager
 def serving(log: Path, workers: int, index: Sequence[str]) -> Iterator[Target]:
-    """Yield the server with that many workers."""
+    """Yield our server with *workers* workers."""
     host = f"127.0.0.1:{free_port()}"
     command = [sys.executable, "-m", "orchestr8_sqlite", "serve", "--http", host, "--workers", str(workers)]
     with running([*command, "--allow-host", "library.example.org", *index], f"http://{host}/healthz", log) as process:
@@ -139,7 +139,7 @@ def serving(log: Path, workers: int, index: Sequence[str]) -> Iterator[Target]:
 
 @contextmanager
 def nothing(log: Path, answer: str) -> Iterator[Target]:
-    """Yield the server that does nothing but give *answer*."""
+    """Yield the server that does nothing: it always returns *answer*."""
     host = f"127.0.0.1:{(port := free_port())}"
     with running([sys.executable, "-c", NOTHING, str(port)], f"http://{host}/mcp", log, answer) as process:
         yield Target(host, host, process, log)
@@ -147,7 +147,7 @@ def nothing(log: Path, answer: str) -> Iterator[Target]:
 
 @contextmanager
 def behind_nginx(folder: Path, target: Target) -> Iterator[Target]:
-    """Yield nginx before *target*, with the documented configuration."""
+    """Yield nginx as a proxy of *target*, with the configuration that the docs recommend."""
     host = f"127.0.0.1:{free_port()}"
     site = (DOCS / "nginx.conf").read_text().replace("127.0.0.1:8765", target.address)
     (folder / "site.conf").write_text(site.replace("listen 8080;", f"listen {host};"))
@@ -163,13 +163,13 @@ def behind_nginx(folder: Path, target: Target) -> Iterator[Target]:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on at the moment."""
+    """Return a port that is free right now."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
 
 
 def wait_for(url: str, process: "subprocess.Popen[str]") -> None:
-    """Return once something answers at *url*."""
+    """Return as soon as *url* answers, even with an HTTP error; end the program if it does not."""
     until = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < until:
         try:
@@ -184,7 +184,7 @@ def wait_for(url: str, process: "subprocess.Popen[str]") -> None:
 
 
 def answer_of(target: Target) -> str:
-    """Return the result of a search as JSON."""
+    """Return the result of one search by *target*, as JSON."""
     call = {"name": "search", "arguments": {"query": "retry a flaky call"}}
     request = urllib.request.Request(
         f"http://{target.address}/mcp",
@@ -199,7 +199,7 @@ Measured = Mapping[tuple[str, int], Sequence[Measure]]
 
 
 def measure(targets: Mapping[str, Target], kind: str, seconds: int, rounds: int) -> Measured:
-    """Return all runs by target and number of connections, each target once a round after one to warm up."""
+    """Return all runs by target and number of connections: one per round, after a warm-up round that is not counted."""
     measured = defaultdict(list)
     for round_ in range(rounds + 1):
         for connections in CONNECTIONS:
@@ -211,7 +211,7 @@ def measure(targets: Mapping[str, Target], kind: str, seconds: int, rounds: int)
 
 
 def run(target: Target, kind: str, connections: int, seconds: int, *, seed: int) -> Measure:
-    """Return what one run of wrk shows."""
+    """Run wrk once and return what it measured."""
     options = ["-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(SCRIPT)]
     environment = {**os.environ, "LOAD_KIND": kind, "LOAD_HOST": target.host, "LOAD_SEED": str(seed)}
     before = cpu_seconds(target.process)
@@ -228,7 +228,7 @@ def run(target: Target, kind: str, connections: int, seconds: int, *, seed: int)
 
 
 def cpu_seconds(process: int) -> float:
-    """Return the processor time of a process and those it started; 0 where the system does not tell."""
+    """Return the CPU seconds of a process and its direct children; 0 if the system does not tell."""
     ticks = 0
     for place in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -241,7 +241,7 @@ def cpu_seconds(process: int) -> float:
 
 
 def table(kind: str, measured: Measured) -> Iterator[str]:
-    """Yield lines with medians, then with ratios."""
+    """Yield the lines with the medians, then those with the ratios."""
     medians = {
         key: Measure(*(statistics.median(getattr(one, name) for one in runs) for name in Measure.__slots__))
         for key, runs in measured.items()
@@ -261,12 +261,12 @@ def table(kind: str, measured: Measured) -> Iterator[str]:
 
 
 def ratio(value: float, base: float) -> str:
-    """Return how *value* stands to *base*."""
+    """Return *value* / *base* as text; a dash if *base* is 0."""
     return f"{value / base:.2f}" if base else "–"
 
 
 def shares(targets: Mapping[str, Target]) -> str:
-    """Return a line that tells how the requests were spread over the two workers."""
+    """Return a line that says how the requests were shared between the two workers."""
     *_, two = targets.values()
     counts = Counter(re.findall(r"worker=(\d+)", two.log.read_text())).values()
     parts = " and ".join(f"{count / sum(counts):.0%}" for count in sorted(counts))

@@ -1,4 +1,4 @@
-"""What the parts of a build cost, by processor time, beside reading and parsing the same files."""
+"""Measures the CPU time of each part of a build, against reading and parsing the same files."""
 
 import os
 import time
@@ -35,15 +35,15 @@ PARTS: Mapping[str, Sequence[tuple[Any, str]]] = {
     "precomputed answers": [(build, "settle_rows")],
     "the rest": [(build, "build_index")],
 }
-"""Part → the functions, by where they are called from, whose time is its own, but for what other parts take of it."""
+"""Part → its functions, named where their callers look them up. Time in a function of another part counts there."""
 
 RUNS = 3
 LARGEST = 5_000
-"""Fragments up to which the parts are measured: a build in one process takes long."""
+"""Largest corpus whose parts are measured: building in one process is slow."""
 
 
 class Shares:
-    """Seconds of processor time by part; what one part calls of another counts for that one alone."""
+    """CPU seconds by part. When one part calls another, the time counts only for the part that is called."""
 
     def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -52,7 +52,7 @@ class Shares:
         self._since = 0.0
 
     def of(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return *function*, whose time is counted for *part*."""
+        """Return *function* wrapped so that its time counts for *part*."""
 
         @wraps(function)
         def counted(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the function takes and returns
@@ -67,7 +67,7 @@ class Shares:
         return counted
 
     def _turn(self) -> None:
-        """Give the time since the last turn to the part that was running."""
+        """Add the time since the last turn to the part that was running."""
         now = self._clock()
         if self._running:
             self.seconds[self._running[-1]] += now - self._since
@@ -76,9 +76,10 @@ class Shares:
 
 @contextmanager
 def counting(parts: Mapping[str, Sequence[tuple[Any, str]]] = PARTS) -> Iterator[Shares]:
-    """Yield the shares of the builds that are done meanwhile, all in this process."""
+    """Yield the shares of the builds that run inside the block, all in this process."""
     shares = Shares()
     with ExitStack() as stack:
+        # With one processor a build starts no other processes, whose time would escape the clock.
         stack.enter_context(patch.object(os, "cpu_count", lambda: 1))
         for part, functions in parts.items():
             for place, name in functions:
@@ -87,7 +88,7 @@ def counting(parts: Mapping[str, Sequence[tuple[Any, str]]] = PARTS) -> Iterator
 
 
 def build_parts(corpus: Corpus, index: Path, runs: int = RUNS) -> list[Figure]:
-    """Return the seconds of each part of building *index* in one process, beside reading and parsing its files."""
+    """Return the CPU seconds of each part of building *index* in one process, against reading and parsing its files."""
     seconds: dict[str, list[float]] = defaultdict(list)
 
     def build_once() -> float:

@@ -1,4 +1,4 @@
-"""The plots of docs/performance.md, drawn from the JSON of a report; the same JSON gives the same bytes.
+"""Draws the plots of docs/performance.md from the JSON of a report; the same JSON gives the same bytes.
 
 Usage: bench/.venv/bin/python bench/plots.py REPORT.json FOLDER
 """
@@ -39,14 +39,14 @@ PLOTS = {
         ("build", "read and parse YAML", "no-change rebuild", "stat the files", "one changed file"),
     ),
 }
-"""File → what its vertical axis is, and the names of what it shows: figures, and what figures are compared with."""
+"""File → the label of its vertical axis, and the names of its lines: figures, or what figures are compared with."""
 
 IN_MILLISECONDS = ("no-change rebuild", "one changed file")
-"""Figures that are drawn in seconds."""
+"""Figures measured in milliseconds but drawn in seconds."""
 
 
 def read_series(figures: Sequence[Mapping[str, Any]]) -> Series:
-    """Return name → size → value, all of building in seconds; what figures are compared with has its own names."""
+    """Return name → size → value, building in seconds; what figures are compared with is listed by its own name."""
     series: dict[str, dict[int, float]] = defaultdict(dict)
     for figure in figures:
         name, against, size = figure["name"], figure["against"], figure["size"]
@@ -58,7 +58,7 @@ def read_series(figures: Sequence[Mapping[str, Any]]) -> Series:
 
 
 def draw(series: Series, names: Sequence[str], label: str, path: Path) -> None:
-    """Write one plot with a line for each of *names* that was measured."""
+    """Write one plot to *path*, with a line for each of *names* that was measured."""
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
     for name in names:
         if points := sorted(series.get(name, {}).items()):

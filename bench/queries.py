@@ -1,4 +1,4 @@
-"""Requests to a corpus, as people would type them: 2 to 6 words, some misspelt, some that nothing answers."""
+"""Makes requests as people would type them: 2 to 6 words, some misspelt, some that nothing in the corpus answers."""
 
 import random
 import string
@@ -9,10 +9,10 @@ from orchestr8_sqlite.text.keywords import extract_keywords
 
 COUNT = 500
 FEWEST, MOST = 2, 6
-"""Words of a request."""
+"""Bounds of the words in a request."""
 
 CHANGED = 0.3
-"""Share of the requests in which one word is another document's."""
+"""Share of the requests in which one word comes from another document."""
 
 MISSPELT = 0.15
 """Share of the requests with a typo in one of their words."""
@@ -29,7 +29,7 @@ Kind = Callable[[Mapping[str, object], random.Random], list[str]]
 
 
 def make_queries(documents: Iterable[Mapping[str, object]], size: int, *, seed: int, count: int = COUNT) -> list[str]:
-    """Return *count* different requests to the *size* documents, the same ones for a seed."""
+    """Return *count* different requests to *size* documents, or fewer if no more are found; a seed fixes them."""
     chance = random.Random(f"queries/{seed}")  # noqa: S311 - nothing secret
     chosen = choose(documents, size, 2 * count, chance)
     kinds: Sequence[Kind] = (_from_scenario, _from_title, _in_everyday_words, _from_elsewhere)
@@ -54,7 +54,7 @@ def make_queries(documents: Iterable[Mapping[str, object]], size: int, *, seed: 
 def choose(
     documents: Iterable[Mapping[str, object]], size: int, count: int, chance: random.Random
 ) -> list[Mapping[str, object]]:
-    """Return *count* of the documents, or all where there are fewer, in a random order; they are read one by one."""
+    """Return *count* of the documents, or all if there are fewer, in random order; only those are kept in memory."""
     numbers = set(chance.sample(range(size), min(count, size)))
     chosen = [document for number, document in enumerate(islice(documents, size)) if number in numbers]
     chance.shuffle(chosen)
@@ -62,7 +62,7 @@ def choose(
 
 
 def misspell(word: str, chance: random.Random) -> str:
-    """Return *word* with two letters exchanged, or one dropped, doubled or mistaken."""
+    """Return *word* with two letters swapped, or one dropped, doubled or replaced; shorter than 4, unchanged."""
     if len(word) < 4:
         return word
     place = chance.randrange(1, len(word) - 1)
@@ -71,7 +71,7 @@ def misspell(word: str, chance: random.Random) -> str:
 
 
 def _from_scenario(document: Mapping[str, object], chance: random.Random) -> list[str]:
-    """Return some words of a scenario, in their order."""
+    """Return some words of a scenario, in its order."""
     scenarios = document["scenarios"]
     assert isinstance(scenarios, Sequence)
     words = extract_keywords(str(chance.choice(scenarios))) if scenarios else []
@@ -82,7 +82,7 @@ def _from_scenario(document: Mapping[str, object], chance: random.Random) -> lis
 
 
 def _from_title(document: Mapping[str, object], chance: random.Random) -> list[str]:
-    """Return words of the title and a tag, in any order."""
+    """Return words of the title and the first tag, in random order."""
     tags = document["tags"]
     assert isinstance(tags, Sequence)
     words = list(dict.fromkeys([*extract_keywords(str(document["title"])), *map(str, tags[:1])]))

@@ -1,7 +1,7 @@
 """Measures the rankers on judged queries and writes the tables of docs/ranking.md.
 
 Needs the judged sets and their libraries beside the checkout (../shared, or the folder in ORCHESTR8_SHARED), and
-takes about ten minutes: most of it goes into cross-validation, which asks every query once for each setting.
+takes about ten minutes, mostly for cross-validation, which asks every query once per setting.
 """
 
 import argparse
@@ -44,7 +44,7 @@ WITHOUT: Mapping[str, Mapping[str, float]] = {
     "everyday words": {"EVERYDAY": 1.0},
     "bodies": {"BODY_WEIGHT": 0},
 }
-"""What can be left out when a request is answered, and the weights that do so."""
+"""Ingredient of an answer → the weights that switch it off."""
 
 ANSWERS = {
     "index, 5": (Mode.INDEX, 5),
@@ -52,10 +52,10 @@ ANSWERS = {
     "catalog, 8": (Mode.CATALOG, 8),
     "catalog, 15": (Mode.CATALOG, 15),
 }
-"""Answers that a model could be given if it does not ask for a mode."""
+"""Candidates for the default answer, for a model that does not ask for a mode: name → (mode, results)."""
 
 RIGHT = 2
-"""Judgement from which on a document answers a request."""
+"""Lowest grade at which a document answers a request."""
 
 REPEATS = 3
 
@@ -63,11 +63,11 @@ REPEATS = 3
 def main() -> None:
     """Measure, print, and write the tables into the document."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--print-only", action="store_true", help="leave the document as it is")
+    parser.add_argument("--print-only", action="store_true", help="do not change the document")
     parser.add_argument("--no-cross-validation", action="store_true")
     options = parser.parse_args()
     if not SHARED.is_dir():
-        sys.exit(f"{SHARED} is missing: the judged sets are no part of this project; name them in ORCHESTR8_SHARED.")
+        sys.exit(f"{SHARED} is missing: the judged sets are not part of this project; set ORCHESTR8_SHARED.")
     with tempfile.TemporaryDirectory() as folder:
         sets = [open_set(name, Path(folder)) for name in SETS]
         validated = {} if options.no_cross_validation else cross_validate(sets)
@@ -90,12 +90,12 @@ def ndcg(judged: JudgedSet, run: Run) -> dict[str, float]:
 
 
 def ranked(judged: JudgedSet, ranker: Ranker) -> Run:
-    """Return what *ranker* answers."""
+    """Return the answers of *ranker*."""
     return run_queries(judged.catalog, judged.queries, judged.names, ranker).run
 
 
 def bm25(judged: JudgedSet) -> Run:
-    """Return what FTS5 answers by itself: any of the words, all columns alike."""
+    """Return the answers of FTS5 alone: any of the words, all columns weighted alike."""
     run = {}
     for query in judged.queries:
         found = judged.catalog.db.execute(BM25, (_any_word(query.text),)) if _any_word(query.text) else ()
@@ -134,7 +134,7 @@ def quality(sets: Sequence[JudgedSet], validated: Mapping[str, float]) -> str:
 
 
 def strata(sets: Sequence[JudgedSet]) -> str:
-    """Return the table of nDCG@10 of the default ranker by stratum, where a set has strata."""
+    """Return the table of nDCG@10 of the default ranker by stratum, for the sets that have strata."""
     table = {}
     for judged in sets:
         found = ndcg(judged, ranked(judged, Ranker.DEFAULT))
@@ -144,7 +144,7 @@ def strata(sets: Sequence[JudgedSet]) -> str:
 
 
 def without(sets: Sequence[JudgedSet]) -> str:
-    """Return the table of what nDCG@10 loses when an ingredient is left out."""
+    """Return the table of how much nDCG@10 drops without each ingredient."""
     whole = measure_queries(sets, {})
     table = {}
     for name, setting in WITHOUT.items():
@@ -160,7 +160,7 @@ def _mean(values: Mapping[str, float]) -> float:
 
 
 def confidence(sets: Sequence[JudgedSet]) -> str:
-    """Return the table of how often an answer stands that should not, or the other way round."""
+    """Return the table of false answers and false refusals, as shares of the queries concerned."""
     columns = ("threshold", "no-answer queries answered", "answerable queries refused")
     table = {}
     for judged in sets:
@@ -176,9 +176,9 @@ def confidence(sets: Sequence[JudgedSet]) -> str:
 
 
 def costs(sets: Sequence[JudgedSet]) -> str:
-    """Return the table of what an answer costs a model, and whether the right document is listed.
+    """Return the table of what an answer costs a model, and how often it lists a right document.
 
-    Until it is found: a model that is shown no right document asks again for 15 in catalog mode.
+    "Tokens until found" assumes that a model that sees no right document asks again, for 15 in catalog mode.
     """
     columns = ("tokens", "right one listed", "tokens until found")
     table = {}
@@ -204,7 +204,7 @@ def costs(sets: Sequence[JudgedSet]) -> str:
 
 
 def _answers(judged: JudgedSet, answer: tuple[Mode, int]) -> dict[str, tuple[int, list[str]]]:
-    """Return (tokens of the answer, documents that it lists) for each query that has an answer."""
+    """Return query id → (tokens of the answer, documents it lists), for each query that has an answer."""
     mode, most = answer
     given = {}
     for query in judged.answerable:
@@ -215,7 +215,7 @@ def _answers(judged: JudgedSet, answer: tuple[Mode, int]) -> dict[str, tuple[int
 
 
 def speed(sets: Sequence[JudgedSet]) -> str:
-    """Return the table of median times of the same queries, each the best of REPEATS, in one run."""
+    """Return the table of median times over the same queries, in one run; each time is the best of REPEATS."""
     columns = ("default, ms", "FTS5 bm25, ms", "ratio")
     table = {}
     for judged in sets:
@@ -250,7 +250,7 @@ def _any_word(text: str) -> str:
 
 
 def _table(head: Sequence[str], rows: Mapping[str, Mapping[str, str]]) -> str:
-    """Return a Markdown table; a figure that does not exist is a dash."""
+    """Return a Markdown table; a missing figure is a dash."""
     lines = [f"| {' | '.join(head)} |", f"|---{'|--:' * (len(head) - 1)}|"]
     lines += [f"| {name} | {' | '.join(row.get(column, '–') for column in head[1:])} |" for name, row in rows.items()]
     return "\n".join(lines)

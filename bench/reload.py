@@ -1,4 +1,4 @@
-"""Hot reload: from a save until a client of a server that watches the library knows and has read the new text."""
+"""Measures hot reload: from saving a file until a client is notified, and until it has read the new text."""
 
 import json
 import os
@@ -16,15 +16,15 @@ from startup import INITIALIZE, INITIALIZED
 
 SAVES = 20
 CALM_SECONDS = 0.5
-"""Between two saves, so that each is one of its own."""
+"""Pause between two saves, so that the server sees each by itself."""
 
 SHARED = Path(os.environ.get("ORCHESTR8_SHARED", Path(__file__).parents[2] / "shared"))
 LIBRARY = SHARED / "corpora/skills"
-"""The Agent Skills of other people, 2,294 of them. They are not part of this repository."""
+"""2,294 Agent Skills by other authors, which are not part of this repository."""
 
 
 class Client:
-    """A client of a server that watches *root*, once the index is built."""
+    """A client of a server that watches *root*; ready when the index is built."""
 
     def __init__(self, root: Path, cache: Path) -> None:
         self._process = subprocess.Popen(
@@ -47,7 +47,7 @@ class Client:
         return result
 
     def wait_for_update(self) -> None:
-        """Return once a resource is said to have changed."""
+        """Return when the server says that a resource has changed."""
         while self._receive().get("method") != "notifications/resources/updated":
             pass
 
@@ -67,7 +67,7 @@ class Client:
 
 
 def measure_reload(library: Path = LIBRARY, size: int = SKILLS) -> list[Figure]:
-    """Return the milliseconds from a save until the client is told, and until it has the new text besides."""
+    """Return the median milliseconds from a save until the client is told, and until it has read the new text."""
     with tempfile.TemporaryDirectory() as folder:
         times = save_again_and_again(library, Path(folder))
     return [
@@ -77,7 +77,7 @@ def measure_reload(library: Path = LIBRARY, size: int = SKILLS) -> list[Figure]:
 
 
 def save_again_and_again(library: Path, folder: Path) -> list[tuple[float, float]]:
-    """Return the milliseconds (told, answered) of SAVES saves in a copy of *library*, each of another skill."""
+    """Return the milliseconds (told, answered) of SAVES saves in a copy of *library*, each to a different file."""
     root = folder / "library"
     shutil.copytree(library, root / "skills")
     client = Client(root, folder / "cache")

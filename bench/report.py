@@ -1,4 +1,4 @@
-"""What was found at each size, as text: tables of ratios and of values over the sizes, and what held."""
+"""Renders and stores the figures of all sizes: tables of ratios and values by size, and which bounds hold."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -14,12 +14,12 @@ NOTHING = "–"
 REASON = """
 The index is plain rows that SQL reads, made for libraries of 100 to 50,000 fragments, and this is what that may cost.
 """.strip()
-"""Why the bounds are those that they are."""
+"""Why the bounds are what they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What was found at one size: `at` says when and of which commit, `missing` why peers are not in it."""
+    """The figures of one size. `at` says when and at which commit; `missing` says why a peer is absent."""
 
     size: int
     at: str
@@ -30,7 +30,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found, the last run of each size, by ascending sizes."""
+    """The last run of each size, smallest first."""
 
     machine: str
     library: str
@@ -44,23 +44,23 @@ class Report:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """Return what held."""
+        """Return a verdict for each bound."""
         return judge(self.figures)
 
     def with_run(self, run: Run) -> "Report":
-        """Return the report with *run* in place of the one of its size."""
+        """Return a report in which *run* replaces the run of its size."""
         runs = {known.size: known for known in (*self.runs, run)}
         return Report(self.machine, self.library, self.seed, [runs[size] for size in sorted(runs)])
 
     def write(self, path: Path) -> None:
-        """Write everything by name to the JSON file *path*."""
+        """Write the report and its verdicts to *path* as JSON."""
         runs = [{**asdict(run), "figures": [figure.as_json() for figure in run.figures]} for run in self.runs]
         content = {**asdict(self), "runs": runs, "verdicts": [verdict.as_json() for verdict in self.verdicts]}
         path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_report(path: Path, machine: str, library: str, seed: int) -> Report:
-    """Return the report in the file *path*; an empty one where there is none, or one of something else."""
+    """Return the report in *path*; an empty one if the file is missing or is about another machine, library or seed."""
     if path.exists():
         content = json.loads(path.read_text(encoding="utf-8"))
         if (content["machine"], content["library"], content["seed"]) == (machine, library, seed):
@@ -97,7 +97,7 @@ def render(report: Report) -> str:
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> str:
-    """Return each bound with what was measured."""
+    """Return the table of bounds and measured values, by size."""
     rows = [
         (
             verdict.bound.name,
@@ -113,20 +113,20 @@ def verdict_table(verdicts: Sequence[Verdict]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: int) -> str:
-    """Return a Markdown table; all columns but the first *numbers* - 1 are set to the right."""
+    """Return a Markdown table; columns from the one numbered *numbers* (first: 1) on are right-aligned."""
     rules = ["---"] * (numbers - 1) + ["--:"] * (len(head) - numbers + 1)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rules, *rows))
 
 
 def quantity(value: float) -> str:
-    """Return a number with three digits that count."""
+    """Return a number with three significant digits, one below 0.001, and whole from 100 on."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.1g}"
 
 
 def renew(document: str, text: str) -> str:
-    """Return *document* with *text* between its marks."""
+    """Return *document* with *text* in place of what stood between its marks."""
     head, rest = document.split(BEGIN)
     _, tail = rest.split(END)
     return f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}"
@@ -153,7 +153,7 @@ def _ratio(figure: Figure) -> str:
 
 
 def _notes(figures: Sequence[Figure]) -> list[str]:
-    """Return which ratios are the median of fewer runs than usual."""
+    """Return a sentence that lists the ratios based on fewer runs than usual; empty if there are none."""
     of_few = [one for one in figures if one.base and 0 < one.runs < RUNS]
     few = sorted({(one.size, one.name.partition(":")[0], one.runs) for one in of_few})
     listed = "; ".join(f"{name} at {size:,} ({runs})" for size, name, runs in few)

@@ -46,12 +46,12 @@ def main() -> None:
         )
         report.write(result)
     if options.alone:
-        say("no saves and no other programs")
+        say("skipped: saves and other programs (--alone)")
     elif LIBRARY.is_dir():
         report = report.with_run(measure_saves())
         report.write(result)
     else:
-        say(f"no saves: {LIBRARY} is missing (not part of this repository); ORCHESTR8_SHARED names its place")
+        say(f"skipped: saves; {LIBRARY} is missing (not part of this repository): set ORCHESTR8_SHARED to its folder")
     text = render(report)
     sys.stdout.write(text + "\n")
     say(f"figures: {result}")
@@ -63,17 +63,17 @@ def main() -> None:
 def read_options() -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="fragments of the corpora")
-    parser.add_argument("--library", type=Path, default=ROOT / "resources", help="folder that the corpora grow from")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="sizes of the corpora, in fragments")
+    parser.add_argument("--library", type=Path, default=ROOT / "resources", help="folder to grow the corpora from")
     parser.add_argument("--workdir", type=Path, default=Path(tempfile.gettempdir()) / "orchestr8-bench")
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--alone", action="store_true", help="leave out other programs; half a million takes minutes")
-    parser.add_argument("--print-only", action="store_true", help="leave the document as it is")
+    parser.add_argument("--alone", action="store_true", help="skip saves and other programs")
+    parser.add_argument("--print-only", action="store_true", help="do not change the document")
     return parser.parse_args()
 
 
 def measure(library: Path, size: int, workdir: Path, seed: int, *, with_peers: bool = True) -> Run:
-    """Return what is found at one *size*."""
+    """Measure everything at one *size* and return the figures."""
     started, at = time.perf_counter(), now()
     say(f"{size:,} fragments: corpus")
     corpus = make_corpus(library, size, workdir, seed=seed)
@@ -96,7 +96,7 @@ def measure(library: Path, size: int, workdir: Path, seed: int, *, with_peers: b
 
 
 def measure_saves() -> Run:
-    """Return how long a save in a library of SKILLS takes to reach a client."""
+    """Measure how long a save in a library of SKILLS takes to reach a client, and return the figures."""
     started, at = time.perf_counter(), now()
     say(f"{SKILLS:,} skills: saving")
     figures = measure_reload()
@@ -104,12 +104,12 @@ def measure_saves() -> Run:
 
 
 def now() -> str:
-    """Return when and of which commit is measured."""
+    """Return the date and commit of this measurement."""
     return f"{datetime.now(UTC):%Y-%m-%d} at {commit()}"
 
 
 def machine() -> str:
-    """Return in one sentence what the figures were measured on."""
+    """Return one sentence about the machine, Python and SQLite that the figures come from."""
     return (
         f"{platform.system()} on {platform.machine()}, {os.cpu_count()} CPUs, "
         f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}."
@@ -117,7 +117,7 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """Return which commit is measured, marked where files differ from it."""
+    """Return the measured commit, marked as dirty if files differ from it."""
     git = shutil.which("git")
     if git is None:
         return "no commit"
@@ -126,7 +126,7 @@ def commit() -> str:
 
 
 def say(what: str) -> None:
-    """Say what is being done."""
+    """Print progress on standard error."""
     sys.stderr.write(what + "\n")
 
 

@@ -1,4 +1,4 @@
-"""Other weights than the product's: nDCG@10 of every query under them, and cross-validation over the queries."""
+"""Tries other weights than the product's: nDCG@10 of every query under them, and cross-validation over the queries."""
 
 import importlib
 import itertools
@@ -22,20 +22,20 @@ GRID: Mapping[str, Sequence[float]] = {
     "synonym": (0.7, 0.8, 0.9),
     "EVERYDAY": (0.5, 0.7, 0.9),
 }
-"""Settings to choose from: the product's, and every change of one or two values to a neighbour."""
+"""Weight → (lower neighbour, the product's value, upper neighbour). A setting changes at most CHANGES of them."""
 
 CHANGES = 2
 
 
 def cross_validate(sets: Sequence[JudgedSet]) -> dict[str, float]:
-    """Return nDCG@10 on queries that had no part in choosing the setting.
+    """Return set → mean nDCG@10 on queries that had no part in choosing the setting.
 
-    The queries of every set are dealt into FOLDS; for each fold the setting that is best on the other folds of all
-    sets (the mean of their means) answers this one.
+    The queries of every set are dealt into FOLDS. Each fold is answered with the setting that is best on the other
+    folds of all sets (by the mean of the sets' means).
     """
     settings = list(_settings())
     measured = [measure_queries(sets, setting) for setting in settings]
-    dealer = random.Random(1)  # noqa: S311 - statistics, and the same every time
+    dealer = random.Random(1)  # noqa: S311 - statistics, the same every time
     folds = {judged.name: {query.id: dealer.randrange(FOLDS) for query in judged.answerable} for judged in sets}
     outcome: dict[str, list[float]] = {judged.name: [] for judged in sets}
     for fold in range(FOLDS):
@@ -54,7 +54,7 @@ def _mean_elsewhere(
 
 
 def _settings() -> Iterator[dict[str, float]]:
-    """Yield the product's setting and those that differ from it in up to CHANGES values."""
+    """Yield the product's setting, then those that differ from it in up to CHANGES values."""
     usual = {name: values[1] for name, values in GRID.items()}
     yield usual
     for count in range(1, CHANGES + 1):
@@ -86,7 +86,7 @@ def measure_queries(sets: Sequence[JudgedSet], setting: Mapping[str, float]) -> 
 
 @contextmanager
 def _weights(setting: Mapping[str, float]) -> Iterator[None]:
-    """Let the ranker use *setting*; modules that read requests are imported again with it, and restored later."""
+    """Run the block with *setting* in the ranker, then restore the weights."""
     before = {name: weights.FACTORS.get(name, getattr(weights, name, 0.0)) for name in setting}
     _set(setting)
     try:
@@ -101,4 +101,5 @@ def _set(setting: Mapping[str, float]) -> None:
             weights.FACTORS[name] = value
         else:
             setattr(weights, name, value)
+    # `reading` copies weights when it is imported.
     importlib.reload(reading)

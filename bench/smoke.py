@@ -1,6 +1,6 @@
-"""The ratios that must not get worse, measured in under a minute on a small corpus and held against recorded ones.
+"""Checks that ratios have not got worse: measures them on a small corpus, in under a minute, against recorded ones.
 
-Measured in seconds of CPU, which other programs on the machine take none of.
+Times are CPU seconds, which other programs on the machine do not add to.
 
 Usage: python bench/smoke.py [--record] [--library DIR]
 """
@@ -32,19 +32,19 @@ SEED = 1
 QUERIES = 100
 ROUNDS = 9
 RUNS = 2
-"""How often is built and started: seconds of CPU vary by a few percent, and what fails is measured again."""
+"""Runs of builds and starts. Two are enough: CPU seconds vary by a few percent, and a failure is measured again."""
 
 TURN_SECONDS = 0.5
 
 TOLERANCE = 4 / 3
-"""A ratio fails above so many times its recorded value."""
+"""A ratio fails above its recorded value times TOLERANCE."""
 
 Ratios = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the measurements work on."""
+    """The corpus, index and queries that the measurements use."""
 
     corpus: Corpus
     index: Path
@@ -55,10 +55,10 @@ Measurement = Callable[[Setting], Ratios]
 
 
 def main() -> None:
-    """Measure, print, and end with 1 where a ratio has got worse; with --record, keep what was measured."""
+    """Measure, print, and exit with 1 if a ratio has got worse; with --record, store the ratios instead."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--record", action="store_true", help=f"write what is measured to {RECORDED.name}")
-    parser.add_argument("--library", type=Path, default=LIBRARY, help="folder that the corpus grows from")
+    parser.add_argument("--record", action="store_true", help=f"write the measured ratios to {RECORDED.name}")
+    parser.add_argument("--library", type=Path, default=LIBRARY, help="folder to grow the corpus from")
     options = parser.parse_args()
     keep_compiled_modules()
     recorded: Ratios = {} if options.record else json.loads(RECORDED.read_text(encoding="utf-8"))
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def measure_twice(measurements: Sequence[Measurement], setting: Setting, recorded: Ratios) -> dict[str, float]:
-    """Return the ratio of each figure; a measurement with one that has got worse is repeated, and the better counts."""
+    """Return the ratio of each figure; if one of a measurement got worse, repeat it and take the better of each."""
     ratios: dict[str, float] = {}
     for measure in measurements:
         found = dict(measure(setting))
@@ -89,12 +89,12 @@ def measure_twice(measurements: Sequence[Measurement], setting: Setting, recorde
 
 
 def worse_than(recorded: Ratios, ratios: Ratios) -> list[str]:
-    """Return the names of the figures whose ratio exceeds the recorded one by more than a third."""
+    """Return the names of the figures whose ratio exceeds TOLERANCE times the recorded one."""
     return [name for name, ratio in ratios.items() if ratio > recorded.get(name, ratio) * TOLERANCE]
 
 
 def verdict(name: str, ratio: float, recorded: Ratios) -> str:
-    """Return how a ratio stands to the recorded one."""
+    """Return a ratio's recorded value, its bound, and whether it is within it."""
     if name not in recorded:
         return "recorded now"
     state = "worse" if worse_than(recorded, {name: ratio}) else "ok"
@@ -102,19 +102,19 @@ def verdict(name: str, ratio: float, recorded: Ratios) -> str:
 
 
 def building(setting: Setting) -> Ratios:
-    """Return a build beside parsing the same files, and a rebuild of nothing beside looking at them."""
+    """Return the ratios of a build to parsing the same files, and of a rebuild without changes to a stat of them."""
     corpus, index = setting.corpus, setting.index
     builds = whole_builds(corpus, build_anew(corpus, index, children_time), RUNS, children_time)
     return by_name([*builds, *no_change(corpus, index, RUNS, time.process_time)])
 
 
 def starting(setting: Setting) -> Ratios:
-    """Return the first answers of the command line and the server beside programs that do nothing."""
+    """Return the ratios of first answers, by command line and server, to programs that do nothing."""
     return by_name(measure_starting(SIZE, setting.index, of_processor, RUNS))
 
 
 def answering(setting: Setting) -> Ratios:
-    """Return the whole answer, its statement and the classic tier beside FTS5 with the same words."""
+    """Return the ratios of the whole answer, its statement alone and classic tier 2 to FTS5 with the same words."""
     index, queries = setting.index, setting.queries
     with Catalog.open(index) as catalog, closing(forgetful(index)) as service:
         every = own_contenders(catalog, service, queries, time.process_time)
@@ -126,7 +126,7 @@ def answering(setting: Setting) -> Ratios:
 
 
 def by_name(figures: Sequence[Figure]) -> Ratios:
-    """Return the ratios of the figures that have one."""
+    """Return `figure / floor` → ratio, for the figures that have one."""
     return {f"{figure.name} / {figure.against}": figure.ratio for figure in figures if figure.ratio is not None}
 
 

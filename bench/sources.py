@@ -1,4 +1,4 @@
-"""The documents of a real library, which a corpus grows from."""
+"""Reads the documents of a real library, from which a corpus grows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -14,7 +14,7 @@ SKILL = "SKILL.md"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a search may go by: a name, a title and lists; `tokens` estimates the body."""
+    """The searchable fields of a document; `tokens` is an estimate for the body."""
 
     path: str
     title: str
@@ -26,13 +26,13 @@ class Document:
 
     @property
     def name(self) -> str:
-        """Return the last part of the path: the file's, or the folder's of an Agent Skill."""
+        """Return the name of the file without its suffix, or of the folder of an Agent Skill."""
         place = Path(self.path)
         return place.parent.name if place.name == SKILL else place.stem
 
     @property
     def category(self) -> str:
-        """Return the folder of the category."""
+        """Return the category's folder, in the plural."""
         return self.path.partition("/")[0]
 
     def as_json(self) -> Mapping[str, object]:
@@ -42,7 +42,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file of the library: what it says in front, and its text."""
+    """A file of the library: its front matter, its body, and its bytes."""
 
     document: Document
     body: str = field(repr=False)
@@ -50,11 +50,11 @@ class Source:
 
 
 class EmptyLibrary(Exception):
-    """A folder holds nothing that a corpus could grow from."""
+    """A folder contains nothing to grow a corpus from."""
 
 
 def read_sources(library: Path) -> list[Source]:
-    """Return the fragments in *library* in the order of their paths; prompts and files of skills are left out.
+    """Return the fragments in *library* by path, without prompts and bundled files of skills.
 
     Raises:
         EmptyLibrary: There are none.

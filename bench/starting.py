@@ -1,4 +1,4 @@
-"""What a first answer costs on a given index: of the command line, and of the server."""
+"""Measures the first answer from a given index, by the command line and by the server."""
 
 import os
 import subprocess
@@ -14,16 +14,16 @@ from warm import Server, search
 
 QUERY = "retry exponential backoff"
 IMPORTS = "import sqlite3, typer"
-"""What no command can do without."""
+"""Imports that every command needs."""
 
 
 def keep_compiled_modules() -> None:
-    """Let the processes that are started from now on keep compiled modules, as an installation has them."""
+    """Let processes started from now on write compiled modules, which an installation has too."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def until_answer(command: Sequence[str], request: object = None) -> float:
-    """Return the seconds from the start of a server until it has answered *request*; without one, until the end."""
+    """Return the seconds from the start of *command* until it has answered *request*, or until it ends if None."""
     started = time.perf_counter()
     if request is None:
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
@@ -36,7 +36,7 @@ def until_answer(command: Sequence[str], request: object = None) -> float:
 
 
 def of_processor(command: Sequence[str], request: object = None) -> float:
-    """Return the seconds of CPU that *command* uses until it has answered *request*, and to end."""
+    """Return the CPU seconds of the whole life of *command*: start, answer to *request*, end."""
     before = children_time()
     until_answer(command, request)
     return children_time() - before
@@ -45,9 +45,9 @@ def of_processor(command: Sequence[str], request: object = None) -> float:
 def measure_starting(
     size: int, index: Path, cost: Callable[..., float] = until_answer, runs: int = RUNS
 ) -> list[Figure]:
-    """Return the *cost*, in milliseconds, of first answers, each beside a program that does nothing, in turn.
+    """Return the *cost*, in milliseconds, of first answers, each against a program that does nothing.
 
-    A first start of each, in which modules may be compiled, does not count.
+    All take turns. The first start of each does not count, because Python may compile modules in it.
     """
     program = [sys.executable, "-m", "orchestr8_sqlite"]
     serve, nothing = [*program, "serve", "--db", str(index)], [sys.executable, "-c", DO_NOTHING]

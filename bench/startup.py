@@ -1,14 +1,14 @@
-"""Start-up times as ratios, median of nine runs each, in turn, in one go on this machine.
+"""Measures start-up times as ratios: medians of nine runs that take turns in one go on this machine.
 
-    commands            against `python -c "import sqlite3, typer"`, below which no command of typer can get
-    serve, first answer spawn to the answer to `tools/list` behind a handshake, against a server on the same SDK that
-                        does nothing
-    serve, end          end of input to the end of the process, against that
-    doctor              a whole run, which starts a server, against the whole life of that
+    commands            against `python -c "import sqlite3, typer"`, the minimum for any typer command
+    serve, first answer from spawn to the answer to `tools/list` after a handshake, against a server on the same SDK
+                        that does nothing
+    serve, end          from end of input to the end of the process, against the same server
+    doctor              a whole run, which starts a server, against the whole life of the server that does nothing
 
-Each is given by the clock and by the time that the processor spent on it, which other programs disturb less: the bounds
-hold for the latter where it is known. `build`, `lint`, `eval` and `export` are given one fragment, so that little but
-their start counts. Compiled modules are kept as an installation has them: the first run of each is not counted.
+Each is given in wall time and in CPU time. Other programs disturb CPU time less, so the bounds apply to it wherever it
+is known. `build`, `lint`, `eval` and `export` get one fragment, so that their start is most of the time. Compiled
+modules are kept, as in an installation: the first run of each is not counted.
 
 Usage: python bench/startup.py [INDEX]   (without INDEX: the bundled one)
 """
@@ -42,7 +42,7 @@ COMMAND_BOUNDS = {
     "build": None,
     "eval": None,
 }
-"""Most times the floor that a command may take; none for those whose start is that of a library which they need."""
+"""The largest multiple of the floor for each command; None if a library that it needs dominates its start."""
 
 SERVER_BOUNDS = {"serve, first answer": 1.15, "serve, end": 1.0}
 
@@ -72,18 +72,18 @@ anyio.run(main)
 
 
 class Spent(NamedTuple):
-    """Seconds by the clock and of the processor; the latter are 0 where they are not known."""
+    """Seconds of wall time and of CPU time; the latter is 0 if it is not known."""
 
     clock: float
     processor: float
 
     def since(self, before: "Spent") -> "Spent":
-        """Return what has been spent since *before*."""
+        """Return the time spent since *before*."""
         return Spent(self.clock - before.clock, self.processor - before.processor)
 
 
 class Life(NamedTuple):
-    """What a server has spent until it answered, and from the end of its input to its own."""
+    """Time that a server spent until it answered, from the end of its input to its own end, and altogether."""
 
     answer: Spent
     end: Spent
@@ -91,7 +91,11 @@ class Life(NamedTuple):
 
 
 def whole_run(command: Sequence[str]) -> Spent:
-    """Return what *command* takes; one that fails is a mistake, but for what `doctor` may find."""
+    """Return the time of a whole run of *command*. `doctor` may fail, because it reports what it finds.
+
+    Raises:
+        CalledProcessError: Any other command failed.
+    """
     started = time.perf_counter()
     process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     spent = _end_of(process, started)
@@ -101,7 +105,7 @@ def whole_run(command: Sequence[str]) -> Spent:
 
 
 def life(command: Sequence[str]) -> Life:
-    """Return what the server *command* spends on a handshake, one request and its end."""
+    """Return the time that the server *command* spends on a handshake and one request, and on its end."""
     started = time.perf_counter()
     server = subprocess.Popen(
         command, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -122,7 +126,7 @@ def life(command: Sequence[str]) -> Life:
 
 
 def _so_far(process: "subprocess.Popen[str]", started: float) -> Spent:
-    """Return what a process that still runs has spent; Linux tells the processor's part, in hundredths of a second."""
+    """Return the time that a running process has spent; its CPU time is known on Linux, usually to 1/100 s."""
     clock = time.perf_counter() - started
     try:
         fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
@@ -132,14 +136,14 @@ def _so_far(process: "subprocess.Popen[str]", started: float) -> Spent:
 
 
 def _end_of(process: "subprocess.Popen[str] | subprocess.Popen[bytes]", started: float) -> Spent:
-    """Wait for the end of *process* and return what it has spent."""
+    """Wait for *process* to end and return the time it has spent."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return Spent(time.perf_counter() - started, usage.ru_utime + usage.ru_stime)
 
 
 def commands(index: Sequence[str], folder: Path) -> dict[str, list[str]]:
-    """Return the arguments of each command, which reads *index* and writes into *folder*."""
+    """Return command → arguments; commands read *index* and write into *folder*, where this makes a small library."""
     library, small = folder / "library", str(folder / "small.db")
     (library / "skills").mkdir(parents=True)
     (library / "skills" / "retry.md").write_text(FRAGMENT, encoding="utf-8")
@@ -160,7 +164,7 @@ def commands(index: Sequence[str], folder: Path) -> dict[str, list[str]]:
 
 
 def print_comparison(name: str, ours: Sequence[Spent], floor: Sequence[Spent], bound: float | None = None) -> None:
-    """Print the medians of two commands, their ratios, and whether the bound holds."""
+    """Print the medians of two commands, their ratios, and whether *bound* holds for the last ratio that is known."""
     line = f"{name:<20}"
     ratio = 0.0
     for place, unit in enumerate(Spent._fields):
@@ -175,7 +179,7 @@ def print_comparison(name: str, ours: Sequence[Spent], floor: Sequence[Spent], b
 
 
 def compare_commands(index: Sequence[str]) -> None:
-    """Print a line a command."""
+    """Print one line per command."""
     with tempfile.TemporaryDirectory() as folder:
         named = {name: [*PROGRAM, *arguments] for name, arguments in commands(index, Path(folder)).items()}
         for command in named.values():
@@ -188,7 +192,7 @@ def compare_commands(index: Sequence[str]) -> None:
 
 
 def compare_servers(index: Sequence[str]) -> None:
-    """Print a line a stage of a server's life, and one for `doctor`, which starts one."""
+    """Print one line per stage of a server's life, and one for `doctor`, which starts a server."""
     serve, nothing = [*PROGRAM, "serve", *index], [sys.executable, "-c", DO_NOTHING]
     doctor = [*PROGRAM, "doctor", *index]
     life(serve)
@@ -199,7 +203,7 @@ def compare_servers(index: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Print one line a comparison."""
+    """Print one line per comparison."""
     index = ["--db", sys.argv[1]] if len(sys.argv) > 1 else []
     compare_commands(index)
     compare_servers(index)

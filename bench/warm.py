@@ -1,7 +1,7 @@
-"""Warm requests over standard input and output: medians in ms, in turn, in one go on this machine.
+"""Measures warm requests over stdio: medians in ms; all take turns, in one go on this machine.
 
-    search                 one `tools/call search`, asked again and again; its bound is 0.96 of an SDK ping
-    100 searches in turn   as many different ones
+    search                 one `tools/call search`, repeated; its bound is 1.15 of the server that does nothing
+    100 searches in turn   100 different ones; their bound is 0.96 of an SDK ping
     search, do nothing     the same request and answer, by a server that does nothing, over our transport
     ping, our transport    of that server
     ping, SDK transport    of a server that does nothing, over the SDK's own transport
@@ -48,7 +48,7 @@ QUERIES = [f"{first} {second}" for first in WORDS for second in WORDS]
 
 
 class Server:
-    """A server process past its handshake."""
+    """A server process after its handshake. Close it when done."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(
@@ -59,7 +59,7 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """Return the number of the process."""
+        """Return the process id."""
         return self._process.pid
 
     def ask(self, request: object) -> bytes:
@@ -76,7 +76,7 @@ class Server:
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
 
     def times(self, requests: Sequence[object]) -> list[float]:
-        """Return the milliseconds that each request takes, one after the other."""
+        """Return the milliseconds of each request; they are sent one after the other."""
         times = []
         for request in requests:
             started = time.perf_counter()
@@ -100,7 +100,7 @@ def make_request(method: str, params: dict[str, object]) -> dict[str, object]:
 
 
 def main() -> None:
-    """Print the medians and how they stand to their bounds."""
+    """Print the medians, and two ratios beside their bounds."""
     index = ["--db", sys.argv[1]] if len(sys.argv) > 1 else []
     ours = Server([sys.executable, "-m", "orchestr8_sqlite", "serve", *index])
     answer = json.dumps(json.loads(ours.ask(search(QUERIES[0])))["result"])

@@ -31,7 +31,7 @@ QUICK_LOOKUPS = 20
 """Number of keywords with a precomputed answer: those that most fragments contain, as in the original design."""
 
 OWN_QUERIES = 200
-"""The first so many requests that the library's authors list (`queries:`, queries.jsonl) get a precomputed answer.
+"""Number of requests by the library's authors (`queries:`, queries.jsonl) with a precomputed answer, the first ones.
 Each costs the build one search, a millisecond or two. Scenarios and titles are not precomputed: there are seven times
 as many of them as fragments, and none of 744 judged requests equals one."""
 
