@@ -1,10 +1,10 @@
-"""What the Agent Skills format demands of a SKILL.md, and which skills may therefore be offered over MCP.
+"""Checks a SKILL.md against the Agent Skills format, and so decides which skills may be offered over MCP.
 
-The verdict is that of `skills-ref validate`, the format's reference validator: what it accepts has no warning, what it
-rejects is never passed over in silence. Two differences are meant. Where the format's text demands what the validator
-does not look at (a text in `license`, a map of texts in `metadata`, a name that YAML takes for a number), this warns.
-Where the validator rejects what the format allows (YAML's [a, b] style) or what this program reads (`tags`), this
-informs.
+The verdict agrees with `skills-ref validate`, the format's reference validator: a skill that it accepts gets no
+warning, and one that it rejects always gets a diagnostic. Two differences are intended. This module warns about demands
+of the format that the validator does not check (a text in `license`, a map of texts in `metadata`, a name that YAML
+reads as a number). It only informs if the validator rejects something that the format allows (YAML's [a, b] style) or
+that this program reads (`tags`).
 
 Source: https://agentskills.io/specification; skills-ref 0.1.1.
 """
@@ -31,15 +31,15 @@ OWN_FIELDS = frozenset(
     {"id", "title", "category", "tags", "capabilities", "useWhen", "estimatedTokens", "version", "queries"}
     | {*RELATED_FIELDS}
 )
-"""Fields that this program reads itself; other readers of the format may refuse them all the same."""
+"""Fields that this program reads; other readers of the format may still refuse them."""
 
 NAME_LENGTH = 64
 TEXTS = {"description": 1024, "compatibility": 500, "license": None, "allowed-tools": None}
-"""Fields that must hold a text, with the most characters it may have."""
+"""Fields that must hold a text → its maximum length in characters."""
 
 MAX_FILES = 512
 MAX_BYTES = 16 * 1024 * 1024
-"""What every client of the skills extension must be able to take. Source: SEP-2640, "Limits"."""
+"""Size of a skill that every client of the skills extension must accept. Source: SEP-2640, "Limits"."""
 
 DATE_TAG = "tag:yaml.org,2002:timestamp"
 SHARED_PATH = "skill-path"
@@ -48,14 +48,14 @@ KEPT = "; the skill stays searchable, but is not offered over MCP"
 
 @dataclass
 class _Faults:
-    """Warns of what keeps a skill from being offered, and counts it."""
+    """Notes the reasons why a skill cannot be offered, and counts them."""
 
     document: ParsedDocument
     notes: Notes
     count: int = 0
 
     def add(self, code: str, message: str, fix: str, *, field: str | None = None, fault: bool = True) -> None:
-        """Note it as a warning or, where the skill is right and only URIs need more, as an information."""
+        """Note a reason: as a warning, or as information if the skill is valid and only its URI cannot be formed."""
         line = (self.document.line_of(field) if field else None) or 1
         note = self.notes.warn if fault else self.notes.inform
         note(code, message + KEPT, fix, line=line, field=field)
@@ -63,7 +63,7 @@ class _Faults:
 
 
 def check_described(document: ParsedDocument, description: str | None, notes: Notes) -> bool:
-    """Tell whether a skill says what it is for; one that does not (an error is noted) must be left out."""
+    """Tell whether a skill has a description; one without it must be left out, and an error is noted."""
     if description is not None:
         return True
     missing = f"a {SKILL_FILE} without description cannot be offered; the skill is left out"
@@ -80,10 +80,10 @@ def check_described(document: ParsedDocument, description: str | None, notes: No
 
 
 def read_skill(found: FoundFile, document: ParsedDocument, files: Sequence[SkillFile], notes: Notes) -> Skill | None:
-    """Return the skill to offer over MCP, or None (and a warning noted) for one that does not conform.
+    """Return the skill to offer over MCP, or None with a note of the reason if it cannot be offered.
 
     Args:
-        files: All of the skill's, its SKILL.md first, those of nested skills included.
+        files: All files of the skill, SKILL.md first, including those of nested skills.
     """
     faults = _Faults(document, notes)
     _check_beginning(files[0].content, faults)
@@ -106,10 +106,10 @@ class Offered(NamedTuple):
 
 
 def settle_skill_paths(offered: Iterable[Offered]) -> Iterator[tuple[Offered, Notes]]:
-    """Yield the skills that cannot be offered beside the others, with a warning: they share a path or part of a folder.
+    """Yield each skill that cannot be offered beside the others, with a warning: its path or folder overlaps theirs.
 
-    Below the path of a skill lies its folder and nothing else, so that its list of files is complete. The skill of
-    the first root wins, in one root the one nearer to the top.
+    A skill's path holds its own folder and nothing else, so its list of files is complete. The skill of the first root
+    wins; within one root, the one nearest the top.
     """
     taken: dict[str, Offered] = {}
     above: dict[str, Offered] = {}
@@ -139,7 +139,7 @@ def _holds(outer: Offered, inner: Offered) -> bool:
 
 
 def _check_beginning(content: bytes, faults: _Faults) -> None:
-    """Note a SKILL.md that other readers do not see the front matter of; a UTF-8 byte order mark is no fault here."""
+    """Note a SKILL.md whose front matter other readers miss; a UTF-8 byte order mark does not keep it from MCP."""
     if content.startswith(codecs.BOM_UTF8):
         faults.notes.warn(
             "skill-beginning",
@@ -185,14 +185,14 @@ def _name_faults(written: str, folder: str) -> Iterable[str]:
 
 
 def _check_texts(faults: _Faults) -> None:
-    """Note texts that are too long, and fields that must hold a text and hold something else."""
+    """Note texts that are too long, and fields that must hold a text but do not."""
     for name, longest in TEXTS.items():
         if name not in faults.document.fields:
             continue
         text = _text(faults.document, name)
         if text is None:
             fix = "write one text (several tools with spaces between them), or remove the field"
-            faults.add(f"skill-{name}", f"{name} is no text", fix, field=name)
+            faults.add(f"skill-{name}", f"{name} is not a text", fix, field=name)
         elif longest is not None and not 1 <= len(text) <= longest:
             what = f"{name} has {len(text):,} characters, the format allows 1 to {longest:,}"
             faults.add(f"skill-{name}", what, "shorten it; move the rest into the text below", field=name)
@@ -204,11 +204,11 @@ def _check_metadata(faults: _Faults) -> None:
         return
     fix = "write 'key: \"value\"' lines below it"
     if not isinstance(node, yaml.MappingNode):
-        faults.add("skill-metadata", "metadata is no map of texts", fix, field="metadata")
+        faults.add("skill-metadata", "metadata is not a map of texts", fix, field="metadata")
         return
     wrong = [str(key.value) for key, value in node.value if not _is_text(value)]
     if wrong:
-        what = f"metadata must be a map of texts; no text is in {', '.join(map(shown, wrong))}"
+        what = f"metadata must be a map of texts; not a text: {', '.join(map(shown, wrong))}"
         faults.add("skill-metadata", what, "put numbers, dates and true or false in quotes", field="metadata")
 
 
@@ -223,7 +223,7 @@ def _check_files(files: Sequence[SkillFile], faults: _Faults) -> None:
 
 
 def _frontmatter(faults: _Faults) -> dict[str, object] | None:
-    """Return the verbatim front matter, or None (and a warning noted) where other readers would not read the same."""
+    """Return the verbatim front matter, or None and note a warning if other readers would read it differently."""
     code, fix = "skill-front-matter", "correct the front matter"
     if any(note.code == "yaml-repaired" for note in faults.notes.diagnostics):
         faults.add(code, "the front matter is not YAML and was read only by repairing it", fix)
@@ -236,15 +236,15 @@ def _frontmatter(faults: _Faults) -> dict[str, object] | None:
 
 
 def _inform(document: ParsedDocument, notes: Notes) -> None:
-    """Note fields that the format does not have, and a style of YAML that its validator does not read."""
+    """Note fields that the format does not define, and YAML styles that its validator does not read."""
     fix = "put it below 'metadata' if other programs must read the skill too"
     own = [name for name in document.fields if name in OWN_FIELDS]
     if own:
-        what = f"{', '.join(own)}: read here, but no part of the Agent Skills format"
+        what = f"{', '.join(own)}: read here, but not part of the Agent Skills format"
         notes.inform("skill-field", what, fix, line=document.line_of(own[0]), field=own[0])
     foreign = [name for name in document.fields if name not in FORMAT_FIELDS | OWN_FIELDS]
     if foreign:
-        what = f"{', '.join(map(shown, foreign))}: no part of the Agent Skills format"
+        what = f"{', '.join(map(shown, foreign))}: not part of the Agent Skills format"
         notes.warn("skill-field", what, fix, line=document.line_of(foreign[0]), field=foreign[0])
     styled = first_styled_line(document.yaml_text)
     if styled is not None:
@@ -253,11 +253,11 @@ def _inform(document: ParsedDocument, notes: Notes) -> None:
 
 
 def _is_text(node: yaml.Node) -> bool:
-    """Tell whether *node* is a text; a date is one too, as it is to readers of YAML 1.2."""
+    """Tell whether *node* is a text; a date counts as one, as in YAML 1.2."""
     return isinstance(node, yaml.ScalarNode) and node.tag in (TEXT_TAG, DATE_TAG)
 
 
 def _text(document: ParsedDocument, name: str) -> str | None:
-    """Return the field *name* exactly as YAML reads it, None where it is missing or no text."""
+    """Return the field *name* exactly as YAML reads it, or None if it is missing or not a text."""
     node = document.fields.get(name)
     return str(node.value) if node is not None and _is_text(node) else None

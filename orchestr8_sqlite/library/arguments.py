@@ -1,16 +1,16 @@
-r"""What a prompt asks its user for, and its text with one form of placeholder.
+r"""Reads the arguments of a prompt, and rewrites its placeholders to one form.
 
-A library declares `arguments`, and its text has `${name}`, `{{name}}` or `$ARGUMENTS`. Commands that were written for a
-client mean the same by other signs, which become `${name}` here:
+A library declares `arguments`, and its text has `${name}`, `{{name}}` or `$ARGUMENTS`. Commands written for a client
+use other placeholders, which become `${name}` here:
 
     $1 … $9                  the first to the ninth argument, named after `argument-hint`: [table] [change]
-    $0 … $9, $ARGUMENTS[0]   the first to the tenth one, where the text has $0 or $ARGUMENTS[…]
+    $0 … $9, $ARGUMENTS[0]   the first to the tenth argument, if the text has $0 or $ARGUMENTS[…]
     $name                    one of `arguments: table change`
     ${input:name:hint}       VS Code
     $ARGUMENTS               all of them
 
-A sign that is no argument stays: `\\$1`, `$1,000`, and all of them where the text has the first only in blocks of code
-and no hint.
+Text that is not an argument stays: `\\$1`, `$1,000`, and all numbered placeholders if `$0` … `$9` stand only in code
+blocks and there is no hint.
 
 Source: the documentation of Claude Code (skills, string substitutions), OpenCode (commands) and VS Code (prompt files).
 """
@@ -36,14 +36,14 @@ ANYTHING = "What the command should work on"
 
 
 class Template(NamedTuple):
-    """The arguments of a prompt, and its text, in which `${name}` or `$ARGUMENTS` stands for each."""
+    """The arguments of a prompt, and its text with `${name}` or `$ARGUMENTS` in place of each."""
 
     arguments: Sequence[PromptArgument]
     text: str
 
 
 def read_template(document: ParsedDocument, notes: Notes) -> Template:
-    """Return what a prompt asks for, by its front matter or else by its text."""
+    """Return the arguments of a prompt, from its front matter or else its text, and the rewritten text."""
     declared = _declared(document, notes)
     body, hint = document.body, read_plain(document, "argument-hint") or ""
     if declared:
@@ -88,14 +88,14 @@ def _with_inputs(text: str) -> Template:
 
 
 class _Positions(NamedTuple):
-    """Which sign is the first argument, 0 or 1, and how many there are."""
+    """The number of the first argument, 0 or 1, and the count of arguments."""
 
     first: int
     number: int
 
 
 def _positions(body: Body, hint: str) -> _Positions | None:
-    """Return what the signs of a text count, None where they are none of arguments."""
+    """Return how a text numbers its arguments, or None if it has no numbered ones."""
     found = list(POSITION.finditer(body.text))
     places = {int(match["index"] or match["at"]) for match in found}
     first = 0 if 0 in places or any(match["index"] for match in found) else 1
@@ -123,7 +123,7 @@ def _with_positions(text: str, found: _Positions, hinted: Sequence[PromptArgumen
 
 
 def _hinted(hint: str, words: int = 1) -> list[PromptArgument]:
-    """Return the arguments that a hint names: those in [brackets] or, required, in <brackets>, else as many *words*."""
+    """Return the arguments in a hint: [optional] and <required> ones, or else its words if there are *words*."""
     groups = [(one["required"] or one["optional"], one["required"] is not None) for one in HINTED.finditer(hint)]
     if not groups and len(hint.split()) == words:
         groups = [(word, False) for word in hint.split()]

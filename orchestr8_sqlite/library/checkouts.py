@@ -1,6 +1,6 @@
-"""The git checkouts around and below a folder → the commits they are at, read from their files.
+"""The git checkouts around and below a folder → their current commits, read from git's files.
 
-Nothing is run, and no setting of a checkout counts: it may be a stranger's.
+No git command runs and no setting of a checkout applies, because the checkout may be untrusted.
 """
 
 import re
@@ -11,19 +11,19 @@ from orchestr8_sqlite.library.door import read_regular
 
 MARK = ".git"
 MAX_BYTES = 64 << 20
-"""Of a file of git's own; `packed-refs` takes about 70 bytes a branch or tag."""
+"""Largest file of git that is read, in bytes; `packed-refs` takes about 70 bytes per branch or tag."""
 
 MAX_LINKS = 5
-"""Names that may stand for other names, one after the other. Source: git, `refs.c`, SYMREF_MAXDEPTH."""
+"""Longest chain of symbolic references that is followed. Source: git, `refs.c`, SYMREF_MAXDEPTH."""
 
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 REFERENCE = re.compile(r"refs/[^\0-\x20\x7f~^:?*\[\\]+")
 
 
 def read_commits(folder: Path, below: Iterable[str]) -> dict[str, str]:
-    """Return the commits of the checkout that *folder* lies in, under "", and of those *below* it, under their paths.
+    """Return the commit of the checkout around *folder* under "", and of the checkouts *below* it under their paths.
 
-    Where a commit cannot be told, as outside of any checkout or before the first commit, there is none.
+    A place without a known commit is missing: outside any checkout, or before the first commit.
     """
     around = next((one for one in (folder.resolve(), *folder.resolve().parents) if (one / MARK).exists()), None)
     places = {"": around, **{path: folder / path for path in below if path}}
@@ -32,7 +32,7 @@ def read_commits(folder: Path, below: Iterable[str]) -> dict[str, str]:
 
 
 def read_commit(checkout: Path) -> str | None:
-    """Return the commit that *checkout*, a folder with a `.git`, is at; None where it cannot be told."""
+    """Return the current commit of *checkout*, a folder with a `.git`, or None if it cannot be determined."""
     try:
         own = _git_folder(checkout / MARK)
         common = own / (_read(own, "commondir") or ".")
@@ -42,14 +42,14 @@ def read_commit(checkout: Path) -> str | None:
 
 
 def _git_folder(mark: Path) -> Path:
-    """Return the folder that *mark* is, or that it names, as in a worktree and a submodule."""
+    """Return git's folder: *mark* itself or, in a worktree or submodule, the folder that it names."""
     if mark.is_dir():
         return mark
     return mark.parent / (_read(mark.parent, mark.name) or "").removeprefix("gitdir:").strip()
 
 
 def _resolve(name: str, folders: tuple[Path, Path]) -> str | None:
-    """Return the commit that a name of git's stands for, looked for in the worktree's own folder and the common one."""
+    """Return the commit of a git reference, looked up in the worktree's own folder and then the common one."""
     for _ in range(MAX_LINKS):
         found = next((text for folder in folders if (text := _read(folder, name))), None) or _packed(name, folders[1])
         if found is None or COMMIT.fullmatch(found):
@@ -61,7 +61,7 @@ def _resolve(name: str, folders: tuple[Path, Path]) -> str | None:
 
 
 def _packed(name: str, folder: Path) -> str | None:
-    """Return what `packed-refs` says of *name*."""
+    """Return the commit that `packed-refs` gives for *name*, or None."""
     for line in (_read(folder, "packed-refs") or "").splitlines():
         commit, _, packed = line.partition(" ")
         if packed == name and COMMIT.fullmatch(commit):
@@ -70,7 +70,7 @@ def _packed(name: str, folder: Path) -> str | None:
 
 
 def _read(folder: Path, name: str) -> str | None:
-    """Return the text of a file in *folder* without the white space around it, None where it cannot be read."""
+    """Return the text of a file in *folder* without surrounding white space, or None if it cannot be read."""
     try:
         content = read_regular(folder, name, MAX_BYTES).content
     except OSError:

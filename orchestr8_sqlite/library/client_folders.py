@@ -1,7 +1,7 @@
-"""Where coding assistants keep their own Markdown in a repository, and what it would be in a library.
+"""Maps the folders where coding assistants keep Markdown in a repository to the folders of a library.
 
-Only folders whose files are agents, skills or commands are read. Rules and instructions are not: their client puts
-them into its context by itself.
+Only folders of agents, skills or commands are read. Rules and instructions are not: their client adds them to its
+context itself.
 
 Source: the documentation of each client, as of 2026: Claude Code (`.claude`), Agent Skills (`.agents`), GitHub Copilot
 and VS Code (`.github`), Cursor, Gemini CLI (its commands are TOML), Codex, OpenCode, and Windsurf, whose workflows are
@@ -31,25 +31,25 @@ CLIENT_FOLDERS = {
     },
     ".windsurf": {"skills": "skills", "workflows": "commands"},
 }
-"""Folder of a client → folder in it → what that is in a library."""
+"""Folder of a client → folder inside it → the library folder it corresponds to."""
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv"})
 OF_PROGRAMS = frozenset({".git", ".hg", ".svn", ".jj", ".tox", ".nox", ".idea"})
-"""Hidden folders in which nobody looks for a text of their own."""
+"""Hidden folders where authors keep no text of their own."""
 
 MARKDOWN = (".md", ".mdc")
 MOST_SEEN = 1_000
-"""Files of a hidden folder among which Markdown is looked for."""
+"""Files of a hidden folder that are searched for Markdown at most."""
 
 HOME = re.compile(
     rf"(?P<around>(?:[^/]+/)*?)(?P<client>{'|'.join(map(re.escape, CLIENT_FOLDERS))})/(?P<kind>[^/]+)/(?P<rest>.+)"
 )
 SUFFIX = re.compile(r"\.(?:agent|chatmode|prompt)(?=\.md$)")
-"""What GitHub Copilot and VS Code put before the suffix of a file to say what it is."""
+"""Marks before the suffix by which GitHub Copilot and VS Code name the kind of a file."""
 
 
 def library_path(path: str) -> str:
-    """Return where a file would lie in a library: `.claude/agents/a.md` is `agents/a.md`; other paths as they are."""
+    """Return the path that a file would have in a library: `.claude/agents/a.md` → `agents/a.md`; others unchanged."""
     found = HOME.match(path) if path[0] == "." or "/." in path else None
     folder = CLIENT_FOLDERS[found["client"]].get(found["kind"]) if found else None
     home = f"{folder}/{found['around']}{found['rest']}" if found and folder else path
@@ -57,12 +57,12 @@ def library_path(path: str) -> str:
 
 
 def is_skipped(name: str) -> bool:
-    """Tell whether a file or folder of that name is never read, unless it is the folder of a client."""
+    """Tell whether a file or folder of this name is skipped; folders of clients are exceptions."""
     return name.startswith(".") or name in SKIPPED_FOLDERS
 
 
 def is_passed_over(parts: Sequence[str]) -> bool:
-    """Tell whether nothing is read at a path below a root."""
+    """Tell whether a path below a root is not read."""
     return any(_is_closed(parts, place) for place, name in enumerate(parts) if is_skipped(name))
 
 
@@ -72,7 +72,7 @@ def _is_closed(parts: Sequence[str], place: int) -> bool:
 
 
 def count_markdown(folder: str) -> int:
-    """Return how many Markdown files are seen in a folder that is not read, 0 where they are no author's."""
+    """Return the number of Markdown files seen in a skipped folder; 0 if no author would have put them there."""
     name = Path(folder).name
     if name in OF_PROGRAMS or name in SKIPPED_FOLDERS or "cache" in name or Path(folder, "pyvenv.cfg").exists():
         return 0

@@ -1,6 +1,6 @@
 """Bytes → text → front matter and body, with the line of every field.
 
-python-frontmatter tells where the front matter ends.
+python-frontmatter finds the end of the front matter.
 """
 
 import codecs
@@ -17,20 +17,20 @@ HANDLER = YAMLHandler()
 
 
 BREAKS = str.maketrans(dict.fromkeys("\x85\u2028\u2029", " "))
-"""What ends a line to YAML 1.1 and to no editor: a diagnostic would name lines that nobody counts."""
+"""Line breaks in YAML 1.1 but not in editors; replaced so that diagnostics give the line numbers of editors."""
 
 MAX_FRONT_MATTER = 65_536
 MAX_NESTING = 5_000
 NESTING = ("[", "{", "- ", "? ")
-"""What opens a level of YAML: the C parser overruns its stack somewhere between 20,000 and 200,000 levels."""
+"""Text that opens a YAML level; the C parser overruns its stack somewhere between 20,000 and 200,000 levels."""
 
 
 @dataclass(frozen=True)
 class ParsedDocument:
-    """A Markdown file taken apart.
+    """A parsed Markdown file.
 
     `fields` maps each front-matter key to its YAML node (with marks), `values` to its Python value; `mapping` is the
-    node of them all. `body_line` is the line of the file on which `body` starts.
+    node that holds all fields. `body_line` is the line of the file on which `body` starts.
     """
 
     body: Body
@@ -42,15 +42,15 @@ class ParsedDocument:
     mapping: yaml.MappingNode | None = None
 
     def line_of(self, name: str) -> int | None:
-        """Return the line of the file on which the field *name* stands."""
+        """Return the line of the field *name* in the file, or None if the field is missing."""
         node = self.fields.get(name)
         return None if node is None else node_line(node)
 
 
 def decode(content: bytes, notes: Notes) -> str | None:
-    """Return the text of *content* with LF line ends, or None (and an error noted) for another encoding.
+    """Return the text of *content* with LF line ends, or None and note an error if the encoding is not supported.
 
-    Read are UTF-8 with and without byte order mark and UTF-16 with one.
+    Supported are UTF-8 with or without a byte order mark, and UTF-16 with one.
     """
     wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     encoding = "utf-16" if wide else "utf-8"
@@ -64,13 +64,13 @@ def decode(content: bytes, notes: Notes) -> str | None:
         return None
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
-        notes.error("encoding", "the file holds NUL characters, so it is no text", "save the file as UTF-8", line=line)
+        notes.error("encoding", "the file holds NUL characters, so it is not text", "save the file as UTF-8", line=line)
         return None
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def parse_document(text: str, notes: Notes) -> ParsedDocument | None:
-    """Return *text* taken apart, or None (and an error noted) where its front matter cannot be read."""
+    """Return the parsed *text*, or None and note an error if its front matter cannot be read."""
     start = len(text) - len(text.lstrip())
     if not HANDLER.detect(text[start:]):
         return _without_front_matter(text)
@@ -108,7 +108,7 @@ def _with_front_matter(front: str, body: str, body_line: int, text: str, notes: 
     if not isinstance(node, yaml.MappingNode) or not isinstance(values, dict):
         notes.warn(
             "front-matter-no-mapping",
-            "what stands between the --- lines is no list of fields; read as part of the text",
+            "the lines between --- and --- are not a list of fields; read as part of the text",
             "write 'name: value' lines between them, or use another rule than ---",
             line=1,
         )

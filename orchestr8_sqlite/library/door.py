@@ -1,7 +1,7 @@
-"""The one way by which a file of a library is opened: a regular file inside its root, read up to a bound.
+"""Opens library files, the only module that does: regular files inside their root, read up to a size limit.
 
-A name may lead elsewhere a moment after it was looked at. So the folders on the way to a file are opened one by one,
-none of them through a symbolic link.
+A name may point elsewhere a moment after it was checked. So each folder on the path is opened in turn, never through a
+symbolic link.
 """
 
 import errno
@@ -12,28 +12,28 @@ from pathlib import Path
 from typing import NamedTuple
 
 LINKED = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
-"""What systems say of a symbolic link that is not to be followed; NetBSD the last one."""
+"""Error numbers for a symbolic link that must not be followed; EMLINK is NetBSD's."""
 
 FILE = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-"""How a file is opened: without waiting for the other end of what is a pipe."""
+"""Flags to open a file; opening a pipe does not wait for its other end."""
 
 FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 CAN_OPEN_BELOW = os.open in os.supports_dir_fd
-"""Whether files can be opened relative to an open folder: everywhere but on Windows."""
+"""Whether files can be opened relative to an open folder: everywhere except on Windows."""
 
 CHUNK = 1 << 20
-"""Bytes that are read at a time."""
+"""Bytes per read."""
 
 
 class NotOfLibrary(OSError):
-    """The file is not a regular one, or a symbolic link leads out of the root."""
+    """The file is not a regular file, or a symbolic link leads out of the root."""
 
 
 class Opened(NamedTuple):
-    """What the system says of a file, its bytes (None of one that is too large), and whether it stood still meanwhile.
+    """The status of a file, its bytes (None if it is too large), and whether it stood still: unchanged while read.
 
-    All of it is of one file even if another one has replaced it; it has stood still if nobody wrote to it.
+    All three describe the same file, even if another has replaced it meanwhile.
     """
 
     status: os.stat_result
@@ -42,12 +42,12 @@ class Opened(NamedTuple):
 
 
 def read_regular(root: Path, path: str, most: int) -> Opened:
-    """Return a file of a library.
+    """Return the status and bytes of a library file.
 
     Args:
         root: The folder that the file must be in.
-        path: Where it is there, with /; symbolic links may lead to it that stay inside.
-        most: The bytes of the largest file that is read.
+        path: Its path below *root*, with /; symbolic links on it must stay inside *root*.
+        most: Size of the largest file that is read, in bytes.
 
     Raises:
         NotOfLibrary: It is not a regular file, or not inside *root*.
@@ -68,7 +68,7 @@ def read_regular(root: Path, path: str, most: int) -> Opened:
 
 
 def _open_inside(root: Path, path: str) -> int:
-    """Open a file; only where a part of *path* is a link, or the system knows no better way, ask where that leads."""
+    """Open a file; resolve links only if *path* has one, or if the system cannot open relative to a folder."""
     if CAN_OPEN_BELOW:
         try:
             return _open_below(os.fspath(root), path.split("/"))
@@ -84,7 +84,7 @@ def _open_inside(root: Path, path: str) -> int:
 
 
 def _open_below(root: str, parts: Sequence[str]) -> int:
-    """Open the file that *parts* name below *root*, where none of them is a link."""
+    """Open the file that *parts* name below *root*; none of them may be a link."""
     folder = os.open(root, FOLDER)
     try:
         for name in parts[:-1]:
@@ -97,7 +97,7 @@ def _open_below(root: str, parts: Sequence[str]) -> int:
 
 
 def _read(number: int, most: int) -> bytes:
-    """Return the bytes of an open file, at most one more than *most*: it may have grown since it was looked at."""
+    """Return at most *most* + 1 bytes of an open file, which may have grown since its size was checked."""
     parts, left = [], most + 1
     while left and (part := os.read(number, min(left, CHUNK))):
         parts.append(part)

@@ -1,4 +1,4 @@
-"""What the body of a document tells when its front matter does not: title, description, lists, tags."""
+"""Metadata taken from the body of a document when its front matter lacks it: title, description, lists, tags."""
 
 import re
 from typing import NamedTuple
@@ -7,11 +7,11 @@ from orchestr8_sqlite.text.keywords import TECHNOLOGY_NAMES, extract_keywords, h
 from orchestr8_sqlite.text.markdown import Body, plain_text
 
 NO_PROSE = re.compile(r"#|\||<|---|===|[-*+] |[a-z][\w-]{0,30}:(?: |$)", re.ASCII)
-"""What opens a line of no paragraph: headings, tables, HTML, rules, bullets, fields outside front matter."""
+"""Start of a line that is not prose: headings, tables, HTML, rules, bullets, fields outside front matter."""
 
 LIST_MARK = re.compile(r"(?:\d{1,3}[.)]|[-*+])\s")
 LABEL = re.compile(r"^(?:\W{0,3}[A-Z][\w-]{0,30}){1,3}:\W")
-"""What an entry of a form begins with, such as `Status: accepted`: no word of a need."""
+"""The label of a form entry such as `Status: accepted`; its words do not describe a need."""
 
 FEWEST_WORDS = 4
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9])")
@@ -50,7 +50,7 @@ def first_paragraph(body: Body) -> str | None:
 
 
 def needs(text: str) -> tuple[str, ...]:
-    """Return the sentences of a paragraph that can say a need: no items of lists or forms, and of some words."""
+    """Return the sentences of a paragraph that can describe a need: no list items, form entries or short ones."""
     return tuple(sentence for sentence in sentences(text) if _is_need(sentence))
 
 
@@ -73,7 +73,7 @@ def sentences(text: str) -> tuple[str, ...]:
 
 
 def heading_tags(title: str, body: Body) -> tuple[str, ...]:
-    """Return tags for a document without any: words of its title, technologies its text names."""
+    """Return tags for a document without any: words of its title, then technologies named in its text."""
     words = [word for word in extract_keywords(title) if len(word) > 2 or word in TECHNOLOGY_NAMES]
     technologies = [word for word in extract_keywords(body.text[:2000]) if word in TECHNOLOGY_NAMES]
     return tuple(dict.fromkeys([*words, *technologies]))[:MAX_TAGS]

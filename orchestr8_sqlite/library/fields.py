@@ -15,11 +15,11 @@ NULL_TAG = "tag:yaml.org,2002:null"
 MAX_JSON_VALUES = 10_000
 MAX_JSON_DEPTH = 20
 MAX_JSON_BITS = 1024
-"""Bounds of one front matter kept as JSON; aliases can make a small file unfold without end."""
+"""Bounds of one front matter kept as JSON; aliases can make a small file unfold endlessly."""
 
 
 def read_text(document: ParsedDocument, name: str, notes: Notes) -> str | None:
-    """Return the text of the field *name* on one line; numbers and dates as they were written."""
+    """Return the text of the field *name* on one line, with numbers and dates as the author wrote them."""
     node = document.fields.get(name)
     if node is None or _is_null(node):
         return None
@@ -42,13 +42,13 @@ def read_text(document: ParsedDocument, name: str, notes: Notes) -> str | None:
 
 
 def read_plain(document: ParsedDocument, name: str) -> str | None:
-    """Return what was written in the field *name* on one line, whatever YAML takes it for."""
+    """Return the source of the field *name* on one line, whatever type YAML reads it as."""
     node = document.fields.get(name)
     return None if node is None or _is_null(node) else " ".join(_source(node, document).split()) or None
 
 
 def read_number(document: ParsedDocument, name: str, notes: Notes) -> int | None:
-    """Return the whole positive number in the field *name*, or None (and a warning) where there is none."""
+    """Return the whole number in the field *name*, or None; note a warning if it holds something else."""
     text = read_text(document, name, notes)
     if text is None:
         return None
@@ -66,9 +66,9 @@ def read_number(document: ParsedDocument, name: str, notes: Notes) -> int | None
 
 
 def read_list(document: ParsedDocument, name: str, notes: Notes) -> tuple[str, ...]:
-    """Return the items of the list field *name*, repaired and without duplicates; empty where it is missing.
+    """Return the items of the list field *name*, repaired and without duplicates; empty if it is missing.
 
-    Portable skill files keep the same list as a string in their `metadata` map; it is read from there too.
+    Portable skill files keep the list as a string in their `metadata` map, which is the fallback.
     """
     node = document.fields.get(name)
     if node is None:
@@ -95,7 +95,7 @@ def read_list(document: ParsedDocument, name: str, notes: Notes) -> tuple[str, .
 def read_maps(document: ParsedDocument, name: str, notes: Notes) -> list[tuple[int, dict[str, str]]]:
     """Return (line, fields as text) for each map in the list field *name*; a bare text is its `name`.
 
-    A text instead of the list holds names between spaces.
+    A text in place of the list holds names separated by spaces.
     """
     node = document.fields.get(name)
     if node is None or _is_null(node):
@@ -117,7 +117,7 @@ def read_maps(document: ParsedDocument, name: str, notes: Notes) -> list[tuple[i
 
 
 def json_values(document: ParsedDocument, skip: frozenset[str]) -> dict[str, object]:
-    """Return the front matter except the keys in *skip* as values that JSON can hold."""
+    """Return the front matter, except the keys in *skip*, as JSON-compatible values."""
     budget = iter(range(MAX_JSON_VALUES))
     return {name: _json(value, budget) for name, value in document.values.items() if name not in skip}
 
@@ -161,7 +161,7 @@ def _metadata_list(document: ParsedDocument, name: str) -> tuple[str, ...]:
 
 
 def _split(text: str) -> list[str]:
-    """Split at line ends where there are any (scenarios may hold commas), else at commas."""
+    """Return the items of *text*, split at line ends if it has any (scenarios may hold commas), else at commas."""
     text = text.strip().removeprefix("[").removesuffix("]")
     parts = text.split("\n") if "\n" in text.strip() else text.split(",")
     return [item for part in parts if (item := " ".join(part.strip().removeprefix("- ").split()))]

@@ -1,10 +1,10 @@
-"""Texts that are nearly the same, found in a time that grows with their number.
+"""Finds texts that are nearly the same, in time proportional to their number.
 
-Of each text some runs of four words are kept: those that begin with a word of a certain kind, about one in SHARE. What
-two texts have of them in common estimates the share of all their runs that they have in common (Jaccard similarity).
+Each text keeps a sample of its four-word runs, about one in SHARE, chosen by their first word. The overlap of two
+samples estimates the overlap of all their runs (Jaccard similarity).
 
-Source: A. Broder, "On the resemblance and containment of documents" (1997); sampled by the first word of a run, as that
-needs no hash of all runs.
+Source: A. Broder, "On the resemblance and containment of documents" (1997). Sampling by the first word avoids hashing
+every run.
 """
 
 from collections import Counter
@@ -14,17 +14,17 @@ from zlib import crc32
 
 SHARE = 8
 FEWEST = 12
-"""Runs of the shortest text that is compared, about a hundred words: below, a sentence in common is most of it."""
+"""Fewest sampled runs to compare a text, about 100 words; in a shorter text one shared sentence is most of it."""
 
 LEAST_ALIKE = 0.75
 MOST_COMPARED = 3
-"""Texts that one is compared with: those that have the most runs in common with it."""
+"""Texts that each text is compared with at most: those that share the most runs with it."""
 
 Run = tuple[str, ...]
 
 
 class NearCopy(NamedTuple):
-    """The places of a text and of one before it in a series, and the share of their runs that they have in common."""
+    """The positions of a text and of an earlier one in a series, and the estimated share of runs in common."""
 
     place: int
     other: int
@@ -32,10 +32,10 @@ class NearCopy(NamedTuple):
 
 
 def find_near_copies(texts: Iterable[str]) -> Iterator[NearCopy]:
-    """Yield each text that is nearly, or wholly, one before it, with the one that is most alike."""
+    """Yield each text that nearly or exactly repeats an earlier one, paired with the most similar."""
     begins = _Beginnings()
     sketches: list[frozenset[Run]] = []
-    first: dict[Run, int] = {}  # who holds a run: one text is enough, as near copies of it have most others as well
+    first: dict[Run, int] = {}  # first text with each run; enough, as near copies share most other runs too
     for place, text in enumerate(texts):
         own = _sketch(text, begins)
         sketches.append(own)
@@ -48,7 +48,7 @@ def find_near_copies(texts: Iterable[str]) -> Iterator[NearCopy]:
 
 
 class _Beginnings(dict[str, bool]):
-    """Tells whether a run that begins with a word is kept; in every process the same."""
+    """Tells whether runs that begin with a word are sampled; every process agrees."""
 
     def __missing__(self, word: str) -> bool:
         self[word] = begins = crc32(word.encode("utf-8", "replace")) % SHARE == 0

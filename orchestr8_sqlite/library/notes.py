@@ -1,4 +1,4 @@
-"""Diagnostics while reading one file: the place is known once, each problem is noted in a line."""
+"""Collects diagnostics while a file is read: the file is given once, each problem takes one call."""
 
 from dataclasses import dataclass, field
 
@@ -18,17 +18,17 @@ class Notes:
         self.add(Severity.ERROR, code, message, fix, line, field)
 
     def warn(self, code: str, message: str, fix: str, *, line: int | None = None, field: str | None = None) -> None:
-        """Note a problem that was repaired, or that a reader of the library will stumble over."""
+        """Note a problem that was repaired, or that will trouble readers of the library."""
         self.add(Severity.WARNING, code, message, fix, line, field)
 
     def inform(self, code: str, message: str, fix: str, *, line: int | None = None, field: str | None = None) -> None:
-        """Note something worth knowing that is no fault."""
+        """Note something worth knowing that is not a fault."""
         self.add(Severity.INFO, code, message, fix, line, field)
 
     def add(
         self, severity: Severity, code: str, message: str, fix: str, line: int | None, field_name: str | None = None
     ) -> None:
-        """Note a problem of any severity, on one line whatever names it holds."""
+        """Note a problem of any severity; line breaks in its names become spaces."""
         field_name = field_name and " ".join(field_name.split())
         message = " ".join(message.split())
         self.diagnostics.append(Diagnostic(severity, code, self.root, self.path, line, field_name, message, fix))

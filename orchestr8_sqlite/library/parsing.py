@@ -1,4 +1,4 @@
-"""One file of a library → what it holds, without a look at any other: work for whichever process has time."""
+"""One file of a library → its record and diagnostics. No other file is needed, so any worker process can do it."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,23 +27,23 @@ UNSETTLED = "written-while-read"
 HALF_WRITTEN = frozenset({UNCLOSED, UNSETTLED})
 
 FEWEST = 200
-"""Files from which on worker processes pay for their start."""
+"""Fewest files for which starting worker processes pays off."""
 
 FIRST_BATCH, BATCH = 32, 256
-"""Files that a worker reads at a time, at first and at most."""
+"""Files per batch: the first batch, and the largest."""
 
 Key = tuple[str, str]
-"""Name of the root, path below it."""
+"""(name of the root, path below it)."""
 
 Prepare = Callable[[Fragment], Any]
-"""Called with a fragment in the process that has parsed it."""
+"""Called with each fragment, in the process that parsed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The files beside a SKILL.md: the skill's own, those of the skills nested in its folder, and what cannot be read.
+    """The files beside a SKILL.md: the skill's own, those of skills nested in its folder, and unreadable ones.
 
-    `diagnostics` are those of the skill's own files.
+    `diagnostics` covers the skill's own files.
     """
 
     own: tuple[SkillFile, ...] = ()
@@ -54,10 +54,10 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a file was read as: a record, or None where there is none, and the diagnostics.
+    """The result of parsing a file: its record, or None if it has none, and the diagnostics.
 
-    `id_line` is the line of its `id`. A file is not `finished` where it looks as if it were just being written. `worst`
-    is how bad the worst is that was found in it and all that is bundled with it.
+    `id_line` is the line of its `id`. `finished` is False if the file seems to be still being written. `worst` is the
+    worst severity found in the file and everything bundled with it.
     """
 
     record: Fragment | Prompt | None
@@ -91,14 +91,14 @@ class Task:
 
 
 class Outcome(NamedTuple):
-    """A file, what it holds, and what was prepared of its fragment."""
+    """A file, its parsed content, and the result of preparing its fragment."""
 
     source: SourceFile
     parsed: Parsed
     prepared: Any
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what pickle makes it of again."""
+        """Return the function and arguments with which pickle rebuilds it."""
         from orchestr8_sqlite.library import transfer
 
         source, parsed, prepared = self
@@ -123,11 +123,11 @@ def _outcome(
 
 
 def nothing(_: Fragment) -> None:
-    """Prepare nothing of a fragment."""
+    """Prepare nothing for a fragment."""
 
 
 def read_files(tasks: Iterable[Task], prepare: Prepare) -> Iterator[Outcome]:
-    """Yield what the file of each task holds, in their order; many are read in several processes."""
+    """Yield the outcome of each task, in order; several processes read them if there are at least FEWEST."""
     remaining = iter(tasks)
     first = list(islice(remaining, FEWEST))
     batches, read = _batches(chain(first, remaining)), partial(_read_each, prepare=prepare)
@@ -136,7 +136,7 @@ def read_files(tasks: Iterable[Task], prepare: Prepare) -> Iterator[Outcome]:
 
 
 def _batches(tasks: Iterator[Task]) -> Iterator[Sequence[Task]]:
-    """Yield *tasks* in batches, small ones first so that nobody waits long for the first of them."""
+    """Yield *tasks* in batches, small ones first so that the first results come soon."""
     size = FIRST_BATCH
     while batch := list(islice(tasks, size)):
         yield batch
@@ -148,7 +148,7 @@ def _read_each(tasks: Sequence[Task], prepare: Prepare) -> Sequence[Outcome]:
 
 
 def read_file(task: Task, prepare: Prepare = nothing) -> Outcome:
-    """Return the file of *task* and what it holds."""
+    """Return the file of *task* with its parsed content."""
     notes = Notes(*task.key)
     source, content = read_source(task, notes)
     if content is None or task.found.kind is Kind.OUTSIDE:
@@ -158,7 +158,7 @@ def read_file(task: Task, prepare: Prepare = nothing) -> Outcome:
 
 
 def read_source(task: Task, notes: Notes) -> tuple[SourceFile, bytes | None]:
-    """Return the file of *task* and its bytes, None (and an error noted) where it cannot be read or is too large."""
+    """Return the file of *task* and its bytes; None and an error noted if it cannot be read or is too large."""
     label, path = task.key
     try:
         status, content, stood_still = read_regular(task.root, path, task.most)
@@ -177,9 +177,9 @@ def read_source(task: Task, notes: Notes) -> tuple[SourceFile, bytes | None]:
 
 
 def parse_content(task: Task, source: SourceFile, content: bytes, notes: Notes) -> Parsed:
-    """Return what *content* holds, and what *notes* say of its reading.
+    """Return the parsed *content* with the diagnostics in *notes*.
 
-    It may be half written if it is empty, its front matter has no end, or it was written to while it was read.
+    A file may be half written if it is empty, its front matter has no end, or it changed while it was read.
     """
     text = decode(content, notes)
     if text is not None and not text.strip() and task.found.kind is not Kind.SKILL:
@@ -212,7 +212,7 @@ def parse_content(task: Task, source: SourceFile, content: bytes, notes: Notes) 
 
 
 def _look_through(bundle: Bundle, main: str, notes: Notes) -> Severity | None:
-    """Note what is found in a file and its bundle, and return how bad the worst is, that of nested skills included."""
+    """Note the findings in a file and its bundle, and return the worst severity, including nested skills."""
     found = [note_findings(main.encode(), notes)]
     for files, is_own in ((bundle.own, True), (bundle.nested, False)):
         for file in files:

@@ -1,7 +1,7 @@
-"""`orchestr8.toml`, which stands beside a library or in it → what is read of it, how, and what of it is said.
+"""`orchestr8.toml`, in a library or beside it → what to read, how to read it, and what to report.
 
     roots = ["library", ".claude"]     # folders below this one; default: this one
-    category = "guide"                 # of files that name none
+    category = "guide"                 # for files that name none
     deny = "high"                      # refuse files with findings of this level or worse
     strict = true                      # refuse a library with warnings or errors
     synonyms = ["words/team.txt"]      # more lists like synonyms.txt
@@ -20,7 +20,7 @@
     fail-under = ["recall@5=0.9"]
     fail-over = ["false-refusals=0.1"]
 
-A file says how its own folder is read, and those that its `roots` name. What a command line says comes first.
+A file applies to its own folder and to its `roots`. Command-line options take precedence.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,9 +42,9 @@ KEYS_OF_EVAL = ("fail-under", "fail-over")
 
 
 class Project(NamedTuple):
-    """The settings of a library; *base* is the folder of their file, None where there is none.
+    """The settings of a library; `base` is the folder of their file, or None without one.
 
-    `synonyms` are the names and texts of its own lists, `categories` folders of its own with the category of each.
+    `synonyms` holds (name, text) of its own word lists, `categories` its own folders → their categories.
     """
 
     roots: Sequence[Path]
@@ -60,10 +60,10 @@ class Project(NamedTuple):
 
 
 def find_project(roots: Sequence[Path], file: Path | None = None) -> Project:
-    """Return the settings of the library in *roots*, or of that which a file in the working folder describes.
+    """Return the settings of the library in *roots*, or of the one that a file in the working folder describes.
 
     Args:
-        file: The file itself, wherever it stands.
+        file: The settings file to use instead, at any path.
 
     Raises:
         SettingsError: The file cannot be used, or nothing says where the library is.
@@ -92,10 +92,10 @@ def _with_roots(project: Project, roots: Sequence[Path]) -> Project:
 
 
 def read_project(file: Path) -> Project:
-    """Return what a file says.
+    """Return the settings in a file.
 
     Raises:
-        SettingsError: It cannot be read, is no TOML, or holds what means nothing.
+        SettingsError: It cannot be read, is not TOML, or holds an unknown or invalid setting.
     """
     import tomllib  # noqa: PLC0415 - most libraries have no such file
 
@@ -108,7 +108,7 @@ def read_project(file: Path) -> Project:
 
 
 class _Reader:
-    """Reads the values of a file, and says where one is wrong."""
+    """Reads the values of a settings file; its errors name the file and the setting."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

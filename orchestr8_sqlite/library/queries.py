@@ -1,8 +1,8 @@
-"""Requests that authors say their fragments answer: `queries:` in front matter, and a queries.jsonl in a root.
+"""Requests that authors expect their fragments to answer: `queries:` in front matter, and a queries.jsonl in a root.
 
-Each line of queries.jsonl is {"text": "…", "documents": ["skills/retry", …]}; documents are named by their id, by
-their URI, or by their path below the root without `.md`. No documents means that nothing in the library fits. With
-"terms": ["…"] it is asked as an assistant would that adds them.
+Each line of queries.jsonl is {"text": "…", "documents": ["skills/retry", …]}. Name documents by id, by URI, or by path
+below the root without `.md`. No documents means that nothing in the library fits. "terms": ["…"] adds the terms that an
+assistant would send with the request.
 """
 
 import json
@@ -18,26 +18,28 @@ FIELD = "queries"
 
 
 def own_queries(fragment: Fragment, notes: Notes) -> Iterator[LibraryQuery]:
-    """Yield the requests that a fragment's front matter gives; what is wrong with others is noted."""
+    """Yield the requests in a fragment's front matter; note what is wrong with invalid ones."""
     written = fragment.metadata.get(FIELD)
     if written is None:
         return
     texts = [written] if isinstance(written, str) else written
     if not isinstance(texts, list | tuple):
-        notes.warn("queries-form", f"{FIELD} is no list of texts; left out", "write a list of requests", field=FIELD)
+        notes.warn("queries-form", f"{FIELD} is not a list of texts; left out", "write a list of requests", field=FIELD)
         return
     for text in texts:
         if isinstance(text, str) and text.strip():
             yield LibraryQuery(" ".join(text.split()), (fragment.id,), FIELD)
         else:
-            notes.warn("queries-form", f"{shown(repr(text))} is no request; left out", "write it as text", field=FIELD)
+            notes.warn(
+                "queries-form", f"{shown(repr(text))} is not a request; left out", "write it as text", field=FIELD
+            )
 
 
 def listed_queries(content: bytes, library: Documents, notes: Notes) -> Iterator[LibraryQuery]:
-    """Yield the requests in the *content* of a root's queries.jsonl; what is wrong with others is noted.
+    """Yield the requests in *content*, a root's queries.jsonl; note what is wrong with invalid ones.
 
     Args:
-        notes: Those of the file.
+        notes: Collects the diagnostics of the file.
     """
     try:
         lines = content.decode("utf-8-sig").splitlines()
@@ -58,7 +60,7 @@ def listed_queries(content: bytes, library: Documents, notes: Notes) -> Iterator
             well_formed = False
         if not well_formed:
             fix = 'write {"text": "…", "documents": ["skills/…"]}'
-            notes.warn("queries-form", f"{shown(line)} is no judged request; left out", fix, line=number)
+            notes.warn("queries-form", f"{shown(line)} is not a judged request; left out", fix, line=number)
             continue
         answers = {document: find_document(document, notes.root, library) for document in documents}
         unknown = [document for document, answer in answers.items() if answer is None]
@@ -71,7 +73,7 @@ def listed_queries(content: bytes, library: Documents, notes: Notes) -> Iterator
 
 
 def find_document(written: str, root: str, library: Documents) -> str | None:
-    """Return the id of the fragment that a list of the root named *root* means, None where there is none."""
+    """Return the id of the fragment that a query list in *root* names as *written*, or None if there is none."""
     id_ = written.removeprefix(f"{SCHEME}://")
     if library.has_id(id_):
         return id_

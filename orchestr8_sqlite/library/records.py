@@ -1,4 +1,4 @@
-"""One decoded document → a `Fragment` or a `Prompt`, its metadata repaired or found in the body."""
+"""One decoded document → a `Fragment` or a `Prompt`, its metadata repaired or taken from the body."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -29,7 +29,7 @@ from orchestr8_sqlite.text.keywords import has_keywords
 from orchestr8_sqlite.text.tokens import estimate_tokens
 
 TOKEN_FACTOR = 2.0
-"""An author's estimate that is off by more than this factor is reported."""
+"""Report an author's token estimate that is off by more than this factor."""
 
 SHOWN_KEYS = frozenset({"title", "description", "tags", "capabilities", "useWhen"})
 """Fields that have columns or tables of their own; all others are kept as JSON."""
@@ -46,12 +46,12 @@ def read_fragment(
     fallback_category: str | None,
     own: Mapping[str, str] = MappingProxyType({}),
 ) -> Fragment | None:
-    """Return the fragment in *document*, or None (and an error noted) where it must be left out.
+    """Return the fragment in *document*, or None and note an error if it must be left out.
 
     Args:
-        skill_files: Of a skill, its SKILL.md first.
-        nested_files: Those of the skills within it, which are its files too where it is offered over MCP.
-        own: Categories of the library's own, and which one each is; its name becomes a tag.
+        skill_files: The files of a skill, SKILL.md first.
+        nested_files: Files of the skills inside it, which belong to it too if it is offered over MCP.
+        own: The library's own categories → the built-in category of each; the name becomes a tag.
     """
     written = read_text(document, "category", notes)
     own_name = next((name for name in own if written and _is_called(written, name)), "" if written else found.own)
@@ -98,9 +98,9 @@ def read_fragment(
 
 
 def _title(document: ParsedDocument, stem: str, notes: Notes) -> str:
-    """Return what a document is called: `title`, a level-1 heading that it opens with, `name`, another one, its file.
+    """Return the title: `title`, a level-1 heading that opens the document, `name`, another level-1 heading, or *stem*.
 
-    Headings below level 1 name parts of it.
+    Lower headings name only parts of the document.
     """
     heading = first_title(document.body)
     if title := read_text(document, "title", notes):
@@ -113,20 +113,20 @@ def _title(document: ParsedDocument, stem: str, notes: Notes) -> str:
 
 
 def _is_called(written: str, own: str) -> bool:
-    """Tell whether a category that was written is the *own* one of a library, in singular or plural."""
+    """Tell whether the category *written* names the library's *own* category, in singular or plural."""
     return written.casefold().removesuffix("s") == own.casefold().removesuffix("s")
 
 
 def _tags(document: ParsedDocument, title: str, own: str, notes: Notes) -> tuple[str, ...]:
-    """Return the tags of the front matter, else those that the title suggests, and the library's *own* category."""
+    """Return the tags of the front matter, or else of the title and text, plus the library's *own* category."""
     tags = [*(read_list(document, "tags", notes) or heading_tags(title, document.body)), own]
     return tuple(dict.fromkeys(folded for tag in tags if (folded := fold_tag(tag))))
 
 
 def _scenarios(document: ParsedDocument, described: str | None, first_words: str, notes: Notes) -> tuple[str, ...]:
-    """Return the scenarios of the front matter, else those of a section for them, else sentences.
+    """Return the scenarios of the front matter, else of a "When to use" section, else sentences.
 
-    Those are the ones of the description, or without one what the first paragraph says of a need.
+    The sentences come from the description or, without one, from needs named in the first paragraph.
     """
     written = _reachable(read_list(document, "useWhen", notes), document, notes)
     bullets = written or section_bullets(document.body, "when to use", "use when")
@@ -158,7 +158,7 @@ def read_prompt(found: FoundFile, document: ParsedDocument, source: SourceFile, 
 
 
 def _has_uri(fragment_id: str, notes: Notes) -> bool:
-    """Note a name that a URI cannot carry, or that means a search or a list."""
+    """Tell whether a URI can name the fragment; note an error if it cannot, or if it would mean a search or list."""
     if PLAIN_ID.fullmatch(fragment_id):
         return True
     with suppress(RequestError):
@@ -179,8 +179,9 @@ def _category(
     """Return the category of a file.
 
     Args:
-        written: What its front matter says, and *named* what that is where it is one of the library's own.
-        fallback: Of files in no folder of a category that do not say theirs.
+        written: The category in its front matter.
+        named: The built-in category of *written*, if that is one of the library's own.
+        fallback: Category of a file that names none and lies in no category folder.
     """
     if written is not None and named is None:
         with suppress(RequestError):
@@ -199,7 +200,7 @@ def _category(
     if written is not None and named is None:
         notes.inform(
             "unknown-category",
-            f"{shown(written)} is no category of this index; kept in the metadata",
+            f"{shown(written)} is not a category of this index; kept in the metadata",
             f"use one of {', '.join(CATEGORY_FOLDERS)}, or name it in orchestr8.toml",
             line=document.line_of("category"),
             field="category",
@@ -208,7 +209,7 @@ def _category(
 
 
 def _suggested_category(document: ParsedDocument) -> str:
-    """Return `agent` for the keys of a subagent file, `skill` for those of a skill, else `guide`."""
+    """Return `agent` if the keys are those of a subagent file, `skill` if those of a skill, else `guide`."""
     keys = document.fields.keys()
     if "name" in keys and keys & {"tools", "model"}:
         return "agent"
@@ -216,7 +217,7 @@ def _suggested_category(document: ParsedDocument) -> str:
 
 
 def _reachable(scenarios: Sequence[str], document: ParsedDocument, notes: Notes) -> tuple[str, ...]:
-    """Return the scenarios that hold a keyword; the others could never be found."""
+    """Return the scenarios that hold a keyword; note the others, which no search could find."""
     reachable = []
     for text in scenarios:
         if has_keywords(text):
@@ -256,7 +257,7 @@ def _check_tokens(document: ParsedDocument, author: int | None, estimate: int, n
 
 
 def _words(name: str) -> str:
-    """Return a name of a file or a skill as words; one that holds capitals or spaces is written for readers already."""
+    """Return the name of a file or skill as words; one with capitals or spaces is already written for readers."""
     if " " in name or name != name.casefold():
         return name.replace("_", " ").strip() or name
     return name.replace("-", " ").replace("_", " ").strip().capitalize() or name

@@ -19,10 +19,10 @@ PLACEHOLDER = frozenset("[{<$*…")
 LINK = re.compile(
     r"\[(?<!!\[)[^\[\]]{0,500}+\]\((?P<target>[^)\s#?:]{1,500}\.md)(?:#[^)\s]{0,500}+)?(?:\s{1,9}[\"'][^)]{0,500}+)?\)"
 )
-"""Bounded in length, so that no text takes time in proportion to its square."""
+"""A Markdown link; its parts have bounded length, so matching never takes quadratic time."""
 
 PLAIN_ID = re.compile(rf"(?:{'|'.join(CATEGORIES)})(?!/(?i:match)$)(?:/(?!_fragments\b)[A-Za-z0-9_-]{{1,200}}){{1,9}}")
-"""Ids that are the path of their URI as they stand."""
+"""Ids that appear unchanged as the path of their URI."""
 
 CODE_NAME = re.compile(r"`(?P<name>[\w./-]+?)(?:\.md)?`")
 FRAGMENT_LINE = re.compile(r"\*\*→\s*Fragment:?\*\*(?P<rest>.*)")
@@ -31,13 +31,13 @@ RELATED = ("related", "see also", "relatedresources")
 RELATED_FIELDS = ("relatedResources", "relatedSkills", "relatedAgents", "relatedPatterns", "relatedExamples")
 
 Pointer = tuple[int, str, str]
-"""Position in the body, target, kind. A target is an id or a name; of a link the path below the root, without .md."""
+"""(position in the body, target, kind). A target is an id or name, or a link's path below the root without .md."""
 
 
 def find_references(
     fragment_id: str, path: str, document: ParsedDocument, related: Iterable[tuple[str, int]]
 ) -> tuple[Reference, ...]:
-    """Return what the document points to, each target once, in the order of appearance.
+    """Return the references of the document, each target once, those in *related* first, then in order of appearance.
 
     Args:
         related: The items of its related lists, each with its line.
@@ -54,13 +54,13 @@ def find_references(
 
 
 class Documents(Protocol):
-    """What a library holds, for whoever looks for a fragment by its id or its file."""
+    """A lookup of a library's fragments by id or file."""
 
     def has_id(self, fragment_id: str) -> bool:
-        """Tell whether there is a fragment of that id."""
+        """Tell whether a fragment has this id."""
 
     def id_of_file(self, root: str, path: str) -> str | None:
-        """Return the id of the fragment in that file."""
+        """Return the id of the fragment in this file, or None."""
 
 
 def _uris(body: Body) -> Iterator[Pointer]:
@@ -90,7 +90,7 @@ def _fragment_lines(body: Body) -> Iterator[Pointer]:
 
 
 def _related_sections(body: Body) -> Iterator[Pointer]:
-    """Yield what the bullets of "Related" sections name in back quotes."""
+    """Yield the names in back quotes that open the bullets of "Related" sections."""
     for section in body.sections(*RELATED):
         for bullet in body.bullets(section):
             name = CODE_NAME.match(bullet["text"].lstrip("*"))
@@ -100,7 +100,7 @@ def _related_sections(body: Body) -> Iterator[Pointer]:
 
 @lru_cache(maxsize=4096)
 def _target(written: str) -> str | None:
-    """Return the id or bare name that a URI, path or name means; None for searches, lists and placeholders."""
+    """Return the id or bare name that a URI, path or name refers to; None for searches, lists and placeholders."""
     written = compose(written.strip())
     if not written or not PLACEHOLDER.isdisjoint(written):
         return None

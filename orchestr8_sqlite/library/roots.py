@@ -1,4 +1,4 @@
-"""The folders of a library: which files they hold, and what is to be read of each."""
+"""The folders of a library: their files, and the reading tasks for each."""
 
 import hashlib
 from array import array
@@ -29,12 +29,12 @@ from orchestr8_sqlite.settings import Limits
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 
 Progress = Callable[[int, int], None]
-"""Called with (files done, files in all) while a library is read."""
+"""Called with (files done, total files) while a library is read."""
 
 
 @dataclass(frozen=True)
 class Root:
-    """A folder of a library, its name, its files, and what is wrong with their places."""
+    """A folder of a library, its label, its files, and problems with their locations."""
 
     folder: Path
     label: str
@@ -45,27 +45,27 @@ class Root:
 
     @cached_property
     def commits(self) -> dict[str, str]:
-        """Return the commits of the git checkout around the root, under "", and of those below, under their paths."""
+        """Return the commit of the git checkout around the root under "", and of those below it under their paths."""
         return read_commits(self.folder, self.files.checkouts)
 
     @cached_property
     def layout(self) -> Layout:
-        """Return what the files say together about each of them."""
+        """Return the layout that the files of the root imply."""
         return Layout(self.folder, self.files.paths, self.own)
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """Return what is wrong with the places and the names of files."""
+        """Return the problems with the locations and names of files."""
         notes = Notes(self.label, "", [*self.notes.diagnostics])
         self.layout.note_suffixes(self.files.paths, notes)
         return notes.diagnostics
 
     def side_file(self, name: str) -> bytes | None:
-        """Return the bytes of a file beside the fragments; None where there is none, or a link leads out of the root.
+        """Return the bytes of a file beside the fragments; None if it is missing or a link leads out of the root.
 
         Raises:
             LibraryError: It is larger than the limits allow.
-            BuildError: It cannot be read, perhaps only for the moment.
+            BuildError: It cannot be read, perhaps only temporarily.
         """
         try:
             status, content, _ = read_regular(self.folder, name, self.limits.file_bytes)
@@ -82,7 +82,7 @@ class Root:
         return content
 
     def side_digest(self, name: str) -> str:
-        """Return a digest of a file beside the fragments, empty where there is none, or too large a one."""
+        """Return a digest of a file beside the fragments; empty if it is missing or too large."""
         try:
             content = self.side_file(name)
         except LibraryError:
@@ -90,11 +90,11 @@ class Root:
         return "" if content is None else hashlib.sha256(content).hexdigest()[:16]
 
     def tasks(self, category: str | None, latest: int | None, wanted: Collection[str] | None = None) -> Iterator[Task]:
-        """Yield what is to be read of the root, or of the *wanted* ones of its files: skills together with theirs.
+        """Yield the tasks that read the root, or only its *wanted* files; a skill comes with its bundled files.
 
         Args:
-            category: For files of plain folders that do not say theirs.
-            latest: Bounds the recorded file times, in ns since 1970.
+            category: Category of files in plain folders that name none.
+            latest: Upper bound of recorded file times, in ns since 1970.
         """
         paths = self.files.paths if wanted is None else sorted(wanted, key=lambda path: path.split("/"))
         for path in paths:
@@ -108,7 +108,7 @@ class Root:
 
     @cached_property
     def _bundled(self) -> dict[str, list[int]]:
-        """Return the places of the files in each skill's folder but its SKILL.md, those of nested skills included."""
+        """Return skill folder → positions of its files except its SKILL.md, including those of nested skills."""
         bundled: dict[str, list[int]] = defaultdict(list)
         if self.layout.skills:
             for place, path in enumerate(self.files.paths):
@@ -119,7 +119,7 @@ class Root:
         return bundled
 
     def _read_bundle(self, skill: str, places: Sequence[int], latest: int | None) -> Bundle:
-        """Return the files beside the SKILL.md of a folder; their contents only where all of them may be offered."""
+        """Return the files beside the SKILL.md of a folder; with contents only if it is small enough to be offered."""
         are_read = len(places) < MAX_FILES and sum(map(self.files.sizes.__getitem__, places)) <= MAX_BYTES
         own: list[SkillFile] = []
         nested: list[SkillFile] = []
@@ -135,26 +135,26 @@ class Root:
             if content is not None:
                 below = path.removeprefix(f"{skill}/") if skill else path
                 (own if is_own else nested).append(SkillFile(below, content, source.sha256, source))
-            elif is_own:  # those of nested skills are said there
+            elif is_own:  # a nested skill reports its own
                 unreadable.append(source)
                 diagnostics += notes.diagnostics
         return Bundle(tuple(own), tuple(nested), tuple(unreadable), tuple(diagnostics))
 
     def _unread(self, place: int, latest: int | None) -> tuple[SourceFile, bytes]:
-        """Return a file as it was listed, and nothing for its content."""
+        """Return a file as it was listed, with empty content."""
         modified = self.files.modified[place]
         mtime_ns = modified if latest is None else min(modified, latest)
         return SourceFile(self.label, self.files.paths[place], mtime_ns, self.files.sizes[place], ""), b""
 
 
 def open_roots(folders: Sequence[Path], limits: Limits, own: OwnCategories = ()) -> list[Root]:
-    """Return the roots in *folders* with their files, of which no more than *limits* allow is read.
+    """Return the roots in *folders* with their files; *limits* bounds what is read.
 
     Args:
         own: The library's own categories.
 
     Raises:
-        LibraryError: A root is missing, is no folder, or holds no Markdown at all.
+        LibraryError: A root is missing, is not a folder, or holds no Markdown.
     """
     if missing := next((folder for folder in folders if not folder.is_dir()), None):
         raise LibraryError(f"{missing} is not a folder; give the folder of a library.")
@@ -172,10 +172,10 @@ def open_roots(folders: Sequence[Path], limits: Limits, own: OwnCategories = ())
 
 
 def digest_files(roots: Iterable[Root], latest: int | None) -> str:
-    """Return a digest of the names, sizes and times of all files, and of what is wrong with others.
+    """Return a digest of the names, sizes and times of all files, and of the problems noted while listing them.
 
     Args:
-        latest: Bounds the file times, in ns since 1970.
+        latest: Upper bound of file times, in ns since 1970.
     """
     digest = hashlib.sha256()
     for root in roots:
@@ -204,7 +204,7 @@ def own_synonyms(roots: Iterable[Root]) -> Iterator[tuple[str, str]]:
 
 
 def label_roots(roots: Sequence[Path]) -> list[str]:
-    """Return a name for each root: its folder's, numbered where two are the same."""
+    """Return a label for each root: the name of its folder, numbered if it is taken."""
     labels: list[str] = []
     for root in roots:
         name = root.resolve().name or "root"

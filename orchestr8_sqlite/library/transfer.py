@@ -1,4 +1,4 @@
-"""Records as flat tuples: what pickle carries from one process to another in a third of the time of dataclasses."""
+"""Records as flat tuples, which pickle passes between processes in a third of the time that dataclasses take."""
 
 from collections.abc import Callable
 from itertools import starmap
@@ -12,7 +12,7 @@ FlatRecord = list[Any] | Fragment | Prompt | None
 
 
 def _getter(record: type) -> Callable[[Any], Flat]:
-    """Return a function that returns the fields of a *record* in the order of its constructor."""
+    """Return a getter of the fields of a *record*, in the order of its constructor."""
     return attrgetter(*record.__dataclass_fields__)  # type: ignore[attr-defined]
 
 
@@ -32,7 +32,7 @@ def flat_diagnostics(diagnostics: tuple[Diagnostic, ...]) -> Flat:
 
 
 def flat_record(record: Fragment | Prompt | None, source: SourceFile) -> FlatRecord:
-    """Return a fragment of the file *source* as a list; anything else as it is."""
+    """Return a fragment of the file *source* as a list; anything else unchanged."""
     if not isinstance(record, Fragment) or record.source is not source:
         return record
     values = list(FRAGMENT(record))
@@ -42,17 +42,17 @@ def flat_record(record: Fragment | Prompt | None, source: SourceFile) -> FlatRec
 
 
 def read_source(flat: Flat) -> SourceFile:
-    """Return the file that *flat* was made of."""
+    """Return the file that *flat* was made from."""
     return SourceFile(*flat)
 
 
 def read_diagnostics(flat: Flat) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics that *flat* was made of."""
+    """Return the diagnostics that *flat* was made from."""
     return tuple(starmap(Diagnostic, flat))
 
 
 def read_record(flat: FlatRecord, source: SourceFile) -> Fragment | Prompt | None:
-    """Return the record of the file *source* that *flat* was made of."""
+    """Return the record of the file *source* that *flat* was made from."""
     if not isinstance(flat, list):
         return flat
     flat[REFERENCES] = tuple(starmap(Reference, flat[REFERENCES]))

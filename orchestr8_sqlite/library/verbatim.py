@@ -1,6 +1,6 @@
-"""A front matter as JSON: every field the author wrote, in that order, with the values that YAML reads.
+"""Front matter as JSON: every field that the author wrote, in the author's order, with the values that YAML reads.
 
-JSON has no dates, no infinite numbers and no bytes: those are the text that the author wrote.
+JSON has no dates, infinite numbers or bytes; these become the text that the author wrote.
 """
 
 import math
@@ -13,14 +13,14 @@ from orchestr8_sqlite.library.yaml_text import READERS, TEXT_TAG
 
 
 class NotJson(ValueError):
-    """The front matter holds something that a JSON object cannot say, or not to every reader alike."""
+    """The front matter cannot be written as a JSON object that every reader understands alike."""
 
 
 def verbatim_fields(mapping: yaml.MappingNode) -> dict[str, object]:
     """Return the fields of a front matter as JSON values, in the author's order.
 
     Raises:
-        NotJson: A key is no text or given twice, or the values are too many or too deep.
+        NotJson: A key is not a text or is repeated, or there are too many values or levels.
     """
     return _fields(mapping, iter(range(MAX_JSON_VALUES)), 1)
 
@@ -49,7 +49,7 @@ def _value(node: yaml.Node, budget: Iterator[int], depth: int) -> object:
 def _key(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode) or node.tag != TEXT_TAG:
         written = node.value if isinstance(node, yaml.ScalarNode) else "?"
-        raise NotJson(f"has the key {written!r}, which YAML reads as something else than text")
+        raise NotJson(f"has the key {written!r}, which YAML does not read as text")
     return str(node.value)
 
 

@@ -1,4 +1,4 @@
-"""A file that was read → what becomes of it in a library where others may have its name already."""
+"""A parsed file → its fate in a library where another file may already have its name."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -17,22 +17,22 @@ COPY = "copy"
 
 
 class Holding(NamedTuple):
-    """The place of the file whose record has a name, and the digest of what it holds."""
+    """The file whose record holds a name, and the digest of its content."""
 
     place: str
     sha256: str
 
 
 Holder = Callable[[Fragment | Prompt], Holding | None]
-"""Returns the file whose record has the name of another one already."""
+"""Returns the file that already holds the name of a record, or None."""
 
 
 class Verdict(NamedTuple):
-    """A file, what became of it (as table `source` has it), its record where it has one, and what is said of it.
+    """A file, its outcome (as in table `source`), its record if it has one, and its diagnostics.
 
-    `sources` are the files bundled with it, and what became of these. `prepared` is what was prepared of a fragment,
-    or its place in its batch where all of that was prepared together, `id_line` the line of its `id`, `queries` its own
-    requests. A file is not `finished` where it looks as if it were just being written.
+    `sources` holds the files bundled with it and their outcomes. `prepared` is the result of preparing a fragment, or
+    its position in its batch if the whole batch was prepared together. `id_line` is the line of its `id`, `queries` its
+    own requests. `finished` is False if the file seems to be still being written.
     """
 
     source: SourceFile
@@ -52,16 +52,16 @@ class Verdict(NamedTuple):
 
     @property
     def author_id(self) -> str | None:
-        """Return the id that the front matter of a fragment gives, which nothing is found by."""
+        """Return the `id` in the front matter of a fragment; lookups never use it."""
         written = self.record.metadata.get("id") if isinstance(self.record, Fragment) else None
         return written if isinstance(written, str) else None
 
 
 def judge(task: Task, outcome: Outcome, holder: Holder, denied: str | None = None) -> Verdict:
-    """Return what becomes of the file of *task*, from which *outcome* was read.
+    """Return the verdict on the file of *task*, which was read as *outcome*.
 
     Args:
-        denied: Level of the findings with which a file, or a skill with one of its files, is left out.
+        denied: Leave out files, and skills whose files have findings, of this level or worse.
     """
     parsed = outcome.parsed
     notes = Notes(*task.key, [*parsed.diagnostics])
@@ -73,7 +73,7 @@ def judge(task: Task, outcome: Outcome, holder: Holder, denied: str | None = Non
             "move it into a category folder, or give its folder as a root of its own",
         )
     elif record is not None and denied and parsed.worst and is_denied(parsed.worst, denied):
-        notes.error("denied", f"holds what is of level {denied} or worse; this file is left out", "mend what is found")
+        notes.error("denied", f"has findings of level {denied} or worse; this file is left out", "fix the findings")
         record = None
     elif record is not None and (first := holder(record)) is not None:
         name = record.name if isinstance(record, Prompt) else record.id
@@ -102,12 +102,12 @@ def judge(task: Task, outcome: Outcome, holder: Holder, denied: str | None = Non
 
 
 def name_of(record: Fragment | Prompt) -> tuple[str, str]:
-    """Return what no two records of a library share."""
+    """Return the kind and name of a record, unique within a library."""
     return ("prompt", record.name) if isinstance(record, Prompt) else ("fragment", record.id)
 
 
 class Author(NamedTuple):
-    """A fragment whose front matter gives an id: its own id, its file, and the line."""
+    """A fragment whose front matter gives an id: its real id, its file, and the line of the given id."""
 
     id: str
     root: str
@@ -116,7 +116,7 @@ class Author(NamedTuple):
 
 
 def note_shared_id(written: str, authors: Iterable[Author]) -> Iterator[Diagnostic]:
-    """Yield a warning for all but the first of *authors*, in the order of reading, whose front matter has one id."""
+    """Yield a warning for each of *authors* except the first, in reading order; all give the id *written*."""
     first = None
     for other in authors:
         if first is None:

@@ -1,4 +1,4 @@
-"""A root folder → the files of its library, classified by where they lie.
+"""A root folder → the files of its library, classified by their paths.
 
 orchestr8 layout   {agents,skills,…}/**/*.md at the top of the root
 prompts            prompts/**/*.md and commands/**/*.md
@@ -31,20 +31,20 @@ PROMPT_FOLDERS = frozenset({"prompts", "commands"})
 SKILL_FILE = "SKILL.md"
 GIT = ".git"
 LAID_OUT = tuple(f"{folder}/" for folder in (*CATEGORIES, *PROMPT_FOLDERS))
-"""What the paths begin with that tell a library with folders for its categories from a plain folder."""
+"""Path prefixes that distinguish a library with category folders from a plain folder."""
 
 MOST_NAMED = 5
-"""Folders that are not read which a message names."""
+"""Skipped folders that a message names at most."""
 
 OTHER_SUFFIXES = (".md", ".markdown", ".mdx", ".mdown")
 
 
 MOST_LINKED = 10_000
-"""Folders of a root that are reached by symbolic links: those of folders that are linked themselves multiply."""
+"""Linked folders of a root that are followed at most; links inside linked folders multiply."""
 
 
 class Kind(StrEnum):
-    """What a file of a library is read as."""
+    """How a file of a library is read."""
 
     FRAGMENT = "fragment"
     SKILL = "skill"
@@ -57,10 +57,10 @@ class Kind(StrEnum):
 class FoundFile:
     """A file of a root.
 
-    `path` is relative to the root with `/`. `category` is None where only the file itself can tell.
+    `path` is relative to the root with `/`. `category` is None if only the content can tell.
     `id` is the fragment id; for a plain file without category it is the path without `.md`.
-    `skill` is the folder of the skill that the file belongs to, `skill_path` for a SKILL.md where `skill://` URIs
-    find that folder. `own` is the category of the library's own that its folder names, `category` what that is.
+    `skill` is the folder of the skill that the file belongs to; for a SKILL.md, `skill_path` is the path of that folder
+    in `skill://` URIs. `own` is the library's own category that its folder names; `category` is what it maps to.
     """
 
     path: str
@@ -73,16 +73,16 @@ class FoundFile:
 
 
 LATEST = (1 << 63) - 1
-"""ns since 1970, 11 April 2262: later times, which files may have, do not fit into SQLite's integers and arrays."""
+"""ns since 1970 (11 April 2262); files may have later times, but SQLite integers and arrays cannot hold them."""
 
 
 def file_time(status: os.stat_result) -> int:
-    """Return the modification time of a file in ns since 1970, the nearest that can be stored."""
+    """Return the modification time of a file in ns since 1970, clamped to what can be stored."""
     return max(-LATEST, min(status.st_mtime_ns, LATEST))
 
 
 class Files:
-    """The files below a root that can belong to its library, in the order of their paths, and the git checkouts."""
+    """The files below a root that can belong to its library, in path order, and the git checkouts."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
@@ -91,10 +91,10 @@ class Files:
         self.changed = array("q")
         self.checkouts: list[str] = []
         self.linked = 0
-        self.passed: dict[str, int] = {}  # folders that are not looked into, with the Markdown files seen there
+        self.passed: dict[str, int] = {}  # skipped folders, with the number of Markdown files seen there
 
     def add(self, path: str, status: os.stat_result) -> None:
-        """Take the file at *path*, relative to the root with `/`: its bytes, its times in ns since 1970."""
+        """Add the file at *path*, relative to the root with `/`: its size in bytes, its times in ns since 1970."""
         modified = file_time(status)
         changed = max(modified, min(status.st_ctime_ns, LATEST))
         self.paths.append(path)
@@ -104,9 +104,9 @@ class Files:
 
 
 def list_files(root: Path, notes: Notes, depth: int = Limits().folder_depth) -> Files:
-    """Return the files below *root* that can belong to its library: those of skills, and Markdown.
+    """Return the files below *root* that can belong to its library: files of skills, and Markdown.
 
-    Symbolic links that lead out of the root are noted and not followed, and so are folders below the *depth*.
+    Symbolic links out of the root and folders deeper than *depth* are noted, not followed.
     """
     files = Files()
     _Walker(files, notes, depth).walk(os.fspath(root), "", (root.resolve(),))
@@ -115,11 +115,11 @@ def list_files(root: Path, notes: Notes, depth: int = Limits().folder_depth) -> 
 
 
 OwnCategories = tuple[tuple[str, str], ...]
-"""Folders of a library's own, each with the category that it is."""
+"""(folder, category) for each of a library's own categories."""
 
 
 class Layout:
-    """What the files of a root say together about each of them. Two that are equal classify a path alike."""
+    """Classifies the files of a root; the kind of one file depends on which others exist."""
 
     def __init__(self, root: Path, paths: Iterable[str], own: OwnCategories = ()) -> None:
         self._root = root
@@ -130,7 +130,7 @@ class Layout:
         self.has_categories = any(path.startswith(LAID_OUT) and self._is_read(path) for path in paths)
 
     def classify(self, path: str) -> FoundFile | None:
-        """Return as what the file at *path* is read, None where it does not belong to the library."""
+        """Return how the file at *path* is read, or None if it does not belong to the library."""
         skill = _skill_of(path, self.skills)
         if skill is not None:
             return _classify_in_skill(path, skill, self._root, self.skills)
@@ -154,7 +154,7 @@ class Layout:
         return FoundFile(path, Kind.FRAGMENT, category_of, _without_suffix(path), own=own if own in self._own else "")
 
     def note_suffixes(self, paths: Iterable[str], notes: Notes) -> None:
-        """Note the Markdown files that have another suffix and are not read."""
+        """Note the Markdown files that are not read because of their suffix."""
         for path in paths:
             if path.endswith(".md") or not path.casefold().endswith(OTHER_SUFFIXES):
                 continue
@@ -174,7 +174,7 @@ def _folder(path: str) -> str:
 
 
 class _Walker:
-    """Adds the files below a root: one folder after the other, each on the way down from the root."""
+    """Adds the files below a root, folder by folder, from the top down."""
 
     def __init__(self, files: Files, notes: Notes, depth: int) -> None:
         self._files = files
@@ -193,7 +193,7 @@ class _Walker:
         _note_alike(names, below, self._notes)
         if GIT in names:
             self._files.checkouts.append(below)
-        are_readable = "".join(names).isprintable()  # what is no text is not, either
+        are_readable = "".join(names).isprintable()  # neither are lone surrogates
         inside = None if in_skill else CLIENT_FOLDERS.get(below.rpartition("/")[2])
         in_skill = in_skill or (inside is None and SKILL_FILE in names)
         for name, entry in named:
@@ -201,12 +201,12 @@ class _Walker:
             if _is_left(name, inside, in_skill=in_skill):
                 _pass(entry, path, self._files)
             elif not (are_readable or name.isprintable()):
-                self._notes.error("file-name", f"{path!a} is no readable name", "rename it")
+                self._notes.error("file-name", f"{path!a} is not a readable name", "rename it")
             else:
                 self._add(entry, path, chain, in_skill=in_skill)
 
     def _add(self, entry: os.DirEntry[str], path: str, chain: tuple[Path, ...], *, in_skill: bool) -> None:
-        """Add a file, or what is in a folder."""
+        """Add a file, or the files in a folder."""
         if entry.is_symlink() and _followed(entry, chain) is None:
             what = f"{path} is a symbolic link that cannot be followed"
             self._notes.error("link-leaves-root", what, "copy the file instead")
@@ -221,7 +221,7 @@ class _Walker:
             self._enter(entry, path, chain, in_skill=in_skill)
 
     def _enter(self, entry: os.DirEntry[str], path: str, chain: tuple[Path, ...], *, in_skill: bool) -> None:
-        """Add the files in what is no file itself."""
+        """Add the files in an entry that is not a file itself."""
         if entry.is_dir() and len(chain) > self._depth:
             what = f"{shown(path)} lies in {self._depth} folders inside one another; deeper ones are not read"
             self._notes.error("folder-depth", what, "move it up, or raise ORCHESTR8_MAX_FOLDER_DEPTH")
@@ -241,20 +241,20 @@ class _Walker:
 
 
 def _is_left(name: str, inside: Collection[str] | None, *, in_skill: bool) -> bool:
-    """Tell whether an entry is not read; *inside* are those that are, of the folder of a client."""
+    """Tell whether an entry is skipped; *inside* holds the folders that are read in a client's folder."""
     if inside is not None:
         return name not in inside
     return is_skipped(name) and (in_skill or name not in CLIENT_FOLDERS)
 
 
 def _pass(entry: os.DirEntry[str], path: str, files: Files) -> None:
-    """Note a folder that is not read where an author could miss it."""
+    """Record a skipped folder if it holds Markdown that an author might miss."""
     if entry.is_dir(follow_symlinks=False) and (count := count_markdown(entry.path)):
         files.passed[path] = count
 
 
 def _note_passed(passed: Mapping[str, int], notes: Notes) -> None:
-    """Say in one line which folders with Markdown are not read."""
+    """Note, in one diagnostic, the skipped folders that hold Markdown."""
     if passed:
         named = [f"{shown(path)} ({count:,})" for path, count in islice(passed.items(), MOST_NAMED)]
         more = f" and {len(passed) - MOST_NAMED:,} more" if len(passed) > MOST_NAMED else ""
@@ -263,7 +263,7 @@ def _note_passed(passed: Mapping[str, int], notes: Notes) -> None:
 
 
 def _named(entries: Sequence[os.DirEntry[str]]) -> list[tuple[str, os.DirEntry[str]]]:
-    """Return entries by name, which is the composed one where a system that takes names apart finds it by that, too."""
+    """Return (name, entry) sorted by name; names are composed if the file system finds the entry by that form too."""
     names = [entry.name for entry in entries]
     if not "".join(names).isascii():
         there = {*names}
@@ -284,7 +284,7 @@ def _is_found(entry: os.DirEntry[str], name: str) -> bool:
 
 
 def _note_alike(names: Iterable[str], below: str, notes: Notes) -> None:
-    """Note names in one folder of which macOS and Windows know but one."""
+    """Note names in one folder that macOS and Windows treat as the same."""
     folded = [compose(name).casefold() for name in names]
     if len({*folded}) == len(folded):
         return
@@ -297,7 +297,7 @@ def _note_alike(names: Iterable[str], below: str, notes: Notes) -> None:
 
 
 def _followed(entry: os.DirEntry[str], chain: tuple[Path, ...]) -> Path | None:
-    """Return where a link leads, None for one out of the root or back into a folder above itself."""
+    """Return the target of a link, or None if it leads out of the root or back to a folder above it."""
     try:
         target = Path(entry.path).resolve(strict=True)
     except (OSError, RuntimeError):
@@ -313,7 +313,7 @@ def _classify_in_skill(path: str, skill: str, root: Path, skills: Collection[str
 
 
 def _skill_of(path: str, skills: Collection[str]) -> str | None:
-    """Return the innermost skill folder that holds *path*; nested skills are their own."""
+    """Return the innermost skill folder that holds *path*, or None; a nested skill owns its files."""
     folder = path.rpartition("/")[0]
     while folder not in skills:
         if not folder:
@@ -323,7 +323,7 @@ def _skill_of(path: str, skills: Collection[str]) -> str | None:
 
 
 def skills_around(folder: str, skills: Collection[str], *, itself: bool = False) -> list[str]:
-    """Return the skill folders that hold *folder*, the innermost first; with *itself* also that one where it is one."""
+    """Return the skill folders around *folder*, innermost first; *itself* includes *folder* if it is a skill folder."""
     around = [folder] if itself and folder in skills else []
     while folder:
         folder = folder.rpartition("/")[0]
@@ -333,14 +333,14 @@ def skills_around(folder: str, skills: Collection[str], *, itself: bool = False)
 
 
 def _skill_path(folder: str, root: Path, skills: Collection[str]) -> str:
-    """Return the path of a skill in `skill://` URIs: a nested one lies below the path of the skill around it."""
+    """Return the path of a skill in `skill://` URIs; a nested skill lies below the path of the skill around it."""
     outermost = [folder, *skills_around(folder, skills)][-1]
     path = _below_category(outermost) or root.resolve().name
     return compose(_join(path, folder.removeprefix(outermost).lstrip("/")) if folder != outermost else path)
 
 
 def _below_category(folder: str) -> str:
-    """Return a skill's folder below the first `skills` folder, or whole where there is none."""
+    """Return a skill's folder without the first `skills` folder in it, if it has one."""
     folder = library_path(f"{folder}/{SKILL_FILE}").removesuffix(f"/{SKILL_FILE}")
     parts = [part for part in folder.split("/") if part and part != "_fragments"]
     if "skills" in parts[:-1]:
@@ -358,6 +358,6 @@ def _join(folder: str, name: str) -> str:
 
 
 def plain_id(found: FoundFile, category: str) -> str:
-    """Return the id of a file whose category was found in it: below the category's folder."""
+    """Return the id of a file in *category*: its path below the folder of the category."""
     folder = CATEGORY_FOLDERS[category]
     return found.id if found.id.startswith(f"{folder}/") else f"{folder}/{found.id}"

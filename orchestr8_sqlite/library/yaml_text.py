@@ -1,6 +1,6 @@
 """YAML text → nodes with their lines, and their values.
 
-PyYAML's composer keeps the lines. YAML that does not parse is repaired line by line where quoting a value is enough.
+PyYAML's composer keeps the lines. YAML that does not parse is repaired line by line if quoting a value is enough.
 """
 
 import re
@@ -29,7 +29,7 @@ READERS = {
     "tag:yaml.org,2002:int": CONSTRUCTOR.construct_yaml_int,
     "tag:yaml.org,2002:float": CONSTRUCTOR.construct_yaml_float,
 }
-"""Readers of scalars that JSON can say and that are no text."""
+"""Tag → reader, for the scalars other than text that JSON can represent."""
 
 KINDS = {"tag:yaml.org,2002:timestamp": "date", "tag:yaml.org,2002:int": "number", "tag:yaml.org,2002:float": "number"}
 YAML_PROBLEMS = (yaml.YAMLError, ValueError, RecursionError)
@@ -38,17 +38,17 @@ ENTRY = re.compile(r"(?P<lead>\s*(?:- +)?(?:[\w.-]+: +|(?<=- )))(?P<value>\S(?:.
 
 HINT, QUOTE = "argument-hint", "'"
 HINT_LINE = re.compile(rf"^(?P<lead>{HINT}:[ \t]+)(?P<value>\[.*\S)[ \t]*$", re.MULTILINE)
-"""A field whose documented form, [one] [other], is no YAML, or a list where a text is meant."""
+"""A field whose documented form, [one] [other], is not YAML, or is a list although a text is meant."""
 
 LONGEST_WORD = len("false")
-"""Of the words that YAML reads as something else than text: true, no, null and their like."""
+"""Length of the longest word that YAML does not read as text (true, no, null and the like)."""
 
 
 class _Loader(SafeLoader):
-    """Tells at once that a scalar is text where its first character and its length leave no doubt."""
+    """Resolves a scalar as text at once if its first character and length leave no doubt."""
 
     def resolve(self, kind: type[yaml.Node], value: str, implicit: tuple[bool, bool]) -> str:
-        """Return the tag of a node that has none."""
+        """Return the tag of a node without an explicit one."""
         if kind is yaml.ScalarNode and value:
             first = value[0]
             if not implicit[0] or (len(value) > LONGEST_WORD and first.isalpha()):
@@ -58,13 +58,13 @@ class _Loader(SafeLoader):
         return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]
 
     def descend_resolver(self, parent: yaml.Node | None, index: object) -> None:
-        """Keep no path to the node that is read: no tag hangs on one."""
+        """Do not track the path to the current node: no tag depends on it."""
 
     def ascend_resolver(self) -> None:
-        """Keep no path."""
+        """Do not track the path."""
 
     last: yaml.Node | None = None
-    """The node whose value is being made."""
+    """The node whose value is being constructed."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
@@ -72,7 +72,7 @@ class _Loader(SafeLoader):
         self.misread: list[tuple[int, str]] = []
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
-        """Return the value of a node: the text that was written, where that only looks like a date or a number."""
+        """Return the value of a node; its source text if that only looks like a date or number."""
         self.last = node
         try:
             return super().construct_object(node, deep)
@@ -81,7 +81,7 @@ class _Loader(SafeLoader):
         except Exception:  # PyYAML's constructors raise nearly anything
             if not isinstance(node, yaml.ScalarNode) or self.text[node.start_mark.index] == "!":
                 raise
-        self.misread.append((node_line(node), f"{shown(node.value)} is no {KINDS.get(node.tag, 'such value')}"))
+        self.misread.append((node_line(node), f"{shown(node.value)} is not a {KINDS.get(node.tag, 'valid value')}"))
         node.tag = TEXT_TAG
         self.recursive_objects.pop(node, None)
         self.constructed_objects[node] = node.value
@@ -105,7 +105,7 @@ def first_styled_line(text: str) -> int | None:
 
 
 def load_repairing(front: str, notes: Notes) -> tuple[yaml.Node | None, object, str] | None:
-    """Return (node, value, text) of the YAML text *front*, quoting values that keep it from parsing."""
+    """Return (node, value, text) of the YAML text *front*, quoting values that do not parse; None if that fails."""
     repairs = Notes(notes.root, notes.path)
     if HINT in front:
         front = HINT_LINE.sub(lambda line: f"{line['lead']}'{line['value'].replace(QUOTE, QUOTE * 2)}'", front)
@@ -141,7 +141,7 @@ def load_repairing(front: str, notes: Notes) -> tuple[yaml.Node | None, object, 
 
 
 def _repair(front: str, line: int) -> tuple[int, str] | None:
-    """Return where a value begins whose quoting moves the problem on *line* down or away, and the new text."""
+    """Return the line of a value whose quoting removes the problem on *line* or moves it down, and the new text."""
     for start in range(line, max(line - MAX_REPAIRS, -1), -1):
         quoted = _quote(front, start)
         if quoted is None:
@@ -157,7 +157,7 @@ def _repair(front: str, line: int) -> tuple[int, str] | None:
 
 
 def _compose(front: str) -> tuple[yaml.Node | None, object, Sequence[tuple[int, str]]]:
-    """Return the node and the value of YAML text, and what was kept as text on which line, as it is nothing else."""
+    """Return the node and value of YAML text, and (line, message) for each malformed value that was kept as text."""
     loader = _Loader(front)
     try:
         node = loader.get_single_node()
@@ -175,7 +175,7 @@ def _construct(loader: _Loader, node: yaml.Node) -> object:
     """Return the value of a document.
 
     Raises:
-        YAMLError: A value is not what its tag or its form says. PyYAML's constructors raise nearly anything then.
+        YAMLError: A value does not match its tag or form; PyYAML's constructors raise nearly anything then.
     """
     try:
         return loader.construct_document(node)
@@ -184,19 +184,23 @@ def _construct(loader: _Loader, node: yaml.Node) -> object:
     except Exception as problem:
         last = loader.last or node
         kind = last.tag.rpartition(":")[2]
-        what = f"{shown(last.value)} is no {kind}" if isinstance(last.value, str) else f"this is no {kind}"
+        what = (
+            f"{shown(last.value)} is not a valid {kind}"
+            if isinstance(last.value, str)
+            else f"this is not a valid {kind}"
+        )
         raise ConstructorError(None, None, what, last.start_mark) from problem
 
 
 def _check_merged(root: yaml.Node) -> None:
-    """Raise ValueError where merge keys unfold mappings to more fields than anybody writes.
+    """Raise ValueError if merge keys unfold a mapping to more than MAX_MERGED fields.
 
-    Aliases elsewhere stand for one and the same value and cost nothing.
+    Other aliases share one value and cost nothing.
     """
     counts: dict[int, int] = {}
 
     def count(node: yaml.Node) -> int:
-        """Return the fields of a mapping, or of the mappings in a list, once they are unfolded."""
+        """Return the number of fields of a mapping, or of the mappings in a list, after unfolding."""
         if id(node) not in counts:
             fields = 0
             for item in () if isinstance(node, yaml.ScalarNode) else node.value:
@@ -215,9 +219,9 @@ def _check_merged(root: yaml.Node) -> None:
 
 
 def _plain_values(node: yaml.Node) -> dict[str, object] | None:
-    """Return the values of a mapping of texts, numbers, and lists of them, as most front matters are.
+    """Return the values of a mapping of texts, numbers and lists of them, which most front matter is.
 
-    None means that *node* is something else, or cannot be read: PyYAML's constructor then does, at twice the time.
+    None means that *node* is something else or cannot be read; PyYAML's constructor, half as fast, then takes over.
     """
     if not isinstance(node, yaml.MappingNode):
         return None
@@ -239,7 +243,7 @@ def _plain_scalar(node: yaml.Node) -> object:
     """Return the value of a text or number.
 
     Raises:
-        LookupError, ValueError: It is none.
+        LookupError, ValueError: It is neither.
     """
     if type(node) is not yaml.ScalarNode:
         raise KeyError(node.tag)
@@ -256,9 +260,9 @@ def _problem_text(problem: Exception) -> str:
 
 
 def _quote(front: str, start: int) -> str | None:
-    """Return *front* with the value that begins on line *start* in single quotes, None where none begins there.
+    """Return *front* with the value that begins on line *start* in single quotes, or None if none begins there.
 
-    A value goes on over the lines below it that are blank or indented deeper than its key.
+    A value continues over following lines that are blank or indented deeper than its key.
     """
     lines = front.expandtabs(2).split("\n")
     entry = ENTRY.match(lines[start]) if start < len(lines) else None

@@ -1,1 +1,1 @@
-"""What is found in the files of a library that should not be obeyed unseen."""
+"""Finds content in library files that an assistant should not obey unreviewed."""

@@ -1,4 +1,4 @@
-"""Commands that run what they download, or send away what is secret."""
+"""Finds commands that run what they download, or that send secrets away."""
 
 import re
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from orchestr8_sqlite.library.trust.phrases import LONGEST, Phrase
 
 DOWNLOADERS = rb"curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod|downloadstring"
 SIGNS = (b"curl", b"wget", b"iex", b".ssh/")
-"""Every such command has one of these: PowerShell's downloads are run by iex, and only keys are sent by other means."""
+"""Every such command has one of these: PowerShell runs downloads with iex, and other senders matter only for keys."""
 
 STDIN = rb"(?:\s{1,9}-u?(?=\s|$))?(?=\s{0,9}(?:[\n;&|)\"'`]|$))"
-"""What is behind an interpreter that runs what it is given."""
+"""Text after an interpreter that runs its standard input."""
 
 INTERPRETER = (
     rb"(?:sudo\s{1,9}(?:-\S{1,20}\s{1,9}){0,3})?(?:/(?:usr/)?(?:local/)?bin/)?(?:env\s{1,9})?"
@@ -28,7 +28,7 @@ FETCH_AND_RUN = re.compile(
 )  # fmt: skip
 RUNNING = re.compile(rb"[|(`]")
 ADDRESS = re.compile(rb"://|\$|\b[\w-]{1,60}\.[a-z]{2,6}\b")
-"""What a command names that is meant to be run: `curl | bash` alone is the name of a habit."""
+"""A source that a real command names; `curl | bash` alone only names the habit."""
 
 UNSAFE = re.compile(rb"http://(?!localhost|127\.0\.0\.1|\[::1\])|https?://\d{1,3}\.\d{1,3}\.\d{1,3}\.\d")
 SENDER = re.compile(rb"(?<![\w-])(?:curl|wget|nc|ncat)(?![\w-])")
@@ -54,7 +54,7 @@ def find_commands(content: bytes) -> Iterator[Phrase]:
 
 
 def _fetched_and_run(statement: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where a statement downloads something and runs what comes."""
+    """Yield (start, end) of each place where a statement downloads something and runs it."""
     begun = -1
     for found in FETCH_AND_RUN.finditer(statement):
         if found["end"] is not None:

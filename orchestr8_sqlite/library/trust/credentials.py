@@ -1,4 +1,4 @@
-"""Secrets by the formats that their issuers document, passwords in addresses, and texts with both masked."""
+"""Finds secrets by their documented formats and passwords in addresses; masks both in texts."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ END = rb"(?![A-Za-z0-9_])"
 
 
 class Format(NamedTuple):
-    """A kind of secret, and what one looks like."""
+    """A kind of secret, and its pattern."""
 
     kind: str
     pattern: re.Pattern[bytes]
@@ -76,23 +76,23 @@ SIGNS = (
     *(b"pypi-Ag", b"r8_", b"rk_live_", b"shp", b"sk-", b"sk_live_", b"sq0", b"vc", b"xai-", b"xapp-", b"xox"),
     *(b"M", b"N", b"O"),  # the digits of a Discord user in base64
 )
-"""What secrets begin with whose first 20 letters are digits of base64, as most are."""
+"""Prefixes of the secrets whose first 20 characters are base64 digits, which most are."""
 
 HEAD = re.compile(rb"(?:SG\.|hv[brs]\.|[0-9]{8,10}:|AccountKey=)\Z")
 LONGEST_HEAD = 11
-"""What the others begin with, before a run of digits, and its bytes; private keys have heads of their own."""
+"""Prefix of the other secrets before a run of digits, and its maximum length in bytes; private keys differ."""
 
 KEY_SIGN = b"-----BEGIN "
 LEAST_KEY = 48
 BEFORE_KEY = 300
-"""Digits of the first line of a private key, and bytes from the beginning of its head to them."""
+"""Fewest digits in the first line of a private key, and most bytes from the start of its header to them."""
 
 PLACEHOLDER = re.compile(
     rb"example|xxxx|x{3}-|fake|dummy|sample|your|placeholder|redact|changeme|secret|token|test"
     rb"|0123456|1234567|abcdefg|(.)\1{5}|eyJzdWIiOiIxMjM0NTY3ODkwI",
     re.IGNORECASE,
 )
-"""What no issued secret holds by chance; the last is the claim `sub` that the documentation of JWT shows."""
+"""Text that no issued secret holds by chance; the last part is the `sub` claim from the JWT documentation."""
 
 ADDRESS = re.compile(
     rb"""://(?P<user>[^\s/:@<>"'`]{1,100}):(?P<password>[^\s/@<>"'`]{8,200})@(?P<host>[^\s/:?#<>"'`\\)\]]{1,200})"""
@@ -102,7 +102,7 @@ LONGEST_SCHEME = 20
 KINDS = tuple(map(re.compile, (rb"[a-z]", rb"[A-Z]", rb"[0-9]", rb"[^A-Za-z0-9]")))
 LEAST_KINDS = 2
 LEAST_PASSWORD_ENTROPY = 2.5
-"""Of small letters, capitals, digits and signs, so many kinds must be in a password; and bits a character."""
+"""A password needs LEAST_KINDS of lower case, upper case, digits and other, and this entropy, in bits per character."""
 
 EXAMPLE_PASSWORD = re.compile(
     rb"[${}*]|%[(s]|\.\.|pass|pwd|secret|token|example|sample|your|my_|changeme|change-me|placeholder|redact|dummy|fake|xxx"
@@ -113,13 +113,13 @@ EXAMPLE_HOST = re.compile(
     rb"localhost|127\.|0\.0\.0\.0|\[::1|host\b|[a-z_-]+\Z|.*(?:\bexample\b|\.test\Z|\.local\Z|\.invalid\Z|[${}])",
     re.IGNORECASE,
 )
-"""A name without a dot is that of a machine on a network of containers."""
+"""Hosts of examples; a name without a dot is a machine on a container network."""
 
 LEAST_ENTROPY = 3.0
-"""Bits a character: twenty and more random letters and digits have more."""
+"""Bits per character; 20 or more random letters and digits have more."""
 
 SHOWN = 4
-"""Characters of a secret that are shown: its format's prefix."""
+"""Characters of a secret that a message shows: the prefix of its format."""
 
 
 class Secret(NamedTuple):
@@ -131,7 +131,7 @@ class Secret(NamedTuple):
 
 
 def find_secrets(content: bytes, runs: Iterable[Run]) -> Iterator[Secret]:
-    """Yield the secrets in UTF-8 *content*, but for placeholders: all of them have long *runs* of digits."""
+    """Yield the secrets in UTF-8 *content*, except placeholders; each holds one of *runs*, long runs of digits."""
     done = 0
     for run in runs:
         place = _beginning(content, run, done)
@@ -143,7 +143,7 @@ def find_secrets(content: bytes, runs: Iterable[Run]) -> Iterator[Secret]:
 
 
 def _beginning(content: bytes, run: Run, done: int) -> int | None:
-    """Return where a secret may begin that holds *run* and nothing before *done*."""
+    """Return where a secret that holds *run* may begin, not before *done*; None if it cannot be one."""
     start, end = run
     if start < done:
         return None
@@ -156,7 +156,7 @@ def _beginning(content: bytes, run: Run, done: int) -> int | None:
 
 
 def find_passwords(content: bytes) -> Iterator[Secret]:
-    """Yield the addresses in UTF-8 *content* with a password that seems real, for a machine that others reach too."""
+    """Yield the addresses in UTF-8 *content* with a password that seems real, for a host that others can reach."""
     done = 0
     for place in places_of(content, (b"://",) if b"@" in content else ()):
         address = ADDRESS.match(content, place) if place >= done else None
@@ -167,7 +167,7 @@ def find_passwords(content: bytes) -> Iterator[Secret]:
 
 
 def _is_password(user: bytes, password: bytes, host: bytes) -> bool:
-    """Tell whether none of the three is one of those that stand in examples."""
+    """Tell whether the password seems real: none of the three looks like an example."""
     kinds = sum(kind.search(password) is not None for kind in KINDS)
     is_example = user in password or EXAMPLE_PASSWORD.search(password) or EXAMPLE_HOST.match(host)
     return kinds >= LEAST_KINDS and not is_example and _entropy(password) >= LEAST_PASSWORD_ENTROPY
@@ -178,7 +178,7 @@ def _is_placeholder(secret: bytes) -> bool:
 
 
 def name_secret(secret: bytes) -> str:
-    """Return the kind of a secret and its first characters, which tell the format."""
+    """Return the kind of a secret and the first characters, which identify its format."""
     kind = next(kind for kind, pattern in (*FORMATS, TOKEN) if pattern.fullmatch(secret))
     return kind if kind == "private key" else f"{kind} {secret[:SHOWN].decode()}…"
 
@@ -188,7 +188,7 @@ PASSWORD = re.compile(rb"(://[^\s/:@]{0,100}:)[^\s/@]{1,200}@")
 
 
 def mask(content: bytes) -> bytes:
-    """Return *content* with all that looks like a secret, a placeholder or not, cut to its first characters."""
+    """Return *content* with everything that looks like a secret, even a placeholder, cut to its first characters."""
     content = KEY.sub(rb"\1***", content)
     for _, pattern in (*FORMATS, TOKEN):
         content = pattern.sub(lambda found: found[0][:SHOWN] + "…".encode(), content)
@@ -196,6 +196,6 @@ def mask(content: bytes) -> bytes:
 
 
 def _entropy(value: bytes) -> float:
-    """Return the bits that a character of *value* carries."""
+    """Return the entropy of *value* in bits per character."""
     shares = (count / len(value) for count in Counter(value).values())
     return -sum(share * log2(share) for share in shares)

@@ -1,4 +1,4 @@
-"""Long runs of base64 and hexadecimal digits, and what they stand for."""
+"""Finds long runs of base64 and hexadecimal digits, and judges what they decode to."""
 
 import base64
 import binascii
@@ -10,15 +10,15 @@ from orchestr8_sqlite.library.trust.occurrences import Run
 from orchestr8_sqlite.library.trust.phrases import OVERRIDE
 
 LINE = 60
-"""Digits of the shortest line that may be part of a longer text in digits."""
+"""Fewest digits in a line that may be part of a longer encoded text."""
 
 LEAST = 120
-"""Digits of the shortest that is looked at: longer than any usual digest."""
+"""Fewest digits of an encoded text that is examined: longer than any usual digest."""
 
 HEXADECIMAL = re.compile(rb"[0-9a-fA-F]+")
 LEAST_HEXADECIMAL = 200
 LEAST_DIGITS = 20
-"""Different digits of base64: words and rules of dashes have fewer kinds, or no numbers."""
+"""Fewest distinct base64 digits; words and rules of dashes have fewer, or no numbers."""
 
 MOST_DECODED = 65_536
 HARMLESS = re.compile(
@@ -26,10 +26,10 @@ HARMLESS = re.compile(
     rb"|\bsha\d{1,3}[-:=]$|\b(?:ssh-[a-z0-9]{2,10}|ecdsa-[\w-]{1,30})\s$|-----begin [a-z ]{1,40}-----\s*$",
     re.IGNORECASE,
 )
-"""What stands before pictures, digests, public keys, certificates and keys, which other rules look at."""
+"""Text before pictures, digests, public keys, certificates and private keys; other rules cover private keys."""
 
 TOKEN = b"eyJ"
-"""What the parts of a JSON Web Token begin with, which are joined by dots."""
+"""Beginning of the first parts of a JSON Web Token; dots join the parts."""
 
 DIGEST = re.compile(rb"sha\d{1,3}-")
 MEDIA = (
@@ -62,16 +62,16 @@ CODE = re.compile(
     re.IGNORECASE,
 )
 NEAR = 250
-"""Bytes before a text in digits that tell what it is."""
+"""Bytes before an encoded text that are checked for what it is."""
 
 BETWEEN = 20
-"""White space between the lines of one text at the most."""
+"""Most bytes of white space between two lines of one encoded text."""
 
 URL_BEFORE = re.compile(rb"://\S{0,200}$")
 
 
 class Encoded(NamedTuple):
-    """A text in digits: the code of the finding, its place in bytes, and where it ends."""
+    """An encoded text: the code of the finding, and its start and end in bytes."""
 
     code: str
     start: int
@@ -79,7 +79,7 @@ class Encoded(NamedTuple):
 
 
 def find_encoded(content: bytes, runs: Iterable[Run]) -> Iterator[Encoded]:
-    """Yield the long texts in digits in UTF-8 *content*, among its *runs*, but for pictures, digests and keys."""
+    """Yield the long encoded texts among the *runs* of UTF-8 *content*, except pictures, digests and keys."""
     for start, end, digits in _joined(content, runs):
         before = content[max(0, start - NEAR) : start]
         is_token = digits.startswith(TOKEN) and (before.endswith(b".") or content.startswith(b".", end))
@@ -91,7 +91,7 @@ def find_encoded(content: bytes, runs: Iterable[Run]) -> Iterator[Encoded]:
 
 
 def _joined(content: bytes, runs: Iterable[Run]) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the long runs with their places; those that are lines of one text are joined."""
+    """Yield (start, end, digits) of the long runs; lines of one text are joined."""
     start, end, parts = 0, 0, list[bytes]()
     for run in runs:
         if run.end - run.start < LINE:
@@ -108,7 +108,7 @@ def _joined(content: bytes, runs: Iterable[Run]) -> Iterator[tuple[int, int, byt
 
 
 def _decode(digits: bytes) -> bytes | None:
-    """Return what *digits* stand for, None where they are no digits but words or a rule."""
+    """Return the decoded *digits*, or None if they are only words or a rule of dashes."""
     digits = digits[:MOST_DECODED]
     if HEXADECIMAL.fullmatch(digits):
         enough = len(digits) >= LEAST_HEXADECIMAL and len({*digits}) >= 8
@@ -123,7 +123,7 @@ def _decode(digits: bytes) -> bytes | None:
 
 
 def _judge(decoded: bytes | None, *, is_part: bool) -> str | None:
-    """Return the code of what something decodes to, None where it need not be looked at."""
+    """Return the code of the finding for decoded bytes, or None if they are harmless."""
     if decoded is None or decoded.startswith(MEDIA):
         return None
     if decoded.startswith(PROGRAMS):

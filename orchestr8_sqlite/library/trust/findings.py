@@ -1,6 +1,6 @@
-"""What a file holds that its readers should know before an assistant obeys it: hidden texts, commands, secrets.
+"""Finds what readers should know before an assistant obeys a file: hidden texts, commands, secrets.
 
-Each kind of finding has one level, and each level is one severity of diagnostics.
+Each kind of finding has one level, and each level maps to one severity of diagnostics.
 """
 
 import re
@@ -28,7 +28,7 @@ END = attrgetter("end")
 
 
 class Rule(NamedTuple):
-    """A kind of finding: how bad it is, what it says, and what to do; the message gets what was seen."""
+    """A kind of finding: its severity, message and fix; {} in the message becomes what was found."""
 
     severity: Severity
     message: str
@@ -57,13 +57,13 @@ RULES = {
     "quoted-instructions": Rule(LOW, "{} would turn an assistant against its user, were it not quoted", "read it"),
     "encoded-data": Rule(LOW, "{} hold neither a text nor a program that is known", "keep data in a file of its own"),
 }
-"""All kinds of findings, the worst first."""
+"""All kinds of findings, worst first."""
 
 MOST_OF_A_KIND = 10
-"""Findings of a kind that are listed of a file; the last one tells how many more there are."""
+"""Findings of one kind that are listed per file; the last one gives the number of others."""
 
 SHOWN = 100
-"""Bytes that a message shows of what was found."""
+"""Bytes of a finding that a message shows."""
 
 ASCII = bytes(range(128))
 COMMENT = re.compile(rb"<!--(?P<said>.*?)(?:-->|\Z)", re.DOTALL)
@@ -72,7 +72,7 @@ MARKER = re.compile(
     rb"|copyright|licen[sc]e|mcp-name|generated|auto-?generated|all-contributors|badges?\b|more\b|omit|vim:|-\*-|region"
     rb"|endregion|/?\w{1,30}$)|[\W\d_]*$"
 )
-"""What comments begin with that are for other programs than assistants."""
+"""Beginning of comments that are meant for programs other than assistants."""
 
 LONGEST_MARKER = 80
 INSTRUCTS = re.compile(
@@ -82,11 +82,11 @@ INSTRUCTS = re.compile(
     rb"[^.]{0,60}\b(?:ai|llms?|assistants?|agents?|models?|claude|chatgpt|gpt|copilot|user|instructions?|commands?)\b"
 )
 MOST_LOOKED_AT = 2000
-"""Bytes of a comment that are looked at for instructions; wordings of other rules are found wherever they stand."""
+"""Bytes of a comment that are searched for instructions; other rules search all of it."""
 
 
 def note_findings(content: bytes, notes: Notes) -> Severity | None:
-    """Note what is found in UTF-8 *content* and return the severity of the worst."""
+    """Return the worst severity found in UTF-8 *content*, or None, and note the findings."""
     counts: Counter[str] = Counter()
     places: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for code, text, start, end in _look(content):
@@ -102,7 +102,7 @@ def note_findings(content: bytes, notes: Notes) -> Severity | None:
 
 
 def worst_of(found: Iterable[Severity | None]) -> Severity | None:
-    """Return the worst of what was *found*, None where nothing was."""
+    """Return the worst severity in *found*, or None if there is none."""
     return min(filter(None, found), key=ORDER.index, default=None)
 
 
@@ -117,9 +117,9 @@ def denied(diagnostics: Iterable[Diagnostic], level: str) -> Iterator[Diagnostic
 
 
 def _look(content: bytes) -> Iterator[tuple[str, str | bytes, int, int]]:
-    """Yield all that is found in *content*: the code of each, the text that it stands in, and its place there.
+    """Yield (code, text, start, end) for each finding in *content*; the positions refer to that text.
 
-    Of most files a few searches for plain signs show that there is nothing.
+    For most files, a few searches for fixed strings show that there is nothing.
     """
     if not content.isascii() and TRIGGER.search(content.translate(None, ASCII)):
         text = content.decode("utf-8", "replace")
@@ -139,13 +139,13 @@ def _look(content: bytes) -> Iterator[tuple[str, str | bytes, int, int]]:
 
 
 def _is_part(one: Encoded, secrets: Sequence[Secret]) -> bool:
-    """Tell whether the digits found are those of one of the *secrets*, which overlap only where they begin together."""
+    """Tell whether encoded digits belong to one of the *secrets*, which overlap only if they begin together."""
     following = bisect_right(secrets, one.start, key=END)
     return following < len(secrets) and secrets[following].start < one.end
 
 
 def _find_comments(content: bytes, text: Text) -> Iterator[Phrase]:
-    """Yield the comments in *content* but for short ones that are for other programs."""
+    """Yield the comments in *content*, except short ones meant for other programs."""
     if b"<!--" not in content:
         return
     for comment in COMMENT.finditer(content):
@@ -163,13 +163,13 @@ def _line(text: str | bytes, start: int) -> int:
 
 
 def _beginning(found: bytes) -> bytes:
-    """Return what *found* begins with, without a word that is cut: a part of a secret does not look like one."""
+    """Return the beginning of *found* without a cut word: part of a secret would not be recognized and masked."""
     beginning = found[: 4 * SHOWN]
     return beginning.rsplit(maxsplit=1)[0] if len(found) > len(beginning) and beginning.strip() else beginning
 
 
 def _shown(code: str, found: str | bytes) -> str:
-    """Return what was found, made visible and without secrets."""
+    """Return a finding as visible text, with secrets masked."""
     if isinstance(found, str):
         return name_hidden(found)
     if code.startswith("encoded-"):

@@ -1,4 +1,4 @@
-"""Characters that a reader does not see, or that show a text in another order than a program reads it.
+"""Finds characters that readers do not see, or that show text in a different order than programs read it.
 
 Source: Trojan Source (CVE-2021-42574); Unicode, UAX #9 (bidirectional controls) and UTS #51 (sequences of emoji).
 """
@@ -23,7 +23,7 @@ TRIGGER = re.compile(
     rb"|(?<=\xef)\xb8\x8f\xef\xb8|(?<=\xf3)\xa0|(?<=\xc2)\xad|(?<=\xcd)\x8f|(?<=\xd8)\x9c|(?<=\xe3)\x85\xa4"
     rb"|(?<=\xe1)(?:\x85[\x9f\xa0]|\x9e[\xb4\xb5]|\xa0[\x8b-\x8e]))"
 )
-"""What begins one of the characters in UTF-8; of U+FE0F, which many emoji have, only where another selector follows."""
+"""UTF-8 prefix of such a character; matches U+FE0F, common in emoji, only if another selector follows."""
 
 RUN = re.compile(f"[{BIDI}{MARKS}{JOINERS}{TAGS}{SELECTORS}{BLANK}]+")
 IS_BIDI = re.compile(f"[{BIDI}]")
@@ -33,26 +33,26 @@ RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\
 OPENING, CLOSING = "\u202a\u202b\u202d\u202e\u2066\u2067\u2068", "\u202c\u2069"
 
 FLAG = "\U0001f3f4"
-"""Black flag: with tags behind it the flag of a region."""
+"""Black flag; with tags after it, the flag of a region."""
 
 ENDING_TAG = "\U000e007f"
 LONGEST_FLAG = 8
 LONG_RUN = 8
-"""Characters from which on a run is taken for a hidden text: no writing needs so many in a row."""
+"""Fewest characters in a run that count as hidden text; no script needs so many in a row."""
 
 FIRST_JOINED = "\u0600"
-"""The first character of the scripts and emoji that joiners stand between."""
+"""First code point of the scripts and emoji that use joiners."""
 
 NEAR = 200
-"""Characters before and behind a place that tell what it stands in."""
+"""Characters before and after a place that are checked for its script."""
 
 
 MOST_WEIGHED = 500
-"""Runs of which it is looked what is written around them; of more the worst is assumed."""
+"""Runs whose surroundings are checked; for further runs, the worst is assumed."""
 
 
 class Hidden(NamedTuple):
-    """Hidden characters: the code of the finding, their place in the text, and themselves."""
+    """Hidden characters: the code of the finding, their position in the text, and the characters."""
 
     code: str
     start: int
@@ -60,7 +60,7 @@ class Hidden(NamedTuple):
 
 
 def find_hidden(text: str) -> Iterator[Hidden]:
-    """Yield the hidden characters of *text*, but for those that its writing needs."""
+    """Yield the hidden characters of *text*, except those that its script needs."""
     for number, run in enumerate(RUN.finditer(text)):
         characters = run[0]
         if IS_BIDI.search(characters):
@@ -76,7 +76,7 @@ def find_hidden(text: str) -> Iterator[Hidden]:
 
 
 def _is_right_to_left(text: str, start: int) -> bool:
-    """Tell whether the line is in a script that such controls are for, and closes what they open."""
+    """Tell whether the line has right-to-left script and closes every control that it opens."""
     begin = text.rfind("\n", max(0, start - NEAR), start) + 1 or max(0, start - NEAR)
     end = text.find("\n", start, start + NEAR)
     line = text[begin : end if end >= 0 else start + NEAR]
@@ -92,13 +92,13 @@ def _is_hidden_text(characters: str, before: str) -> bool:
 
 
 def _is_mark(characters: str, text: str, run: re.Match[str]) -> bool:
-    """Tell whether the characters are marks in a text from right to left."""
+    """Tell whether the characters are direction marks near right-to-left text."""
     near = max(0, run.start() - NEAR), run.end() + NEAR
     return characters in MARKS and RIGHT_TO_LEFT.search(text, *near) is not None
 
 
 def _is_in_sequence(characters: str, text: str, run: re.Match[str]) -> bool:
-    """Tell whether the characters join or vary those beside them, as in many scripts and emoji."""
+    """Tell whether the characters join or vary their neighbours, as in many scripts and emoji."""
     before, behind = text[max(0, run.start() - 1) : run.start()], text[run.end() : run.end() + 1]
     plain = IS_SELECTOR.sub("", characters)
     if IS_TAG.fullmatch(characters) or not plain:  # a flag, or one selector
@@ -107,7 +107,7 @@ def _is_in_sequence(characters: str, text: str, run: re.Match[str]) -> bool:
 
 
 def name_hidden(characters: str) -> str:
-    """Return what the characters are; tags as the text that they spell."""
+    """Return a description of the characters; tags are given as the text that they spell."""
     tags = "".join(chr(ord(one) - 0xE0000) for one in characters if "\U000e0020" <= one < ENDING_TAG)
     if tags:
         return f"{len(characters)} tag characters that spell {tags[:60]!r}"

@@ -1,27 +1,27 @@
-"""Where a text holds plain signs: what makes most texts cheap to look through."""
+"""Finds fixed strings in a text, which makes most texts cheap to check."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
-"""Of base64, as files and as addresses have it."""
+"""Base64 digits, of both the standard and the URL-safe alphabet."""
 
 IS_DIGIT = bytes(ord("a") if byte in DIGITS else ord(" ") for byte in range(256))
-"""Turns every digit into an a, all else into blanks."""
+"""Translation table: digits → a, everything else → blank."""
 
 LONG_RUN = b"a" * 20
-"""The shortest run of digits that counts: that of the shortest secret."""
+"""The shortest run of digits that counts, as long as that of the shortest secret."""
 
 
 class Run(NamedTuple):
-    """Where digits stand in a row, in bytes."""
+    """Start and end of a run of digits, in bytes."""
 
     start: int
     end: int
 
 
 def places_of(content: bytes, signs: Iterable[bytes]) -> Iterator[int]:
-    """Yield where *content* holds each of *signs*, sign by sign."""
+    """Yield the positions of each of *signs* in *content*, sign by sign."""
     for sign in signs:
         start = content.find(sign)
         while start >= 0:
@@ -30,10 +30,10 @@ def places_of(content: bytes, signs: Iterable[bytes]) -> Iterator[int]:
 
 
 def statements_around(content: bytes, places: Iterable[int], longest: int) -> Iterator[tuple[int, int]]:
-    """Yield the statements of *content* that hold any of *places*, once each: lines, and those that a back slash joins.
+    """Yield (start, end) of the statements in *content* around *places*, once each: lines, joined at back slashes.
 
     Args:
-        longest: Bytes before and behind a place that are looked at in very long ones.
+        longest: Bytes before and after a place to include at most, if the statement is very long.
     """
     done = 0
     for place in sorted(places):
@@ -48,7 +48,7 @@ def statements_around(content: bytes, places: Iterable[int], longest: int) -> It
 
 
 def runs_of_digits(content: bytes) -> Iterator[Run]:
-    """Yield the long runs of digits of *content*, in their order."""
+    """Yield the long runs of digits in *content*, in order."""
     mapped = content.translate(IS_DIGIT)
     start = mapped.find(LONG_RUN)
     while start >= 0:

@@ -1,7 +1,7 @@
-"""Wordings that tell an assistant to turn against its user.
+"""Finds phrases that turn an assistant against its user.
 
-What is looked at is UTF-8 in lower case. A wording is tried only where a plain sign of it stands, and on a bounded
-stretch of text, so that the time is in proportion to the length whatever a text holds.
+The input is UTF-8 in lower case. A pattern is tried only near a fixed string that it needs, and on a bounded stretch of
+text, so the time is proportional to the length of any text.
 """
 
 import re
@@ -12,10 +12,10 @@ from orchestr8_sqlite.library.trust.occurrences import places_of, statements_aro
 from orchestr8_sqlite.text.markdown import Body
 
 NEAR = 200
-"""Bytes around a place that tell whether it is quoted."""
+"""Bytes before and after a place that are checked for quoting."""
 
 LONGEST = 1000
-"""Bytes of a statement that are looked at before and behind the sign that tells what it is."""
+"""Bytes of a statement that are examined before and after its sign."""
 
 DETERMINERS = rb"(?:(?:any|all|every|everything|the|your|my|of|these|those|other|and|in)\s{1,20}){0,4}"
 EARLIER = rb"(?:previous(?:ly)?|prior|above|earlier|preceding|foregoing|original|system|safety|developer)"
@@ -60,14 +60,14 @@ QUOTING = re.compile(
     rb"inject|jailbreak|attack|malicious|attempt|detect|e\.g\.|i\.e\.|example|such as|pattern|phrase|adversar|red.?team"
     rb"|sanitiz|untrusted|suspicious|payload|block|flag|scan|hostile|trick"
 )
-"""What texts say that warn of such wordings."""
+"""Words of texts that warn about such phrases."""
 
 MOST_ASKED = 500
-"""Wordings of which it is looked whether they are quoted; of more the worst is assumed."""
+"""Phrases that are checked for quoting; further ones are assumed to be meant."""
 
 
 class Phrase(NamedTuple):
-    """A wording or a command: the code of the finding and its place in bytes."""
+    """A phrase, command or comment: the code of the finding, and its start and end in bytes."""
 
     code: str
     start: int
@@ -75,7 +75,7 @@ class Phrase(NamedTuple):
 
 
 class Text:
-    """A content, UTF-8 in lower case, that knows what of it is code or quoted."""
+    """Tells which places of a content, UTF-8 in lower case, are code or quoted."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -83,13 +83,13 @@ class Text:
         self._asked = 0
 
     def is_code(self, start: int) -> bool:
-        """Tell whether *start* lies in a block of code, or between back ticks."""
+        """Tell whether *start* lies in a code block or between back ticks."""
         if self._body is None:
             self._body = Body(self._content.decode("latin-1"))  # a character for each byte
         return self._body.is_code(start) or self._line_before(start).count(b"`") % 2 == 1
 
     def is_quoted(self, start: int) -> bool:
-        """Tell whether what stands at *start* is shown rather than said."""
+        """Tell whether the phrase at *start* is an example in a warning; False after MOST_ASKED calls."""
         self._asked += 1
         before = self._line_before(start)
         is_shown = (
@@ -107,7 +107,7 @@ class Text:
 
 
 def find_phrases(content: bytes, text: Text) -> Iterator[Phrase]:
-    """Yield the wordings in *content*, which is that of *text*; those that are quoted have a code of their own."""
+    """Yield the phrases in *content*, the content of *text*; quoted ones get the code `quoted-instructions`."""
     for find in (_find_overrides, _find_hiding, _find_sending):
         for code, start, end in find(content):
             yield Phrase("quoted-instructions" if text.is_quoted(start) else code, start, end)
@@ -120,7 +120,7 @@ def _find_overrides(content: bytes) -> Iterator[Phrase]:
 
 
 def _find_hiding(content: bytes) -> Iterator[Phrase]:
-    """Yield where something is to be hidden; whom from stands last, and is looked for first."""
+    """Yield orders to hide something from the user; the user is named last but searched for first."""
     for place in places_of(content, FROM_SIGNS):
         before = max(0, place - LONGEST_HIDE)
         if (found := HIDES.search(content, before, place + 1)) and (last := FROM_USER.match(content, place)):
@@ -128,7 +128,7 @@ def _find_hiding(content: bytes) -> Iterator[Phrase]:
 
 
 def _find_sending(content: bytes) -> Iterator[Phrase]:
-    """Yield where a sentence asks to send what is secret to an address."""
+    """Yield the places where a sentence asks to send a secret to an address."""
     addresses = (at for at in places_of(content, ADDRESS_SIGNS) if b"to " in content[max(0, at - BEFORE_ADDRESS) : at])
     for start, end in statements_around(content, addresses, LONGEST):
         at, begin = 0, 0
