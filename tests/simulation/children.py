@@ -76,6 +76,7 @@ class Child(asyncio.SubprocessTransport):
         self.inbox = asyncio.StreamReader()
         self.stop = asyncio.Event()
         self.is_stubborn = random.random() < 0.1
+        self.is_told_to_end = False
         self.has_built = False
         self._protocol = protocol
         self._has_ended = asyncio.Event()
@@ -156,6 +157,7 @@ class Child(asyncio.SubprocessTransport):
         """Send it a signal."""
         if self.exit_code is not None:
             raise ProcessLookupError
+        self.is_told_to_end = True
         if signal == -KILLED:
             self.exit(KILLED)
         elif not self.is_stubborn:
@@ -202,7 +204,7 @@ async def worker(child: Child) -> int:
 
 def _ready(child: Child) -> None:
     child.world.tell(f"worker {child.number} is ready")
-    if not child.stop.is_set():  # one that was told to end before does not count
+    if not child.is_told_to_end:
         child.world.has_served = True
     child.say(READY)
 
