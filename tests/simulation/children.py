@@ -76,6 +76,7 @@ class Child(asyncio.SubprocessTransport):
         self.inbox = asyncio.StreamReader()
         self.stop = asyncio.Event()
         self.is_stubborn = random.random() < 0.1
+        self.is_ready = kind == "builder"
         self.is_told_to_end = False
         self.has_built = False
         self._protocol = protocol
@@ -206,6 +207,7 @@ def _ready(child: Child) -> None:
     child.world.tell(f"worker {child.number} is ready")
     if not child.is_told_to_end:
         child.world.has_served = True
+    child.is_ready = True
     child.say(READY)
 
 
