@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from simulation.run import broken_of
+
 from torture import Case, Lost, Tried
 
 EACH, PARTS = 250, 40
