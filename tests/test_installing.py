@@ -56,9 +56,8 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory, runners: Path) -> Mapping
         (programs / name).symlink_to(runners / name)
     for name in ("codex", "gemini"):
         write_program(programs / name)
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("ORCHESTR8_", "VIRTUAL_ENV", "XDG"))
-    }
+    others = ("ORCHESTR8_", "VIRTUAL_ENV", "XDG", "MAKE", "MFLAGS")  # a make inside of make says which folder it is in
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     return {**kept, "HOME": str(home), "PATH": os.pathsep.join([str(programs), os.environ["PATH"]])}
 
 

@@ -213,7 +213,7 @@ def strangers(like: Sequence[Fragment], seed: int) -> list[Fragment]:
             *map(strange, one.use_when),
             title=strange(one.title),
             description=strange(one.description),
-            tags=tuple(map(strange, one.tags)),
+            tags=tuple(dict.fromkeys(map(strange, one.tags))),
             capabilities=tuple(map(strange, one.capabilities)),
             body=strange(one.body),
         )

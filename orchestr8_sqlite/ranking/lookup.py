@@ -28,7 +28,7 @@ JUDGED = 5
 
 PHRASE = 3
 """Words in a row that a scenario and a request have in common for an answer to stand: others may add as much around
-them as they like. Foreign requests share no such row with the libraries measured (docs/ranking.md)."""
+them as they like. On both dev sets and on the shipped library no foreign request was answered for it."""
 
 HOLDS_PHRASE = """
 SELECT 1 FROM fragment_text WHERE fragment_text MATCH :match AND rowid IN (SELECT value FROM json_each(:ids)) LIMIT 1

@@ -11,7 +11,7 @@ from pathlib import Path
 from orchestr8_sqlite.answers.sections import split_sections
 from orchestr8_sqlite.builder.writer import json_text, prepare
 from orchestr8_sqlite.library.notes import Notes
-from orchestr8_sqlite.library.parsing import Outcome, Parsed, Task, parse_content
+from orchestr8_sqlite.library.parsing import EMPTY, Outcome, Parsed, Task, parse_content
 from orchestr8_sqlite.library.trust.findings import ORDER, RULES, note_findings
 from orchestr8_sqlite.library.trust.hidden import find_hidden
 from orchestr8_sqlite.library.walk import FoundFile, Kind
@@ -96,8 +96,8 @@ def check_record(parsed: Parsed, content: bytes) -> None:
     """Raise Wrong where a file was read as what it does not hold."""
     record = parsed.record
     if record is None:
-        errors = (one.code for one in parsed.diagnostics if one.severity is Severity.ERROR)
-        require(any(code not in RULES for code in errors), "left out without a word", parsed)
+        said = (one.code for one in parsed.diagnostics if one.severity is Severity.ERROR or one.code == EMPTY)
+        require(any(code not in RULES for code in said), "left out without a word", parsed)
         return
     text = content.decode("utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig")
     require(
