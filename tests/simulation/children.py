@@ -264,10 +264,12 @@ async def _build(child: Child) -> int:
 
 def _report(child: Child, event: dict[str, object], *, stale: bool) -> None:
     line = json.dumps(event).encode() + b"\n"
-    if child.random.random() < 0.1:  # in two pieces; it may die between them
+    if child.random.random() < 0.15:  # in two pieces; it may die between them
         cut = child.random.randrange(1, len(line))
         child.say(line[:cut])
-        child.world.loop.call_later(0.05, _finish_report, child, line[cut:], stale)
+        dies = child.random.random() < 0.3 and cut < child.world.knobs.longest_line
+        after = (child.exit, KILLED) if dies else (_finish_report, child, line[cut:], stale)
+        child.world.loop.call_later(0.05, *after)
     else:
         _finish_report(child, line, stale)
 
