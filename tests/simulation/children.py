@@ -76,6 +76,8 @@ class Child(asyncio.SubprocessTransport):
         self.inbox = asyncio.StreamReader()
         self.stop = asyncio.Event()
         self.is_stubborn = random.random() < 0.1
+        self.is_ready = kind == "builder"
+        self.is_told_to_end = False
         self.has_built = False
         self._protocol = protocol
         self._has_ended = asyncio.Event()
@@ -156,6 +158,7 @@ class Child(asyncio.SubprocessTransport):
         """Send it a signal."""
         if self.exit_code is not None:
             raise ProcessLookupError
+        self.is_told_to_end = True
         if signal == -KILLED:
             self.exit(KILLED)
         elif not self.is_stubborn:
@@ -202,8 +205,9 @@ async def worker(child: Child) -> int:
 
 def _ready(child: Child) -> None:
     child.world.tell(f"worker {child.number} is ready")
-    if not child.stop.is_set():  # one that was told to end before does not count
+    if not child.is_told_to_end:
         child.world.has_served = True
+    child.is_ready = True
     child.say(READY)
 
 
@@ -260,10 +264,12 @@ async def _build(child: Child) -> int:
 
 def _report(child: Child, event: dict[str, object], *, stale: bool) -> None:
     line = json.dumps(event).encode() + b"\n"
-    if child.random.random() < 0.1:  # in two pieces; it may die between them
+    if child.random.random() < 0.15:  # in two pieces; it may die between them
         cut = child.random.randrange(1, len(line))
         child.say(line[:cut])
-        child.world.loop.call_later(0.05, _finish_report, child, line[cut:], stale)
+        dies = child.random.random() < 0.3 and cut < child.world.knobs.longest_line
+        after = (child.exit, KILLED) if dies else (_finish_report, child, line[cut:], stale)
+        child.world.loop.call_later(0.05, *after)
     else:
         _finish_report(child, line, stale)
 

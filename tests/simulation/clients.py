@@ -284,7 +284,9 @@ class Deaf(Client):
         connection = self.connection
         assert connection is not None
         await self.send(READ_LARGE)
-        await asyncio.sleep(2 * self.world.knobs.unread_seconds + ANSWER_SECONDS)
+        while not connection.is_paused and not connection.ended_by:
+            await asyncio.sleep(0.5)
+        await asyncio.sleep(2 * self.world.knobs.unread_seconds + 0.5)
         if connection.is_paused:
             raise Broken(f"client {self.number} reads nothing and is waited for")
         connection.leave()

@@ -211,7 +211,7 @@ async def _follow(process: Process, on_built: OnBuilt, first_build: asyncio.Even
     while True:
         try:
             line = await process.stdout.readline()
-            report = json.loads(line) if line else None
+            report = json.loads(line) if line.endswith(b"\n") else None  # a report may be cut off by the end
         except ValueError:  # the line is longer than MAX_LINE, or this is the rest of such a line
             logger.warning("the report of a build is too long to be logged")
             report = {"event": "unknown"}
