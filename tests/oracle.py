@@ -33,7 +33,7 @@ EVERYDAY = {
     for word in line.split()
 }
 TOPIC = weights.NAME, weights.TITLE, weights.TAG
-WHOLE = "exact", "typo", "joined"
+WHOLE = "exact", "typo", "joined", "term"
 """Forms that are searched in bodies too, and that count wherever they stand."""
 
 MOST_PARTS = 20
@@ -103,12 +103,18 @@ def likeliest(word: str, known: Iterable[str], used: Mapping[str, int]) -> str |
 
 
 class Asked(NamedTuple):
-    """A word of the request; `share` is what it counts beside the others."""
+    """A word of the request, or of a `term` beside it; `share` is what it counts beside the others."""
 
     text: str
     stem: str
     holders: int
     share: float
+    term: str = ""
+
+    @property
+    def unit(self) -> tuple[str, str]:
+        """Return what is counted once: a word of the request, or a whole term."""
+        return self.term, "" if self.term else self.text
 
 
 class Standing(NamedTuple):
@@ -242,8 +248,11 @@ class Oracle:
 
     def words(self, query: str) -> list[Asked]:
         """Return the words of a request, each inflected form once; a joined word that is not known is left out."""
+        return self.asked(extract_keywords(query))
+
+    def asked(self, keywords: Iterable[str]) -> list[Asked]:
         texts: dict[str, str] = {}
-        for keyword in extract_keywords(query):
+        for keyword in keywords:
             texts.setdefault(stemmed(keyword), keyword)
         counts = {stem: self.count(text) for stem, text in texts.items()}
         known = [stem for stem in texts if counts[stem] or len(extract_keywords(texts[stem])) == 1]
@@ -278,6 +287,28 @@ class Oracle:
             repaired = []
         others = [*joined, *(form for form, _ in met), *repaired]
         return [*own, *strongest(others, {form.stem for form in own})]
+
+    def beside_terms(
+        self, words: Sequence[Asked], terms: Sequence[str]
+    ) -> tuple[list[Asked], list[Asked], list[Standing]]:
+        """Return the words of the request, those of the terms that it lacks, and what all of them are looked for by."""
+        words_of = {term: list(iterate_keywords(term)) for term in terms}
+        naming = {stemmed(word): term for term in reversed(terms) for word in words_of[term]}
+        words = [w._replace(share=w.share * weights.CONFIRMED) if w.stem in naming else w for w in words]
+        forms = self.forms(words)
+        asked = {word.stem for word in words}
+        lacking = [word for term in terms for word in words_of[term] if stemmed(word) not in asked]
+        further = [word._replace(term=naming[word.stem]) for word in self.asked(lacking)]
+        most = [
+            max((self.rarity(word.holders) for word in further if word.holders and word.term == term), default=0.0)
+            for term in terms
+        ]
+        share = weights.TERM * min(1.0, self.ideal(words, forms) / (math.fsum(most) or 1e-9))
+        further = [word._replace(share=share) for word in further]
+        own = [Standing(word, word.text, "term", 1.0) for word in further if word.holders]
+        names = [form for synonym in self.synonyms for form, _ in self.met(synonym, further) if form.how == "synonym"]
+        known = {word.stem for word in (*words, *further)}
+        return words, further, [*forms, *own, *strongest(names, known)]
 
     def met(self, synonym: Synonym, words: Sequence[Asked]) -> list[tuple[Standing, list[str]]]:
         """Return the forms of a synonym, and the words that meet it, where each slot is met by a word of its own."""
@@ -328,12 +359,13 @@ class Oracle:
 
     def points(self, at: int, forms: Sequence[Standing]) -> int | None:
         """Return what the forms of a request earn, None where the fragment holds none: a word counts by its best."""
-        best: dict[str, int] = {}
+        best: dict[tuple[str, str], int] = {}
         in_body = []
         for form in forms:
             gain = self.to_whole(1000 * self.gain(form))
             if any(form.stem in held for held in self.held[at].values()):
-                best[form.word.text] = max(best.get(form.word.text, 0), gain * self.weight(at, form.stem))
+                unit = form.word.unit
+                best[unit] = max(best.get(unit, 0), gain * self.weight(at, form.stem))
             few = max(weights.BODY_FEW, weights.BODY_SPREAD * len(self.library))
             if form.how in WHOLE and self.count(form.text) <= few and self.is_in_body(at, form.text):
                 in_body.append(gain * weights.BODY_WEIGHT)
@@ -400,7 +432,7 @@ class Oracle:
         """Return the scenario of a fragment that holds most words of the request, the first of several."""
 
         def held(line: str) -> int:
-            return len({form.word.text for form in forms if form.how in WHOLE and form.stem in stems(line)})
+            return len({form.word.unit for form in forms if form.how in WHOLE and form.stem in stems(line)})
 
         return max(self.library[at].use_when, key=held, default=None)
 
@@ -419,12 +451,11 @@ class Oracle:
 
     def answer(self, request: MatchRequest) -> Expected:
         """Return what *request* is answered, wider where fewer than two fragments match."""
-        words = self.words(request.query)
-        forms = self.forms(words)
+        words, further, forms = self.beside_terms(self.words(request.query), request.terms)
         found = self.listed(request, words, forms)
         is_wider = len(found) < weights.ENOUGH
         if is_wider:
-            forms += self.parts(words, forms)
+            forms += self.parts([*words, *further], forms)
             found = self.listed(request, words, forms)
         return Expected(found[: request.max_results], len(found), is_wider)
 

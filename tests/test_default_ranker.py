@@ -63,16 +63,18 @@ def limits() -> st.SearchStrategy[dict[str, int]]:
     library=with_twins(topical_libraries() | libraries()),
     asked=with_synonyms(topical_queries()),
     options=filters() | st.just({"max_results": 100, "min_score": 0.0}),
+    terms=st.just(()) | st.lists(topical_queries() | queries(), max_size=3, unique=True).map(tuple),
     limits=limits(),
 )
 def test_default_answers_what_the_rules_say_of_every_fragment(
     library: list[Fragment],
     asked: tuple[str, tuple[Synonym, ...]],
     options: dict[str, object],
+    terms: tuple[str, ...],
     limits: dict[str, int],
 ) -> None:
     query, lines = asked
-    request = MatchRequest(query, **options)  # type: ignore[arg-type]
+    request = MatchRequest(query, terms=terms, **options)  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch, open_in_memory(library) as catalog:
         for name, value in limits.items():
             patch.setattr(weights, name, value)

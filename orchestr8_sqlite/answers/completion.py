@@ -75,12 +75,12 @@ def complete_parameter(catalog: Catalog, name: str, value: str, *, category: str
         name: A parameter such as `tags`; `name` is what follows the category in a URI, `uri` a whole URI.
         category: Look at the fragments of this category only.
     """
-    given, comma, begun = value.rpartition(",") if name in ("categories", "tags") else ("", "", value)
+    given, comma, begun = value.rpartition(",") if name in ("categories", "tags", "terms") else ("", "", value)
     match name:
         case "categories" | "category":
             choices = [CATEGORY_FOLDERS[known] for known in catalog.category_counts()]
             found = _choose([choice for choice in choices if choice not in given.split(",")], begun)
-        case "tags":
+        case "tags" | "terms":
             found = _tags(catalog, begun, given.split(","), category)
         case "query":
             found = _select(catalog, SCENARIOS_MATCHING, begun, category=category)

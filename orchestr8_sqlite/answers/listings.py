@@ -16,7 +16,7 @@ def registry(catalog: Catalog) -> str:
         lines.append(f"- {SCHEME}://{CATEGORY_FOLDERS[category]} ({count:,})")
     lines.append(f"Search all: {SCHEME}://match?query=… · one category: {SCHEME}://<category>/match?query=…")
     lines.append(
-        "Parameters: mode=index|catalog|full, categories, tags, maxResults, maxTokens, minScore, ranker, explain"
+        "Parameters: terms, mode=index|catalog|full, categories, tags, maxResults, maxTokens, minScore, ranker, explain"
     )
     return "\n".join(lines)
 

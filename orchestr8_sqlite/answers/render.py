@@ -25,6 +25,7 @@ CLOSEST = 3
 
 QUERY_LENGTH = 60
 WORD_LENGTH = 30
+TITLE_LENGTH = 40
 CATALOG_TAGS = 4
 MOST_BARE = 20
 
@@ -74,6 +75,7 @@ def to_json(result: LookupResult) -> dict[str, object]:
     """Return the answer as a JSON value: every match, whatever the budget of the text."""
     return {
         "query": result.request.query,
+        "terms": list(result.request.terms),
         "keywords": list(result.keywords),
         "tier": result.tier.value,
         "ranker": result.request.ranker.value,
@@ -161,7 +163,8 @@ def _part(part: Part) -> str:
     if part.word is None:
         return f"{points} {part.how}" + (f" {one_line(part.form, WORD_LENGTH)}" if part.form else "")
     word = one_line(part.word, WORD_LENGTH)
-    meant = "" if part.form == part.word else f" as {one_line(part.form, WORD_LENGTH)}, {part.how}"
+    meant = "" if part.form == part.word else f" as {one_line(part.form, WORD_LENGTH)}"
+    meant += "" if part.how == "exact" else f", {part.how}"
     return f"{points} {word}{meant} ({'/'.join(part.fields)})"
 
 
@@ -231,10 +234,8 @@ def _nothing(result: LookupResult) -> str:
     text = f"Nothing fits {query!r}" + (f" within {', '.join(filters)}" if filters else "")
     if result.uncovered:
         text += f"; not covered: {', '.join(one_line(word, WORD_LENGTH) for word in result.uncovered[:8])}"
-    if result.nearest_tags:
-        text += f"; nearest tags: {', '.join(one_line(tag, WORD_LENGTH) for tag in result.nearest_tags)}"
-    text += "."
     closest = result.candidates[:CLOSEST]
+    text += f". {_next_terms(result, closest)}"
     if closest:
         uris = " ".join(candidate.uri for candidate in closest)
         text += f"\nClosest, but weak ({result.coverage:.0%} of the request covered): {uris}"
@@ -243,6 +244,14 @@ def _nothing(result: LookupResult) -> str:
             why = " + ".join(_part(part) for part in result.parts.get(candidate.fragment_id, ()))
             text += f"\n{candidate.uri} · {_points(candidate.score)}\n   why: {why}"
     return text
+
+
+def _next_terms(result: LookupResult, closest: Sequence[Candidate]) -> str:
+    """Return what to ask next: tags and titles of the library that may name what is meant."""
+    names = [one_line(tag, WORD_LENGTH) for tag in result.nearest_tags]
+    names += [one_line(candidate.title, TITLE_LENGTH) for candidate in closest]
+    such = f", such as these if meant: {', '.join(dict.fromkeys(names))}" if names else ""
+    return f"Search again with {'other' if result.request.terms else 'expert'} `terms`{such}."
 
 
 def _full(result: LookupResult, read_body: "ReadBody") -> Rendering:

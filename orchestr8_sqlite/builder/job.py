@@ -26,7 +26,7 @@ from orchestr8_sqlite.model.records import Diagnostic, Severity
 from orchestr8_sqlite.text.wording import counted
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 
-SCHEMA_VERSION = "5.0.0"
+SCHEMA_VERSION = "5.1.0"
 
 SET_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 

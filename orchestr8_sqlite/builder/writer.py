@@ -347,7 +347,8 @@ def write_queries(db: sqlite3.Connection, queries: Iterable[LibraryQuery]) -> No
     """Write requests with the fragments that answer them, which are written."""
     for query in queries:
         number = db.execute(
-            "INSERT INTO library_query (text, origin) VALUES (?, ?)", (query.text, query.origin)
+            "INSERT INTO library_query (text, origin, terms) VALUES (?, ?, ?)",
+            (query.text, query.origin, json.dumps(query.terms, ensure_ascii=False)),
         ).lastrowid
         db.executemany(
             "INSERT INTO library_answer (query_id, fragment_id) SELECT ?, id FROM fragment WHERE path = ?",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def evaluate(
     queries: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="JSON Lines: id, text, stratum (none: nothing fits)."),
+        typer.Option(exists=True, dir_okay=False, help="JSON Lines: id, text, stratum (none: nothing fits), terms."),
     ] = None,
     qrels: Annotated[
         Path | None,

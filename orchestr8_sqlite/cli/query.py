@@ -12,10 +12,15 @@ from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.model.parameters import make_request
 from orchestr8_sqlite.model.requests import DEFAULT_SCORE, DEFAULT_TOKENS, LookupResult, Ranker, Tier
 
+Terms = Annotated[
+    str | None, typer.Option(help="Names an expert would look it up by, between commas.", show_default=False)
+]
+
 
 def search(
     query: Annotated[list[str], typer.Argument(help="What you need, in a few words.", show_default=False)],
     db: Database = None,
+    terms: Terms = None,
     mode: Annotated[str, typer.Option(help="index | catalog | full")] = "catalog",
     category: Annotated[
         list[str] | None, typer.Option("--category", "-c", help="Only this category; repeatable.")
@@ -35,7 +40,7 @@ def search(
 ) -> None:
     """Find the fragments that fit a task.
 
-    Example: orchestr8-sqlite search "retry with exponential backoff" --mode index
+    Example: orchestr8-sqlite search "the site is slow at noon" --terms "caching, load testing" --mode index
     """
     from orchestr8_sqlite.answers.render import to_json
     from orchestr8_sqlite.service.service import Service
@@ -44,6 +49,7 @@ def search(
     request = make_request(
         {
             "query": " ".join(query),
+            "terms": terms,
             "mode": mode,
             "categories": category,
             "tags": tag,
@@ -68,6 +74,7 @@ def search(
 def explain(
     query: Annotated[list[str], typer.Argument(help="What you need, in a few words.", show_default=False)],
     db: Database = None,
+    terms: Terms = None,
     max_results: Annotated[int, typer.Option(help="1 to 100.")] = 5,
     ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
     as_json: Json = False,
@@ -76,7 +83,7 @@ def explain(
 
     Example: orchestr8-sqlite explain "retry with exponential backoff"
     """
-    search(query, db, max_results=max_results, ranker=ranker, explain=True, as_json=as_json)
+    search(query, db, terms, max_results=max_results, ranker=ranker, explain=True, as_json=as_json)
 
 
 def load(

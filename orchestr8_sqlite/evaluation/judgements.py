@@ -26,10 +26,11 @@ class JudgedQuery:
     id: str
     text: str
     stratum: str
+    terms: tuple[str, ...] = ()
 
 
 def read_queries(path: Path) -> list[JudgedQuery]:
-    """Return the queries of a JSON Lines file with `id`, `text` and, where it has them, `stratum`.
+    """Return the queries of a JSON Lines file with `id`, `text` and, where it has them, `stratum` and `terms`.
 
     Raises:
         RequestError: A line is not of that form, or there is no answerable query.
@@ -40,12 +41,21 @@ def read_queries(path: Path) -> list[JudgedQuery]:
             continue
         try:
             value = json.loads(line)
-            queries.append(JudgedQuery(str(value["id"]), str(value["text"]), str(value.get("stratum") or ALL)))
+            id_, text, stratum = str(value["id"]), str(value["text"]), str(value.get("stratum") or ALL)
+            queries.append(JudgedQuery(id_, text, stratum, _read_terms(value)))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise RequestError(f'{path.name}:{number}: expected {{"id": …, "text": …, "stratum": …}}.') from None
+            expected = '{"id": …, "text": …, "stratum": …, "terms": […]}, the last two if there are any'
+            raise RequestError(f"{path.name}:{number}: expected {expected}.") from None
     if all(query.stratum == NO_ANSWER for query in queries):
         raise RequestError(f"{path.name} holds no query that has an answer.")
     return queries
+
+
+def _read_terms(value: Mapping[str, object]) -> tuple[str, ...]:
+    terms = value.get("terms") or []
+    if not isinstance(terms, list) or not all(isinstance(term, str) for term in terms):
+        raise TypeError
+    return tuple(terms)
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:

@@ -29,7 +29,7 @@ DEPTH = 100
 RESAMPLES = 2000
 
 LIBRARY_QUERIES = """
-SELECT q.id, q.text, q.origin,
+SELECT q.id, q.text, q.origin, q.terms,
        (SELECT json_group_array(a.fragment_id) FROM library_answer a WHERE a.query_id = q.id)
   FROM library_query q ORDER BY q.id
 """
@@ -88,9 +88,9 @@ def run_self(catalog: Catalog, ranker: Ranker) -> tuple[list[JudgedQuery], dict[
                 recorder.ask(held_out.catalog, query)
             queries.append(query)
             qrels[query.id] = {ids[scenario.fragment_id]: 1}
-    for id_, text, origin, answers in catalog.db.execute(LIBRARY_QUERIES):
+    for id_, text, origin, terms, answers in catalog.db.execute(LIBRARY_QUERIES):
         found = {ids[fragment]: 1 for fragment in json.loads(answers)}
-        query = JudgedQuery(f"query-{id_}", text, origin if found else NO_ANSWER)
+        query = JudgedQuery(f"query-{id_}", text, origin if found else NO_ANSWER, tuple(json.loads(terms)))
         recorder.ask(catalog, query)
         queries.append(query)
         qrels[query.id] = found
@@ -112,7 +112,8 @@ class _Recorder:
         self._tokens: dict[Mode, list[int]] = defaultdict(list)
 
     def ask(self, catalog: Catalog, query: JudgedQuery) -> None:
-        usual = make_request({"query": " ".join(query.text.split())[:MAX_QUERY_LENGTH], "ranker": self._ranker.value})
+        text = " ".join(query.text.split())[:MAX_QUERY_LENGTH]
+        usual = make_request({"query": text, "terms": [*query.terms], "ranker": self._ranker.value})
         started = time.perf_counter()
         result = find(catalog, usual, quick=False)
         self._seconds.append(time.perf_counter() - started)

@@ -1,4 +1,4 @@
--- The index database of orchestr8-sqlite, schema version 5.0.
+-- The index database of orchestr8-sqlite, schema version 5.1.
 --
 -- Made to be read: `sqlite3 index.db .schema` prints the tables with their comments, the views at the end answer the
 -- common questions, and docs/schema.md shows both with examples. The rank_ tables serve the ranking alone.
@@ -14,9 +14,10 @@
 --   4.0  sets of scenarios, and who holds longer keywords; keyword_part, scenario_order
 --   4.1  view provenance, commits in meta; severities of findings
 --   5.0  rows instead of packed lists: field_posting, rank_stem, rank_topic; the full text keeps no copy of the texts
+--   5.1  terms of library_query
 
 PRAGMA application_id = 1865970545;  -- "o8sq" in ASCII
-PRAGMA user_version = 50000;          -- major * 10000 + minor * 100 + patch
+PRAGMA user_version = 50100;          -- major * 10000 + minor * 100 + patch
 
 CREATE TABLE meta (  -- what an index says of itself
     key   TEXT PRIMARY KEY,  -- schema_version, built_by, generation, totals, build settings, commits of git checkouts
@@ -184,7 +185,8 @@ CREATE TABLE diagnostic (  -- what lint says of the library
 CREATE TABLE library_query (  -- requests that authors list for their own library
     id     INTEGER PRIMARY KEY,  -- number of the request
     text   TEXT NOT NULL,  -- as somebody would ask it; `eval --self` does
-    origin TEXT NOT NULL  -- queries (front matter) or queries.jsonl
+    origin TEXT NOT NULL,  -- queries (front matter) or queries.jsonl
+    terms  TEXT NOT NULL  -- what an assistant would add to it, a JSON list
 ) STRICT;
 
 CREATE TABLE library_answer (  -- which fragments answer these requests

@@ -1,7 +1,8 @@
 """Requests that authors say their fragments answer: `queries:` in front matter, and a queries.jsonl in a root.
 
 Each line of queries.jsonl is {"text": "…", "documents": ["skills/retry", …]}; documents are named by their id, by
-their URI, or by their path below the root without `.md`. No documents means that nothing in the library fits.
+their URI, or by their path below the root without `.md`. No documents means that nothing in the library fits. With
+"terms": ["…"] it is asked as an assistant would that adds them.
 """
 
 import json
@@ -48,10 +49,11 @@ def listed_queries(content: bytes, library: Documents, notes: Notes) -> Iterator
             continue
         try:
             value = json.loads(line)
-            text, documents = value["text"], value["documents"]
-            named = isinstance(documents, list) and all(isinstance(document, str) for document in documents)
-            well_formed = named and isinstance(text, str) and text.strip()
-        except (ValueError, KeyError, TypeError, RecursionError):
+            text, documents, terms = value["text"], value["documents"], value.get("terms") or []
+            lists = isinstance(documents, list) and isinstance(terms, list)
+            well_formed = lists and isinstance(text, str) and text.strip()
+            well_formed = well_formed and all(isinstance(one, str) for one in (*documents, *terms))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             well_formed = False
         if not well_formed:
             fix = 'write {"text": "…", "documents": ["skills/…"]}'
@@ -63,7 +65,8 @@ def listed_queries(content: bytes, library: Documents, notes: Notes) -> Iterator
             what = f"there is no document {shown(unknown[0])}; the request is left out"
             notes.warn("queries-document", what, "name a fragment by its id", line=number)
             continue
-        yield LibraryQuery(" ".join(text.split()), tuple(answer for answer in answers.values() if answer), FILE_NAME)
+        found = tuple(answer for answer in answers.values() if answer)
+        yield LibraryQuery(" ".join(text.split()), found, FILE_NAME, tuple(terms))
 
 
 def find_document(written: str, root: str, library: Documents) -> str | None:

@@ -4,6 +4,7 @@ Names and rules are the same at every door; a mistake is answered by what to sen
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -22,11 +23,16 @@ from orchestr8_sqlite.text.normal_forms import normalize
 E = TypeVar("E", Mode, Ranker)
 
 MAX_QUERY_LENGTH = 1000
+MAX_TERMS = 10
+MAX_TERMS_LENGTH = 500
+"""Characters of all terms; three to six names of a few words are what they are for."""
+
+BETWEEN_TERMS = re.compile(r"[,;\n]")
 LONGEST_TEXT = 65_536
 """Characters, spaces included, above which a text is refused unread."""
 
 DEFAULT_RESULTS = {Mode.INDEX: 5, Mode.CATALOG: 15, Mode.FULL: 15}
-PARAMETERS = ("query", "mode", "categories", "tags", "maxResults", "maxTokens", "minScore", "ranker", "explain")
+PARAMETERS = ("query", "terms", "mode", "categories", "tags", "maxResults", "maxTokens", "minScore", "ranker", "explain")
 
 
 def make_request(raw: Mapping[str, object], *, category: str | None = None) -> MatchRequest:
@@ -58,6 +64,7 @@ def make_request(raw: Mapping[str, object], *, category: str | None = None) -> M
         min_score=read_number("minScore", raw.get("minScore"), DEFAULT_SCORE, 0, 1_000_000),
         ranker=_choice("ranker", raw.get("ranker"), Ranker, Ranker.DEFAULT),
         explain=read_truth("explain", raw.get("explain")),
+        terms=_terms(raw.get("terms")),
     )
 
 
@@ -118,6 +125,16 @@ def _tags(value: object) -> tuple[str, ...]:
     if sum(map(len, tags)) > MAX_QUERY_LENGTH:
         raise RequestError(f"'tags' may have {MAX_QUERY_LENGTH:,} characters in all; name fewer.")
     return tags
+
+
+def _terms(value: object) -> tuple[str, ...]:
+    """Return the terms of a list or a text, each once whatever its case; a name holds no comma, wherever it stands."""
+    parts = (part for item in _items("terms", value) for part in BETWEEN_TERMS.split(item))
+    written = (" ".join(part.replace("\0", " ").split()) for part in parts)
+    terms = tuple({term.casefold(): term for term in written if term}.values())
+    if len(terms) > MAX_TERMS or sum(map(len, terms)) > MAX_TERMS_LENGTH:
+        raise RequestError(f"'terms' may hold {MAX_TERMS} names of {MAX_TERMS_LENGTH} characters in all; keep the best.")
+    return terms
 
 
 def _choice(name: str, value: object, kind: type[E], default: E) -> E:

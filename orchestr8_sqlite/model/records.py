@@ -146,3 +146,4 @@ class LibraryQuery:
     text: str
     answers: tuple[str, ...]
     origin: str
+    terms: tuple[str, ...] = ()

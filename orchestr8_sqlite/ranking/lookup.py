@@ -59,7 +59,7 @@ def _find(catalog: Catalog, request: MatchRequest, *, quick: bool, scenarios: bo
         if found.candidates and found.coverage >= catalog.least_coverage:
             return _result(catalog, request, keywords, Tier.QUICK, found)._replace(coverage=found.coverage)
     if request.ranker is Ranker.CLASSIC:
-        words = read_words(catalog.db, keywords, catalog.size)
+        words = read_words(catalog.db, extract_keywords(request.query), catalog.size)
         unknown = tuple(word.text for word in words if not word.fragment_count)
         return _result(catalog, request, keywords, *_classic(catalog, request, keywords), unknown)
     tier, reading, found = _ranked(catalog, request, scenarios=scenarios)

@@ -4,17 +4,19 @@ from typing import Any
 
 from mcp_types import Tool, ToolAnnotations
 
-from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH
-from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, DEFAULT_SCORE, DEFAULT_TOKENS, Mode
+from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH, MAX_TERMS
+from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, DEFAULT_TOKENS, Mode
 from orchestr8_sqlite.service.service import MAX_URIS
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True)
 MAX_BUDGET = 200_000
 
 TEXT = {"type": "string"}
-QUERY = {"type": "string", "minLength": 1, "maxLength": MAX_QUERY_LENGTH}
-BUDGET = {"type": "integer", "minimum": 1, "maximum": MAX_BUDGET}
-COUNT = {"type": "integer", "minimum": 1, "maximum": 100}
+TEXTS = {"type": "array", "items": TEXT}
+QUERY = {"type": "string", "maxLength": MAX_QUERY_LENGTH}
+TERMS = {**TEXTS, "maxItems": MAX_TERMS}
+COUNT = {"type": "integer"}
+"""The other bounds cost more in each conversation than the sentence by which a value beyond them is answered."""
 
 
 def _takes(required: str, **properties: dict[str, Any]) -> dict[str, Any]:
@@ -30,12 +32,13 @@ SEARCH = Tool(
     name="search",
     title="Search library",
     description=(
-        "Find expert instructions (agents, skills, examples, patterns, guides, workflows) for a task. Ask "
-        "before you start on one. Gives URIs, best first, for `load`, or says that nothing fits."
+        "Find expert instructions (agents, skills, examples, patterns, guides, workflows) before you start on "
+        "a task. Gives URIs, best first, for `load`, or says that nothing fits."
     ),
     input_schema=_takes(
         "query",
-        query={**QUERY, "description": "The task, technologies named"},
+        query={**QUERY, "description": "The task, as the user puts it"},
+        terms={**TERMS, "description": "3-6 names an expert would look it up by: technology, technique, cause, fix"},
         mode={
             "type": "string",
             "enum": [mode.value for mode in Mode],
@@ -43,11 +46,9 @@ SEARCH = Tool(
             "description": "URIs only, what each gives, or contents",
         },
         categories={"type": "array", "items": {"type": "string", "enum": list(CATEGORY_FOLDERS)}},
-        tags={"type": "array", "items": TEXT, "description": "All are required"},
+        tags={**TEXTS, "description": "All are required"},
         maxResults=COUNT,
-        maxTokens={**BUDGET, "default": DEFAULT_TOKENS},
-        minScore={"type": "number", "minimum": 0, "default": DEFAULT_SCORE},
-        explain={"type": "boolean"},
+        maxTokens={**COUNT, "default": DEFAULT_TOKENS},
     ),
     output_schema=_gives("matches"),
     annotations=READ_ONLY,
@@ -59,14 +60,8 @@ LOAD = Tool(
     description="Read what `search` found; several URIs in one call are cheaper.",
     input_schema=_takes(
         "uris",
-        uris={
-            "type": "array",
-            "items": TEXT,
-            "minItems": 1,
-            "maxItems": MAX_URIS,
-            "description": "As `search` gave them",
-        },
-        maxTokens={**BUDGET, "description": "Of all; long texts are cut at sections"},
+        uris={**TEXTS, "maxItems": MAX_URIS},
+        maxTokens={**COUNT, "description": "Of all; long texts are cut at sections"},
         related={"type": "boolean", "description": "Name linked ones too"},
     ),
     output_schema=_gives("documents"),
@@ -80,6 +75,7 @@ SEARCH_SKILL = Tool(
     input_schema=_takes(
         "query",
         query=QUERY,
+        terms=TERMS,
         maxResults={**COUNT, "default": 5},
     ),
     output_schema=_gives("skills"),
@@ -93,8 +89,8 @@ LOAD_SKILL = Tool(
     input_schema=_takes(
         "name",
         name={**TEXT, "description": "From `search_skill`, or a URI"},
-        files={"type": "array", "items": TEXT, "description": 'Paths from the list, "*" for all'},
-        maxTokens=BUDGET,
+        files={**TEXTS, "description": 'Paths from the list, "*" for all'},
+        maxTokens=COUNT,
     ),
     output_schema=_gives("documents"),
     annotations=READ_ONLY,

@@ -43,6 +43,6 @@ def read_instructions(database: Path, *, is_built: bool = False) -> str:
     here = ", ".join(counted(count, one, CATEGORY_FOLDERS[one]) for one, count in counts.items())
     return (
         f"A library of {here or 'instructions, being indexed now'}. Before work in an area, call `search` with the "
-        "task in a few words, then `load` the one or two URIs that fit. `search` says when nothing fits; then go on "
-        "without."
+        "task and the `terms` an expert would use, then `load` the one or two URIs that fit. `search` says when "
+        "nothing fits; then go on without."
     )

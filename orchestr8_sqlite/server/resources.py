@@ -15,7 +15,7 @@ from orchestr8_sqlite.text.wording import counted, one_line
 TOKENS_KEY = "orchestr8/tokens"
 """Key of `_meta` under which a resource tells about how many tokens it has."""
 
-MATCH_PARAMETERS = "{?query,mode,categories,tags,maxResults,maxTokens,minScore,ranker,explain}"
+MATCH_PARAMETERS = "{?query,terms,mode,categories,tags,maxResults,maxTokens,minScore,ranker,explain}"
 DESCRIPTION_LENGTH = 200
 
 

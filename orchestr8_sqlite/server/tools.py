@@ -106,7 +106,8 @@ class Tools:
         self._check_skills()
         check_names(arguments, list(SEARCH_SKILL.input_schema["properties"]))
         limit = arguments.get("maxResults", SKILLS_SHOWN)
-        request = make_request({"query": arguments.get("query"), "maxResults": limit})
+        asked = {"query": arguments.get("query"), "terms": arguments.get("terms"), "maxResults": limit}
+        request = make_request(asked)
         return self._service.search_skills(request._replace(agent_skills=True))
 
     def _load_skill(self, arguments: Arguments) -> Answer:
