@@ -258,7 +258,7 @@ def test_full_mode_lets_the_best_match_take_half_where_others_could_use_it_too(m
     assert text.count("Words of others.") > 10
 
 
-def test_nothing_fits_is_one_line_with_missing_words_and_nearest_tags(make_catalog: MakeCatalog) -> None:
+def test_nothing_fits_is_one_line_with_missing_words_and_terms_to_try(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(make_fragment("a", "Adding retry", tags=("postgresql",)), make_fragment("b", tags=("helm",)))
     for mode in Mode:
         text = answer(catalog, "postgressqll cobol", mode=mode, categories=("skill",))
@@ -266,7 +266,28 @@ def test_nothing_fits_is_one_line_with_missing_words_and_nearest_tags(make_catal
         assert printed(text) == []
         for part in ("Nothing fits", "'postgressqll cobol'", "skill", "not covered: postgressqll, cobol"):
             assert part in text
-        assert text.endswith("nearest tags: postgresql.")
+        assert text.endswith(". Search again with expert `terms`, such as these if meant: postgresql.")
+
+
+def test_terms_that_the_answer_proposes_find_what_was_meant(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment("pool", tags=("connection-pooling",), title="Postgres pools", body="Many people connect at once."),
+        *(make_fragment(f"other{number}", f"Case {number}") for number in range(6)),
+        least_coverage=0.5,
+    )
+    query = "the app freezes when people connect"
+    first = render(find(catalog, MatchRequest(query)), catalog.body).text
+    assert first.startswith("Nothing fits")
+    assert first.splitlines()[-1] == (
+        "Search again with expert `terms`, such as these if meant: connection-pooling, Postgres pools."
+    )
+    second = find(catalog, MatchRequest(query, terms=("connection-pooling", "Postgres pools")))
+    assert printed(render(second, catalog.body).text) == ["skills/pool"]
+
+
+def test_answer_to_terms_that_fit_nothing_asks_for_others(make_catalog: MakeCatalog) -> None:
+    text = answer(make_catalog(make_fragment("a", "Adding retry")), "zzyzx", terms=("qwrtzp",))
+    assert text == "Nothing fits 'zzyzx'; not covered: zzyzx. Search again with other `terms`."
 
 
 def test_query_without_a_keyword_is_told_so(make_catalog: MakeCatalog) -> None:
@@ -337,10 +358,11 @@ def weak_answer(make_catalog: MakeCatalog, **options: object) -> LookupResult:
 @pytest.mark.parametrize("mode", list(Mode))
 def test_answer_that_covers_too_little_is_one_line_and_the_three_closest(make_catalog: MakeCatalog, mode: Mode) -> None:
     result = weak_answer(make_catalog, mode=mode, categories=("skill",))
-    first, second = render(result, lambda _: pytest.fail("no contents are read")).text.split("\n")
+    first, second, third = render(result, lambda _: pytest.fail("no contents are read")).text.split("\n")
     assert first == "Nothing fits 'retry cobol fortran' within skill; not covered: cobol, fortran."
     assert re.match(r"Closest, but weak \(\d+% of the request covered\): ", second)
     assert printed(second) == ["skills/a", "skills/b", "skills/c"]
+    assert third.startswith("Search again with expert `terms`, such as these if meant: ")
 
 
 def test_weak_answer_keeps_its_first_line_longest(make_catalog: MakeCatalog) -> None:

@@ -130,7 +130,7 @@ def test_templates_search_and_read_all_and_each_category_that_has_fragments(serv
     async def scenario() -> None:
         async with connected(service, MODERN) as client:
             templates = (await client.list_resource_templates()).resource_templates
-            match = "{?query,mode,categories,tags,maxResults,maxTokens,minScore,ranker,explain}"
+            match = "{?query,terms,mode,categories,tags,maxResults,maxTokens,minScore,ranker,explain}"
             assert [template.uri_template for template in templates] == [
                 f"orchestr8://match{match}",
                 "orchestr8://{category}/{+name}",

@@ -234,11 +234,12 @@ def _nothing(result: LookupResult) -> str:
     text = f"Nothing fits {query!r}" + (f" within {', '.join(filters)}" if filters else "")
     if result.uncovered:
         text += f"; not covered: {', '.join(one_line(word, WORD_LENGTH) for word in result.uncovered[:8])}"
+    text += "."
     closest = result.candidates[:CLOSEST]
-    text += f". {_next_terms(result, closest)}"
     if closest:
         uris = " ".join(candidate.uri for candidate in closest)
         text += f"\nClosest, but weak ({result.coverage:.0%} of the request covered): {uris}"
+    text += ("\n" if closest else " ") + _next_terms(result, closest)
     if result.request.explain:
         for candidate in closest:
             why = " + ".join(_part(part) for part in result.parts.get(candidate.fragment_id, ()))
