@@ -123,7 +123,7 @@ def quality(
             table.setdefault(system, {})[judged.name] = f"{ndcg(judged, run)['ALL']:.3f}"
     with_terms = {judged.name: f"{ndcg(judged, ranked(judged, Ranker.DEFAULT))['ALL']:.3f}" for judged in helped}
     table = {"default": table["default"], WITH_TERMS: with_terms, **table}
-    for system, means in reversed(validated.items()):
+    for system, means in reversed([*validated.items()]):
         table = {f"{system}, cross-validated": {name: f"{mean:.3f}" for name, mean in means.items()}, **table}
     return _table(("nDCG@10", *(judged.name for judged in sets)), table)
 

@@ -113,7 +113,12 @@ def test_tags_are_bounded_as_the_query_is(written: object) -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["circuit breaker, Retry", ["circuit  breaker", "Retry"], ["circuit breaker,Retry"], " circuit breaker;retry;Retry"],
+    [
+        "circuit breaker, Retry",
+        ["circuit  breaker", "Retry"],
+        ["circuit breaker,Retry"],
+        " circuit breaker;retry;Retry",
+    ],
 )
 def test_terms_are_a_list_or_a_text_and_each_counts_once(written: object) -> None:
     assert make_request({"query": "x", "terms": written}).terms == ("circuit breaker", "Retry")

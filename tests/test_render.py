@@ -271,7 +271,9 @@ def test_nothing_fits_is_one_line_with_missing_words_and_terms_to_try(make_catal
 
 def test_terms_that_the_answer_proposes_find_what_was_meant(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(
-        make_fragment("pool", tags=("connection-pooling",), title="Postgres pools", body="Many people connect at once."),
+        make_fragment(
+            "pool", tags=("connection-pooling",), title="Postgres pools", body="Many people connect at once."
+        ),
         *(make_fragment(f"other{number}", f"Case {number}") for number in range(6)),
         least_coverage=0.5,
     )

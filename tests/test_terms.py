@@ -74,7 +74,9 @@ def test_term_is_searched_by_its_other_names_but_not_by_what_may_meet_a_need(mak
 
 def test_terms_make_an_answer_stand_whose_request_alone_is_not_covered(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(
-        make_fragment("pool", tags=("postgres", "connection-pooling"), body="Many people."), *others(), least_coverage=0.5
+        make_fragment("pool", tags=("postgres", "connection-pooling"), body="Many people."),
+        *others(),
+        least_coverage=0.5,
     )
     assert not search(catalog, "freezes when people connect").confident
     found = search(catalog, "freezes when people connect", "Postgres", "connection pooling")
@@ -126,5 +128,5 @@ def test_judged_query_may_have_terms(tmp_path: Path) -> None:
     path.write_text('{"id": 1, "text": "hangs", "terms": ["circuit breaker"]}\n{"id": 2, "text": "a"}\n')
     assert [query.terms for query in read_queries(path)] == [("circuit breaker",), ()]
     path.write_text('{"id": 1, "text": "hangs", "terms": "circuit breaker"}\n')
-    with pytest.raises(RequestError, match="q.jsonl:1: expected .*terms"):
+    with pytest.raises(RequestError, match=r"q\.jsonl:1: expected .*terms"):
         read_queries(path)

@@ -195,7 +195,11 @@ def test_old_revision_gets_the_files_in_the_text(ask_old: Ask) -> None:
         ("search_skill", {"query": ["pdf"]}, "'query' must be text"),
         ("search_skill", {"query": "pdf", "maxResults": 0}, "whole number from 1 to 100, not 0"),
         ("search_skill", {"query": "pdf", "maxResults": "all"}, "whole number from 1 to 100, not 'all'"),
-        ("search_skill", {"query": "pdf", "mode": "index"}, "Unknown parameter 'mode'. Known: query, terms, maxResults"),
+        (
+            "search_skill",
+            {"query": "pdf", "mode": "index"},
+            "Unknown parameter 'mode'. Known: query, terms, maxResults",
+        ),
         ("load_skill", {}, "send the name of a skill, as `search_skill` gives it"),
         ("load_skill", {"name": ""}, "send the name of a skill, as `search_skill` gives it"),
         ("load_skill", {"name": 3}, "'name' must be text, not 3"),

@@ -51,8 +51,8 @@ def listed_queries(content: bytes, library: Documents, notes: Notes) -> Iterator
             value = json.loads(line)
             text, documents, terms = value["text"], value["documents"], value.get("terms") or []
             lists = isinstance(documents, list) and isinstance(terms, list)
-            well_formed = lists and isinstance(text, str) and text.strip()
-            well_formed = well_formed and all(isinstance(one, str) for one in (*documents, *terms))
+            named = lists and all(isinstance(one, str) for one in (*documents, *terms))
+            well_formed = named and isinstance(text, str) and text.strip()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             well_formed = False
         if not well_formed:

@@ -32,7 +32,18 @@ LONGEST_TEXT = 65_536
 """Characters, spaces included, above which a text is refused unread."""
 
 DEFAULT_RESULTS = {Mode.INDEX: 5, Mode.CATALOG: 15, Mode.FULL: 15}
-PARAMETERS = ("query", "terms", "mode", "categories", "tags", "maxResults", "maxTokens", "minScore", "ranker", "explain")
+PARAMETERS = (
+    "query",
+    "terms",
+    "mode",
+    "categories",
+    "tags",
+    "maxResults",
+    "maxTokens",
+    "minScore",
+    "ranker",
+    "explain",
+)
 
 
 def make_request(raw: Mapping[str, object], *, category: str | None = None) -> MatchRequest:
@@ -133,7 +144,9 @@ def _terms(value: object) -> tuple[str, ...]:
     written = (" ".join(part.replace("\0", " ").split()) for part in parts)
     terms = tuple({term.casefold(): term for term in written if term}.values())
     if len(terms) > MAX_TERMS or sum(map(len, terms)) > MAX_TERMS_LENGTH:
-        raise RequestError(f"'terms' may hold {MAX_TERMS} names of {MAX_TERMS_LENGTH} characters in all; keep the best.")
+        raise RequestError(
+            f"'terms' may hold {MAX_TERMS} names of {MAX_TERMS_LENGTH} characters in all; keep the best."
+        )
     return terms
 
 

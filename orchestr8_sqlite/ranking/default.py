@@ -11,7 +11,6 @@ Points are whole numbers, millionths of a rarity, up to the gain by names: they 
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
 
 from orchestr8_sqlite.model.requests import MatchRequest, Statement
 from orchestr8_sqlite.ranking import weights
