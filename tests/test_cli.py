@@ -114,7 +114,7 @@ def test_search_says_when_what_it_found_covers_too_little(invoke: Invoke, larger
     code, out, err = invoke("search", query, "--db", larger, "--mode", mode)
     assert (code, err) == (0, "")
     assert out.startswith(f"Nothing fits '{query}'; not covered: cobol, fortran, pascal, haskell, erlang, prolog")
-    assert out.count("\n") == 2
+    assert out.count("\n") == 3
     assert "\nClosest, but weak (" in out
     value = json.loads(invoke("search", query, "--db", larger, "--mode", mode, "--json")[1])
     assert (value["confident"], value["matches"]) == (False, [])
