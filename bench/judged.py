@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestr8_sqlite.builder.build import build_index
@@ -40,6 +40,16 @@ class JudgedSet:
         """Return the queries that have an answer."""
         return [query for query in self.queries if query.stratum != NO_ANSWER]
 
+    @property
+    def has_terms(self) -> bool:
+        """Tell whether the queries come with the terms that an assistant would add."""
+        return any(query.terms for query in self.queries)
+
+    @property
+    def plain(self) -> "JudgedSet":
+        """Return the set with its queries as users ask them, without terms."""
+        return replace(self, queries=[replace(query, terms=()) for query in self.queries])
+
 
 def open_set(name: str, folder: Path) -> JudgedSet:
     """Return the judged set *name*; build its index in *folder* and drop judgements of missing documents."""
@@ -52,7 +62,18 @@ def open_set(name: str, folder: Path) -> JudgedSet:
     if renamed is None:
         qrels, _ = present_only(catalog, qrels)
     names = renamed or document_names(catalog, qrels)
-    return JudgedSet(name, catalog, read_queries(SHARED / "eval" / queries / "queries.jsonl"), qrels, names)
+    terms = _terms()
+    asked = [
+        replace(query, terms=terms.get(f"{name}/{query.id}", ()))
+        for query in read_queries(SHARED / "eval" / queries / "queries.jsonl")
+    ]
+    return JudgedSet(name, catalog, asked, qrels, names)
+
+
+def _terms() -> dict[str, tuple[str, ...]]:
+    """Return the terms that an assistant would add to each query, by set and id."""
+    lines = (SHARED / "eval" / "dev" / "terms.tsv").read_text(encoding="utf-8").splitlines()
+    return {id_: tuple(terms.split("; ")) for id_, terms in (line.split("\t") for line in lines if line.strip())}
 
 
 def _metatool_names(catalog: Catalog) -> dict[str, str]:

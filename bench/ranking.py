@@ -9,13 +9,13 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import mean, median
 
 from judged import SETS, SHARED, JudgedSet, open_set
-from settings import cross_validate, measure_queries
+from settings import GRID_OF_TERMS, cross_validate, measure_queries
 
 from orchestr8_sqlite.answers.render import render
 from orchestr8_sqlite.evaluation.measures import Run, false_answers, false_refusals, run_queries, score_run
@@ -58,6 +58,7 @@ RIGHT = 2
 """Lowest grade at which a document answers a request."""
 
 REPEATS = 3
+WITH_TERMS = "default, with terms"
 
 
 def main() -> None:
@@ -69,10 +70,22 @@ def main() -> None:
     if not SHARED.is_dir():
         sys.exit(f"{SHARED} is missing: the judged sets are not part of this project; set ORCHESTR8_SHARED.")
     with tempfile.TemporaryDirectory() as folder:
-        sets = [open_set(name, Path(folder)) for name in SETS]
-        validated = {} if options.no_cross_validation else cross_validate(sets)
+        asked = [open_set(name, Path(folder)) for name in SETS]
+        sets = [judged.plain for judged in asked]
+        helped = [judged for judged in asked if judged.has_terms]
+        validated: dict[str, dict[str, float]] = {}
+        if not options.no_cross_validation:
+            validated = {"default": cross_validate(sets), WITH_TERMS: cross_validate(helped, GRID_OF_TERMS)}
+        whole = {"default": sets, WITH_TERMS: helped}
         text = "\n\n".join(
-            [quality(sets, validated), strata(sets), without(sets), confidence(sets), costs(sets), speed(sets)]
+            [
+                quality(sets, helped, validated),
+                strata(whole),
+                without(sets),
+                confidence(whole),
+                costs(sets),
+                speed(whole),
+            ]
         )
         for judged in sets:
             judged.catalog.close()
@@ -115,7 +128,9 @@ def published(judged: JudgedSet) -> dict[str, Run]:
     return runs
 
 
-def quality(sets: Sequence[JudgedSet], validated: Mapping[str, float]) -> str:
+def quality(
+    sets: Sequence[JudgedSet], helped: Sequence[JudgedSet], validated: Mapping[str, Mapping[str, float]]
+) -> str:
     """Return the table of nDCG@10 of every system on every set."""
     table: dict[str, dict[str, str]] = {}
     for judged in sets:
@@ -127,20 +142,27 @@ def quality(sets: Sequence[JudgedSet], validated: Mapping[str, float]) -> str:
         }
         for system, run in runs.items():
             table.setdefault(system, {})[judged.name] = f"{ndcg(judged, run)['ALL']:.3f}"
-    if validated:
-        figures = {name: f"{figure:.3f}" for name, figure in validated.items()}
-        table = {"default, cross-validated": figures, **table}
+    with_terms = {judged.name: f"{ndcg(judged, ranked(judged, Ranker.DEFAULT))['ALL']:.3f}" for judged in helped}
+    table = {"default": table["default"], WITH_TERMS: with_terms, **table}
+    for system, means in reversed([*validated.items()]):
+        table = {f"{system}, cross-validated": {name: f"{mean:.3f}" for name, mean in means.items()}, **table}
     return _table(("nDCG@10", *(judged.name for judged in sets)), table)
 
 
-def strata(sets: Sequence[JudgedSet]) -> str:
-    """Return the table of nDCG@10 of the default ranker by stratum, for the sets that have strata."""
+def strata(sets: Mapping[str, Sequence[JudgedSet]]) -> str:
+    """Return the table of nDCG@10 of the default ranker by stratum, where a set has strata."""
     table = {}
-    for judged in sets:
+    for name, judged in _named(sets):
         found = ndcg(judged, ranked(judged, Ranker.DEFAULT))
         if len(found) > 1:
-            table[judged.name] = {stratum: f"{found[stratum]:.3f}" for stratum in STRATA}
+            table[name] = {stratum: f"{found[stratum]:.3f}" for stratum in STRATA}
     return _table(("default, nDCG@10", *STRATA), table)
+
+
+def _named(sets: Mapping[str, Sequence[JudgedSet]]) -> Iterator[tuple[str, JudgedSet]]:
+    """Yield every set of queries with the name of its row."""
+    for system, asked in sets.items():
+        yield from ((judged.name + system.removeprefix("default"), judged) for judged in asked)
 
 
 def without(sets: Sequence[JudgedSet]) -> str:
@@ -163,7 +185,7 @@ def confidence(sets: Sequence[JudgedSet]) -> str:
     """Return the table of false answers and false refusals, as shares of the queries concerned."""
     columns = ("threshold", "no-answer queries answered", "answerable queries refused")
     table = {}
-    for judged in sets:
+    for name, judged in _named(sets):
         report = run_queries(judged.catalog, judged.queries, judged.names, Ranker.DEFAULT)
         wrong = false_answers(judged.queries, report)
         figures = (
@@ -171,7 +193,7 @@ def confidence(sets: Sequence[JudgedSet]) -> str:
             "none asked" if wrong is None else f"{wrong:.3f}",
             f"{false_refusals(judged.queries, report):.3f}",
         )
-        table[judged.name] = dict(zip(columns, figures, strict=True))
+        table[name] = dict(zip(columns, figures, strict=True))
     return _table(("confidence", *columns), table)
 
 
@@ -214,22 +236,27 @@ def _answers(judged: JudgedSet, answer: tuple[Mode, int]) -> dict[str, tuple[int
     return given
 
 
-def speed(sets: Sequence[JudgedSet]) -> str:
+def speed(sets: Mapping[str, Sequence[JudgedSet]]) -> str:
     """Return the table of median times over the same queries, in one run; each time is the best of REPEATS."""
     columns = ("default, ms", "FTS5 bm25, ms", "ratio")
     table = {}
-    for judged in sets:
-        queries = [" ".join(query.text.split())[:MAX_QUERY_LENGTH] for query in judged.queries[:200]]
-        queries = [query for query in queries if _any_word(query)]
-        ours = median(_best(partial(_rank, judged.catalog, query)) for query in queries)
-        floor = median(_best(partial(_full_text, judged.catalog.db, query)) for query in queries)
+    for name, judged in _named(sets):
+        requests = [
+            MatchRequest(" ".join(query.text.split())[:MAX_QUERY_LENGTH], terms=query.terms)
+            for query in judged.queries[:200]
+            if _any_word(query.text)
+        ]
+        ours = median(_best(partial(_rank, judged.catalog, request)) for request in requests)
+        floor = median(
+            _best(partial(_full_text, judged.catalog.db, " ".join((one.query, *one.terms)))) for one in requests
+        )
         figures = (f"{ours * 1000:.1f}", f"{floor * 1000:.1f}", f"{ours / floor:.1f}")
-        table[judged.name] = dict(zip(columns, figures, strict=True))
+        table[name] = dict(zip(columns, figures, strict=True))
     return _table(("time of a query, median", *columns), table)
 
 
-def _rank(catalog: Catalog, query: str) -> None:
-    find(catalog, MatchRequest(query), quick=False)
+def _rank(catalog: Catalog, request: MatchRequest) -> None:
+    find(catalog, request, quick=False)
 
 
 def _full_text(db: sqlite3.Connection, query: str) -> None:

@@ -22,18 +22,19 @@ GRID: Mapping[str, Sequence[float]] = {
     "synonym": (0.7, 0.8, 0.9),
     "EVERYDAY": (0.5, 0.7, 0.9),
 }
+GRID_OF_TERMS: Mapping[str, Sequence[float]] = {"TERM": (0.4, 0.5, 0.6), "CONFIRMED": (1.15, 1.3, 1.5)}
 """Weight → (lower neighbour, the product's value, upper neighbour). A setting changes at most CHANGES of them."""
 
 CHANGES = 2
 
 
-def cross_validate(sets: Sequence[JudgedSet]) -> dict[str, float]:
-    """Return set → mean nDCG@10 on queries that had no part in choosing the setting.
+def cross_validate(sets: Sequence[JudgedSet], grid: Mapping[str, Sequence[float]] = GRID) -> dict[str, float]:
+    """Return nDCG@10 on queries that had no part in choosing the setting from *grid*.
 
     The queries of every set are dealt into FOLDS. Each fold is answered with the setting that is best on the other
     folds of all sets (by the mean of the sets' means).
     """
-    settings = list(_settings())
+    settings = list(_settings(grid))
     measured = [measure_queries(sets, setting) for setting in settings]
     dealer = random.Random(1)  # noqa: S311 - statistics, the same every time
     folds = {judged.name: {query.id: dealer.randrange(FOLDS) for query in judged.answerable} for judged in sets}
@@ -53,13 +54,13 @@ def _mean_elsewhere(
     )
 
 
-def _settings() -> Iterator[dict[str, float]]:
-    """Yield the product's setting, then those that differ from it in up to CHANGES values."""
-    usual = {name: values[1] for name, values in GRID.items()}
+def _settings(grid: Mapping[str, Sequence[float]]) -> Iterator[dict[str, float]]:
+    """Yield the product's setting and those that differ from it in up to CHANGES values."""
+    usual = {name: values[1] for name, values in grid.items()}
     yield usual
     for count in range(1, CHANGES + 1):
-        for names in itertools.combinations(GRID, count):
-            for changed in itertools.product(*((GRID[name][0], GRID[name][2]) for name in names)):
+        for names in itertools.combinations(grid, count):
+            for changed in itertools.product(*((grid[name][0], grid[name][2]) for name in names)):
                 yield {**usual, **dict(zip(names, changed, strict=True))}
 
 
@@ -73,7 +74,7 @@ def measure_queries(sets: Sequence[JudgedSet], setting: Mapping[str, float]) -> 
         for judged in sets:
             run = {}
             for query in judged.answerable:
-                request = MatchRequest(" ".join(query.text.split())[:MAX_QUERY_LENGTH])
+                request = MatchRequest(" ".join(query.text.split())[:MAX_QUERY_LENGTH], terms=query.terms)
                 candidates = find(judged.catalog, request, quick=False).candidates
                 run[query.id] = {judged.names[c.uri]: -float(rank) for rank, c in enumerate(candidates)}
             found = dict.fromkeys((query.id for query in judged.answerable), 0.0)

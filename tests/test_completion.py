@@ -226,6 +226,7 @@ def template(uri: str) -> Message:
         ("skills/{+name}", "name", "re", ["reading", "retry"]),
         (f"match{MATCH}", "mode", "", ["index", "catalog", "full"]),
         (f"match{MATCH}", "tags", "re", ["rest", "retry"]),
+        (f"match{MATCH}", "terms", "circuit breaker,re", ["circuit breaker,rest", "circuit breaker,retry"]),
         (f"match{MATCH}", "categories", "agents,g", ["agents,guides"]),
         (f"skills/match{MATCH}", "tags", "re", ["retry"]),
         (f"skills/match{MATCH}", "query", "re", ["Reading a book", "Adding retry to a client"]),

@@ -172,10 +172,12 @@ def test_self_asks_every_scenario_without_its_line_and_the_authors_queries(
             "skills/one.md": markdown("tags: [retry]\nuseWhen:\n  - Adding retry to calls\n  - Waiting zebra"),
             "skills/two.md": markdown("useWhen:\n  - Brewing tea\nqueries:\n  - a cup of tea\n  - 7"),
             "queries.jsonl": '{"text": "call retry", "documents": ["skills/one"]}\n'
+            '{"text": "it hangs", "documents": ["skills/two"], "terms": ["brewing", "teapot"]}\n'
             '{"text": "sourdough", "documents": []}\n'
             '{"text": "lost", "documents": ["skills/lost"]}\n'
             "no json\n"
-            '{"text": "odd", "documents": [{}]}\n' + "[" * 100_000,
+            '{"text": "odd", "documents": [{}]}\n'
+            '{"text": "odd", "documents": [], "terms": "tea"}\n' + "[" * 100_000,
         }
     )
     index = build(root, tmp_path / "index.db")
@@ -188,18 +190,21 @@ def test_self_asks_every_scenario_without_its_line_and_the_authors_queries(
         ("Brewing tea", "scenario"): ("skills/two",),
         ("a cup of tea", "queries"): ("skills/two",),
         ("call retry", "queries.jsonl"): ("skills/one",),
+        ("it hangs", "queries.jsonl"): ("skills/two",),
         ("sourdough", "none"): (),
     }
     answers = {query.text: [document for document, _ in found.run[query.id]] for query in queries}
     assert answers["Adding retry to calls"] == ["skills/one"]  # by its tag
     assert answers["Waiting zebra"] == answers["Brewing tea"] == []  # nothing but the hidden line says so
     assert answers["a cup of tea"] == ["skills/two"]  # nothing is hidden here
+    assert answers["it hangs"] == ["skills/two"]  # by its terms
     problems = rows(index, "SELECT path, line, code FROM diagnostic WHERE code LIKE 'queries%' ORDER BY path, line")
     assert problems == [
-        ("queries.jsonl", 3, "queries-document"),
-        ("queries.jsonl", 4, "queries-form"),
+        ("queries.jsonl", 4, "queries-document"),
         ("queries.jsonl", 5, "queries-form"),
         ("queries.jsonl", 6, "queries-form"),
+        ("queries.jsonl", 7, "queries-form"),
+        ("queries.jsonl", 8, "queries-form"),
         ("skills/two.md", None, "queries-form"),
     ]
 

@@ -371,12 +371,14 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("postgre", {}, Tier.FUZZY),
         ("再試行 c++ müller", {"min_score": 0.5}, Tier.FUZZY),
         ("zzyzx", {}, Tier.FUZZY),
+        ("slow calls", {"terms": "circuit breaker, retry it's"}, Tier.INDEX),
     ],
 )
 def test_printed_sql_has_the_rows_of_the_answer_in_the_sqlite_shell(
     invoke: Invoke, index: Path, query: str, options: dict[str, object], tier: Tier, ranker: Ranker, explain: bool
 ) -> None:
-    request = MatchRequest(query, ranker=ranker, explain=explain, **options)  # type: ignore[arg-type]
+    terms = tuple(filter(None, str(options.get("terms", "")).split(", ")))
+    request = MatchRequest(query, ranker=ranker, explain=explain)._replace(**{**options, "terms": terms})  # type: ignore[arg-type]
     with Catalog.open(index) as catalog:
         result = find(catalog, request)
         assert explain or ranker is Ranker.CLASSIC or result.tier is tier
@@ -394,7 +396,8 @@ def test_printed_sql_has_the_rows_of_the_answer_in_the_sqlite_shell(
 
 def flags_of(options: Mapping[str, object], *, explain: bool) -> list[str]:
     """Return the options of a request as they are given to `search`."""
-    named = {"categories": "-c", "tags": "-t", "min_score": "--min-score", "max_results": "--max-results"}
+    named = {"categories": "-c", "tags": "-t", "terms": "--terms"}
+    named |= {"min_score": "--min-score", "max_results": "--max-results"}
     flags = ["--explain"] if explain else []
     for name, value in options.items():
         for one in value if isinstance(value, tuple) else (value,):

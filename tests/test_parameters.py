@@ -111,7 +111,33 @@ def test_tags_are_bounded_as_the_query_is(written: object) -> None:
         make_request({"query": "x", "tags": written})
 
 
-@pytest.mark.parametrize("name", ["categories", "tags"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "circuit breaker, Retry",
+        ["circuit  breaker", "Retry"],
+        ["circuit breaker,Retry"],
+        " circuit breaker;retry;Retry",
+    ],
+)
+def test_terms_are_a_list_or_a_text_and_each_counts_once(written: object) -> None:
+    assert make_request({"query": "x", "terms": written}).terms == ("circuit breaker", "Retry")
+
+
+def test_terms_are_at_most_10_of_500_characters_in_all() -> None:
+    ten = [f"{number}" * 50 for number in range(10)]
+    assert make_request({"query": "x", "terms": ten}).terms == tuple(ten)
+    for more in ([*ten[1:], "a", "b"], [*ten[1:], "a" * 51], "x" * 501):
+        with pytest.raises(RequestError, match="'terms' may hold 10 names of 500 characters in all; keep the best"):
+            make_request({"query": "x", "terms": more})
+
+
+def test_terms_do_not_stand_for_a_query() -> None:
+    with pytest.raises(RequestError, match="'query' is missing"):
+        make_request({"terms": ["circuit breaker"]})
+
+
+@pytest.mark.parametrize("name", ["categories", "tags", "terms"])
 @pytest.mark.parametrize("value", [5, ["a", 5], {"a": "b"}, True])
 def test_lists_of_anything_but_text_are_refused(name: str, value: object) -> None:
     with pytest.raises(RequestError, match=f"'{name}' must be"):

@@ -258,7 +258,7 @@ def test_full_mode_lets_the_best_match_take_half_where_others_could_use_it_too(m
     assert text.count("Words of others.") > 10
 
 
-def test_nothing_fits_is_one_line_with_missing_words_and_nearest_tags(make_catalog: MakeCatalog) -> None:
+def test_nothing_fits_is_one_line_with_missing_words_and_terms_to_try(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(make_fragment("a", "Adding retry", tags=("postgresql",)), make_fragment("b", tags=("helm",)))
     for mode in Mode:
         text = answer(catalog, "postgressqll cobol", mode=mode, categories=("skill",))

@@ -257,6 +257,7 @@ def test_same_request_is_answered_from_memory(service: Service, lookups: list[Ma
         {"ranker": Ranker.CLASSIC},
         {"explain": True},
         {"query": "backoff"},
+        {"terms": ("backoff",)},
     ],
 )
 def test_no_answer_is_replayed_for_another_request(index: Path, options: dict[str, object]) -> None:

@@ -90,7 +90,8 @@ def test_spelling_of_the_query_does_not_matter(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"categories": ("skill",)}, {"tags": ("shared",)}, {"min_score": 0.0}, {"min_score": 60.0}]
+    "options",
+    [{"categories": ("skill",)}, {"tags": ("shared",)}, {"min_score": 0.0}, {"min_score": 60.0}, {"terms": ("retry",)}],
 )
 def test_filtered_request_gets_no_precomputed_answer(catalog: Catalog, options: dict[str, object]) -> None:
     request = MatchRequest("shared")._replace(**options)  # type: ignore[arg-type]

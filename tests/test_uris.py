@@ -112,10 +112,12 @@ def test_plus_is_a_space_in_queries_only() -> None:
 def test_every_parameter_may_stand_in_a_uri() -> None:
     parsed = parse_uri(
         "orchestr8://match?query=retry&mode=full&categories=skills,Agent&tags=Async%2Cnode.js"
-        "&maxResults=3&maxTokens=900&minScore=12.5&ranker=classic"
+        "&maxResults=3&maxTokens=900&minScore=12.5&ranker=classic&terms=circuit+breaker,back%20off"
     )
+    limits = 3, 900, 12.5, Ranker.CLASSIC
+    terms = "circuit breaker", "back off"
     assert parsed == Match(
-        MatchRequest("retry", Mode.FULL, ("skill", "agent"), ("async", "node.js"), 3, 900, 12.5, Ranker.CLASSIC)
+        MatchRequest("retry", Mode.FULL, ("skill", "agent"), ("async", "node.js"), *limits, terms=terms)
     )
 
 
