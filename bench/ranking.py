@@ -181,7 +181,7 @@ def _mean(values: Mapping[str, float]) -> float:
     return mean(values.values())
 
 
-def confidence(sets: Sequence[JudgedSet]) -> str:
+def confidence(sets: Mapping[str, Sequence[JudgedSet]]) -> str:
     """Return the table of false answers and false refusals, as shares of the queries concerned."""
     columns = ("threshold", "no-answer queries answered", "answerable queries refused")
     table = {}
