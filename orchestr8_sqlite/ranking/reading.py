@@ -60,13 +60,13 @@ SELECT k.text, k.stem, s.fragment_count
  ORDER BY k.fragment_count DESC, k.text LIMIT :limit
 """
 SYNONYM_WORDS = """
-WITH met (stem, synonym_id, slot, slots) AS MATERIALIZED (
-    SELECT w.stem, w.synonym_id, w.slot, w.slots
-      FROM json_each(:stems) CROSS JOIN rank_synonym_word w ON w.stem = value)
-SELECT stem, synonym_id, slot FROM met
- WHERE synonym_id IN (SELECT synonym_id FROM met GROUP BY synonym_id HAVING count(DISTINCT slot) = slots)
+WITH met (id, slots) AS MATERIALIZED (  -- few have as many words met as slots
+    SELECT w.synonym_id, w.slots FROM json_each(:stems) CROSS JOIN rank_synonym_word w ON w.stem = value
+     GROUP BY w.synonym_id HAVING count(*) >= w.slots)
+SELECT w.synonym_id, met.slots, w.slot, w.stem
+  FROM met CROSS JOIN json_each(:stems) CROSS JOIN rank_synonym_word w ON w.stem = value AND w.synonym_id = met.id
 """
-"""Which slots of synonyms the stems of a request meet, where they meet every slot of that synonym."""
+"""Which slots of synonyms the stems of a request meet, of those with as many words met as slots."""
 
 SYNONYM_FORMS = """
 SELECT f.synonym_id, f.ordinal, f.how, s.stem, s.fragment_count
@@ -295,19 +295,19 @@ def _synonyms(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Itera
         yield Form(rarest, one, how, one, count, rarity_of(size, count), factor), texts
 
 
-def _met_synonyms(rows: Iterable[tuple[str, int, int]]) -> dict[int, list[str]]:
+def _met_synonyms(rows: Iterable[tuple[int, int, int, str]]) -> dict[int, list[str]]:
     """Return the synonyms every slot of which can be met by a word of its own, each with the stems that meet it.
 
     Args:
-        rows: Which slot of which synonym a stem meets; all slots of each synonym are met.
+        rows: A synonym, the number of its slots, one of them, a stem that meets it.
     """
-    meeting: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for one, id_, slot in rows:
-        meeting[id_][slot].add(one)
+    meeting: dict[tuple[int, int], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for id_, count, slot, one in rows:
+        meeting[id_, count][slot].add(one)
     return {
         id_: list(dict.fromkeys(itertools.chain.from_iterable(map(sorted, slots.values()))))
-        for id_, slots in meeting.items()
-        if _can_be_filled(list(slots.values()))
+        for (id_, count), slots in meeting.items()
+        if len(slots) == count and _can_be_filled(list(slots.values()))
     }
 
 
