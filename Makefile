@@ -79,7 +79,7 @@ bench-smoke: $(VENV)/dev.stamp ## Measure ratios on a small corpus; fail where o
 
 bench/.venv/made.stamp: bench/requirements.txt | $(VENV)/bin/python
 	$(BIN)/python -m venv --clear bench/.venv
-	bench/.venv/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r bench/requirements.txt
+	bench/.venv/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes -r bench/requirements.txt
 	@touch $@
 
 bench/node_modules: bench/package-lock.json # without npm the peer for Node is left out, and that is said
@@ -127,7 +127,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/run.stamp: $(VENV)/bin/python requirements.txt pyproject.toml
-	$(PIP) install --require-hashes -r requirements.txt
+	$(PIP) install --no-deps --require-hashes -r requirements.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -135,9 +135,9 @@ $(BUNDLED): $(VENV)/run.stamp $(SOURCES)
 	$(BIN)/orchestr8-sqlite build resources -o $@ --strict --full
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.txt
-	$(PIP) install --require-hashes -r requirements-dev.txt
+	$(PIP) install --no-deps --require-hashes -r requirements-dev.txt
 	@touch $@
 
 $(VENV)/mutation.stamp: $(VENV)/dev.stamp tests/mutation/requirements.txt
-	$(PIP) install --require-hashes -r tests/mutation/requirements.txt
+	$(PIP) install --no-deps --require-hashes -r tests/mutation/requirements.txt
 	@touch $@

@@ -120,7 +120,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder with the programs of an environment that holds the wheel and the locked dependencies."""
     programs = make_environment(tmp_path_factory.mktemp("environment"))
-    pip(programs / "python", "install", "--no-compile", "--require-hashes", "-r", "requirements.txt")
+    pip(programs / "python", "install", "--no-compile", "--no-deps", "--require-hashes", "-r", "requirements.txt")
     pip(programs / "python", "install", "--no-compile", "--no-deps", str(wheel))
     return programs
 
