@@ -1,4 +1,4 @@
-"""Measures the slowest requests: of the greatest length allowed, made of the words that cost an index most."""
+"""Measures the slowest requests: long, made of the words that cost an index most."""
 
 import math
 import sqlite3
@@ -13,7 +13,6 @@ from floors import any_word
 
 from orchestr8_sqlite.answers.render import render
 from orchestr8_sqlite.index.catalog import Catalog
-from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH
 from orchestr8_sqlite.model.requests import MatchRequest, Mode, Ranker
 from orchestr8_sqlite.ranking.lookup import find
 
@@ -22,6 +21,9 @@ RAREST_TAG = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*), tag LIMIT 1"
 
 MOST_RESULTS, MOST_TOKENS = 100, 200_000
 """The most results and tokens that a request may ask for."""
+
+LENGTH = 1000
+"""Characters of each request; of a longer one no more words count."""
 
 COMMON = "common words"
 FTS = "FTS5 bm25"
@@ -83,10 +85,10 @@ def hardest_requests(db: sqlite3.Connection) -> dict[str, MatchRequest]:
 
 
 def _fill(words: Iterable[str]) -> str:
-    """Return a query of the first *words*, as many as fit into MAX_QUERY_LENGTH."""
+    """Return a query of the first *words*, as many as fit into LENGTH."""
     query = ""
     for word in words:
-        if len(query) + 1 + len(word) > MAX_QUERY_LENGTH:
+        if len(query) + 1 + len(word) > LENGTH:
             break
         query = f"{query} {word}".strip()
     return query

@@ -20,7 +20,6 @@ from settings import GRID_OF_TERMS, cross_validate, measure_queries
 from orchestr8_sqlite.answers.render import render
 from orchestr8_sqlite.evaluation.measures import Run, false_answers, false_refusals, run_queries, score_run
 from orchestr8_sqlite.index.catalog import Catalog
-from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH
 from orchestr8_sqlite.model.requests import MatchRequest, Mode, Ranker
 from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.text.keywords import extract_keywords
@@ -230,7 +229,7 @@ def _answers(judged: JudgedSet, answer: tuple[Mode, int]) -> dict[str, tuple[int
     mode, most = answer
     given = {}
     for query in judged.answerable:
-        text = " ".join(query.text.split())[:MAX_QUERY_LENGTH]
+        text = " ".join(query.text.split())
         rendering = render(find(judged.catalog, MatchRequest(text, mode, max_results=most)), judged.catalog.body)
         given[query.id] = estimate_tokens(rendering.text), [judged.names[one.uri] for one in rendering.shown]
     return given
@@ -242,7 +241,7 @@ def speed(sets: Mapping[str, Sequence[JudgedSet]]) -> str:
     table = {}
     for name, judged in _named(sets):
         requests = [
-            MatchRequest(" ".join(query.text.split())[:MAX_QUERY_LENGTH], terms=query.terms)
+            MatchRequest(" ".join(query.text.split()), terms=query.terms)
             for query in judged.queries[:200]
             if _any_word(query.text)
         ]

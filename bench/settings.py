@@ -9,7 +9,6 @@ from statistics import mean
 
 from judged import JudgedSet
 
-from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH
 from orchestr8_sqlite.model.requests import MatchRequest
 from orchestr8_sqlite.ranking import reading, weights
 from orchestr8_sqlite.ranking.lookup import find
@@ -74,7 +73,7 @@ def measure_queries(sets: Sequence[JudgedSet], setting: Mapping[str, float]) -> 
         for judged in sets:
             run = {}
             for query in judged.answerable:
-                request = MatchRequest(" ".join(query.text.split())[:MAX_QUERY_LENGTH], terms=query.terms)
+                request = MatchRequest(" ".join(query.text.split()), terms=query.terms)
                 candidates = find(judged.catalog, request, quick=False).candidates
                 run[query.id] = {judged.names[c.uri]: -float(rank) for rank, c in enumerate(candidates)}
             found = dict.fromkeys((query.id for query in judged.answerable), 0.0)

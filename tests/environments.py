@@ -38,7 +38,9 @@ def cached_environment(folder: Path, requirements: Path) -> Path:
     if not _is_made_from(folder, requirements):
         make_environment(folder)
         try:
-            pip(programs / "python", "install", "--no-compile", "--no-deps", "--require-hashes", "-r", str(requirements))
+            pip(
+                programs / "python", "install", "--no-compile", "--no-deps", "--require-hashes", "-r", str(requirements)
+            )
         except subprocess.CalledProcessError:
             raise MissingProgram(f"pip cannot install what {requirements.name} names; see its lines above.") from None
         _mark_as_made_from(folder, requirements)

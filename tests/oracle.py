@@ -256,8 +256,8 @@ class Oracle:
             texts.setdefault(stemmed(keyword), keyword)
         counts = {stem: self.count(text) for stem, text in texts.items()}
         known = [stem for stem in texts if counts[stem] or len(extract_keywords(texts[stem])) == 1]
-        rarest = sorted(known, key=lambda stem: (not counts[stem], counts[stem]))[: weights.MOST_WORDS]
-        known = [stem for stem in known if stem in rarest]
+        rarest = sorted(known, key=lambda stem: (texts[stem].isdigit(), not counts[stem], counts[stem]))
+        known = [stem for stem in known if stem in rarest[: weights.MOST_WORDS]]
         everyday = {
             stem for stem in known if texts[stem] in EVERYDAY or (not counts[stem] and texts[stem][0].isdigit())
         }

@@ -146,7 +146,7 @@ def test_a_query_far_beyond_the_limit_is_refused_before_it_is_taken_apart(fillin
     query = (filling * (size // len(filling) + 1))[:size]
     tracemalloc.start()
     try:
-        with pytest.raises(RequestError, match=rf"^'query' has {size:,} characters, at most 1,000 are read; "):
+        with pytest.raises(RequestError, match=rf"^'query' has {size:,} characters, at most 65,536 are read; "):
             make_request({"query": query})
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -163,7 +163,7 @@ def test_a_filter_far_beyond_the_limit_is_refused(name: str, value: object) -> N
 
 def test_a_query_at_the_limit_is_answered_whatever_it_is_made_of(service: Service) -> None:
     for text in LONG:
-        service.search(make_request({"query": text[:1000]}))
+        service.search(make_request({"query": (text * 100)[:65_536]}))
 
 
 def test_half_of_a_surrogate_pair_is_no_word_and_no_error(service: Service) -> None:
@@ -227,7 +227,7 @@ def test_lines_of_10_mb_and_halves_of_pairs_are_answered_and_the_next_request_to
         "The line is no JSON-RPC 2.0 request or notification.",
     ]
     by_id = {answer["id"]: answer["result"] for answer in answers if "result" in answer}
-    assert by_id[4]["content"][0]["text"].startswith("'query' has 3,000,000 characters, at most 1,000 are read; ")
+    assert by_id[4]["content"][0]["text"].startswith("'query' has 3,000,000 characters, at most 65,536 are read; ")
     assert "orchestr8://skills/retry" in by_id[5]["content"][0]["text"]
 
 

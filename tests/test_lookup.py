@@ -105,6 +105,18 @@ def test_query_without_a_keyword_gets_nothing(make_catalog: MakeCatalog, query: 
     assert (found.candidates, found.keywords, found.uncovered) == ((), (), ())
 
 
+@pytest.mark.parametrize("ranker", list(Ranker))
+def test_whole_stack_trace_is_answered_by_its_rarest_words(make_catalog: MakeCatalog, ranker: Ranker) -> None:
+    catalog = make_catalog(
+        make_fragment("pool", "Hikari connection pool exhausted", "Finding a leaked connection"),
+        make_fragment("deadlock", "Two transactions deadlock", "A connection pool behind a proxy"),
+        *(make_fragment(f"worker{n}", f"Thread {n} of a worker", "Runner of a task") for n in range(40)),
+    )
+    frames = "".join(f"\n  at com.shop.worker.Task.run(Thread.java:{n})" for n in range(1000))
+    trace = f"{frames}\nSQLTransientException: hikari pool exhausted, connection is not available{frames[:9000]}"
+    assert ids(find(catalog, MatchRequest(trace, ranker=ranker)))[0] == "skills/pool"
+
+
 def test_words_that_stand_nowhere_are_named_and_inflections_are_not(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(
         make_fragment("a", "Retrying failed calls"), make_fragment("b", body="How retries work in Terraform.")

@@ -37,11 +37,11 @@ def test_a_missing_or_empty_query_is_refused_by_name(raw: dict[str, object]) -> 
         make_request(raw)
 
 
-def test_a_query_may_have_1_to_1000_characters() -> None:
+def test_a_query_may_have_1_to_65536_characters() -> None:
     assert make_request({"query": "x"}).query == "x"
-    assert make_request({"query": "x" * 1000}).query == "x" * 1000
-    with pytest.raises(RequestError, match=r"1,001 characters.*1,000"):
-        make_request({"query": "x" * 1001})
+    assert make_request({"query": "x" * 65_536}).query == "x" * 65_536
+    with pytest.raises(RequestError, match=r"65,537 characters.*65,536"):
+        make_request({"query": "x" * 65_537})
 
 
 @pytest.mark.parametrize("query", [5, ["retry"], {"a": 1}, True])
@@ -106,7 +106,7 @@ def test_tags_are_a_list_or_comma_separated_in_any_case(written: object) -> None
 
 
 @pytest.mark.parametrize("written", ["x" * 1001, ["abcdefgh" + str(n) for n in range(200)]])
-def test_tags_are_bounded_as_the_query_is(written: object) -> None:
+def test_tags_are_bounded(written: object) -> None:
     with pytest.raises(RequestError, match="1,000 characters in all"):
         make_request({"query": "x", "tags": written})
 

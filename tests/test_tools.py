@@ -277,7 +277,7 @@ RETRY = "orchestr8://skills/retry"
         ("search", {}, "'query' is missing: say in a few words"),
         ("search", {"query": 3}, "'query' must be text"),
         ("search", {"query": " \n"}, "'query' is empty: say in a few words"),
-        ("search", {"query": "x" * 1001}, "at most 1,000 are read; shorten it"),
+        ("search", {"query": "x" * 65_537}, "at most 65,536 are read; shorten it"),
         ("search", {"query": "x", "mode": "brief"}, "'mode' must be one of index, catalog, full"),
         ("search", {"query": "x", "mode": 3}, "'mode' must be one of index, catalog, full"),
         ("search", {"query": "x", "categories": ["agnets"]}, "Did you mean 'agents'?"),

@@ -32,8 +32,8 @@ PLACEHOLDER = re.compile(r"\$ARGUMENTS\b|\$\{(?P<dollar>[\w.-]+)\}|\{\{\s*(?P<br
 URI = re.compile(rf"{SCHEME}://(?:\{{\{{[^}}]*\}}\}}|[^\s\"'`<>)\]])*")
 
 SEARCHED = 300
-"""Most characters of a value in a URI's query, cut at a word: a search only weighs its rarest words, a longer value
-costs tokens in each URI, and a query of over 1,000 characters would be refused."""
+"""Most characters of a value in a URI's query, cut at a word: a search only weighs its rarest words, and a longer value
+costs tokens in each URI."""
 
 LONGEST_VALUES = 1_000_000
 """Most characters of all values together: each is repeated as often as its prompt names it."""

@@ -17,7 +17,7 @@ from orchestr8_sqlite.answers.render import render
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.evaluation.judgements import ALL, NO_ANSWER, JudgedQuery, Qrels
 from orchestr8_sqlite.index.catalog import Catalog
-from orchestr8_sqlite.model.parameters import DEFAULT_RESULTS, MAX_QUERY_LENGTH, make_request
+from orchestr8_sqlite.model.parameters import DEFAULT_RESULTS, make_request
 from orchestr8_sqlite.model.requests import MatchRequest, Mode, Ranker
 from orchestr8_sqlite.ranking.holdout import HeldOut
 from orchestr8_sqlite.ranking.lookup import find
@@ -111,8 +111,7 @@ class _Recorder:
         self._tokens: dict[Mode, list[int]] = defaultdict(list)
 
     def ask(self, catalog: Catalog, query: JudgedQuery) -> None:
-        text = " ".join(query.text.split())[:MAX_QUERY_LENGTH]
-        usual = make_request({"query": text, "terms": [*query.terms], "ranker": self._ranker.value})
+        usual = make_request({"query": query.text, "terms": [*query.terms], "ranker": self._ranker.value})
         started = time.perf_counter()
         result = find(catalog, usual, quick=False)
         self._seconds.append(time.perf_counter() - started)

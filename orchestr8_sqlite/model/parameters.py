@@ -23,14 +23,15 @@ from orchestr8_sqlite.text.normal_forms import normalize
 
 E = TypeVar("E", Mode, Ranker)
 
-MAX_QUERY_LENGTH = 1000
 MAX_TERMS = 10
 MAX_TERMS_LENGTH = 500
 """Most characters of all terms together; they are meant for three to six names of a few words."""
 
+MAX_TAGS_LENGTH = 1000
 BETWEEN_TERMS = re.compile(r"[,;\n]")
 LONGEST_TEXT = 65_536
-"""Texts with more characters, spaces included, are refused unread."""
+"""Most characters of a text, spaces included. A longer one is refused unread; of a long request, the rarest words
+count."""
 
 DEFAULT_RESULTS = {Mode.INDEX: 5, Mode.CATALOG: 15, Mode.FULL: 15}
 PARAMETERS = (
@@ -130,25 +131,17 @@ def _query(value: object) -> str:
     if not isinstance(value, str):
         raise RequestError(f"'query' must be text, not {_shown(value)}.")
     if len(value) > LONGEST_TEXT:
-        raise _too_long(len(value))
+        raise RequestError(f"'query' has {len(value):,} characters, at most {LONGEST_TEXT:,} are read; shorten it.")
     query = " ".join(storable(value).replace("\0", " ").split())
     if not query:
         raise RequestError("The parameter 'query' is empty: say in a few words what you need.")
-    if len(query) > MAX_QUERY_LENGTH:
-        raise _too_long(len(query))
     return query
-
-
-def _too_long(length: int) -> RequestError:
-    return RequestError(
-        f"'query' has {length:,} characters, at most {MAX_QUERY_LENGTH:,} are read; shorten it to what matters."
-    )
 
 
 def _tags(value: object) -> tuple[str, ...]:
     tags = tuple(dict.fromkeys(fold_tag(tag) for tag in _items("tags", value)))
-    if sum(map(len, tags)) > MAX_QUERY_LENGTH:
-        raise RequestError(f"'tags' may have {MAX_QUERY_LENGTH:,} characters in all; name fewer.")
+    if sum(map(len, tags)) > MAX_TAGS_LENGTH:
+        raise RequestError(f"'tags' may have {MAX_TAGS_LENGTH:,} characters in all; name fewer.")
     return tags
 
 

@@ -142,11 +142,11 @@ def match_fields(db: sqlite3.Connection, request: MatchRequest, keywords: Sequen
 
 
 def _rarest(db: sqlite3.Connection, keywords: Sequence[str]) -> list[str]:
-    """Return the keywords that count of a long request: the rarest that scenarios hold, then others."""
+    """Return the keywords that count of a long request: the rarest that scenarios hold, then others, numbers last."""
     if len(keywords) <= MOST_WORDS:
         return list(keywords)
     counts: dict[str, int] = dict(db.execute(SCENARIO_COUNTS, {"keywords": json.dumps(list(keywords))}))
-    return sorted(keywords, key=lambda word: (not counts.get(word), counts.get(word, 0)))[:MOST_WORDS]
+    return sorted(keywords, key=lambda word: (word.isdigit(), not counts.get(word), counts.get(word, 0)))[:MOST_WORDS]
 
 
 def _contained(word: str) -> Iterator[str]:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestr8_sqlite.index.catalog import Catalog
-from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH
 from orchestr8_sqlite.model.requests import MatchRequest
 from orchestr8_sqlite.processes import map_in_processes
 from orchestr8_sqlite.ranking.evidence import (
@@ -196,7 +195,7 @@ def _foreign_coverages(catalog: Catalog, requests: Sequence[str]) -> list[float]
 
 
 def _coverage(catalog: Catalog, text: str) -> float:
-    return cover(catalog, MatchRequest(" ".join(text.split())[:MAX_QUERY_LENGTH]))
+    return cover(catalog, MatchRequest(" ".join(text.split())))
 
 
 def _without(texts: Mapping[int, str], line: str) -> Texts:

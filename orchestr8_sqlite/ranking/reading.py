@@ -241,7 +241,7 @@ def read_words(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> li
     """Return the words of a request; a joined word that the index does not know is left to its parts.
 
     A number that the index does not know (`300k`, `3.7`) tells of the case, not of the subject: it counts as everyday.
-    Of a long request the rarest words count that the index knows, and others as far as there is room.
+    Of a long request the rarest words count that the index knows, then others as far as there is room, numbers last.
     """
     texts: dict[str, str] = {}
     for keyword in keywords:
@@ -253,7 +253,7 @@ def read_words(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> li
     everyday = everyday_words()
     known = [one for one in texts if one in counts or one in whole]
     if len(known) > MOST_WORDS:
-        rarest = sorted(known, key=lambda one: counts.get(one, size + 1))[:MOST_WORDS]
+        rarest = sorted(known, key=lambda one: (texts[one].isdigit(), counts.get(one, size + 1)))[:MOST_WORDS]
         known = [one for one in known if one in {*rarest}]
     plain = {one for one in known if texts[one] in everyday or (one not in counts and texts[one][0].isdigit())}
     topical = len(plain) < len(known)

@@ -4,7 +4,7 @@ from typing import Any
 
 from mcp_types import Tool, ToolAnnotations
 
-from orchestr8_sqlite.model.parameters import MAX_QUERY_LENGTH, MAX_TERMS
+from orchestr8_sqlite.model.parameters import MAX_TERMS
 from orchestr8_sqlite.model.requests import AGENT_SKILL, CATEGORY_FOLDERS, DEFAULT_TOKENS, Mode
 from orchestr8_sqlite.service.service import MAX_URIS
 from orchestr8_sqlite.settings import Profile
@@ -17,7 +17,6 @@ USUAL_MODE = Mode.INDEX
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
-QUERY = {"type": "string", "maxLength": MAX_QUERY_LENGTH}
 COUNT = {"type": "integer"}
 """The other bounds cost more in each conversation than the sentence by which a value beyond them is answered."""
 
@@ -40,7 +39,7 @@ SEARCH = Tool(
     ),
     input_schema=_takes(
         "query",
-        query={**QUERY, "description": "The task, as the user puts it"},
+        query={**TEXT, "description": "The task as the user puts it, or a whole error message"},
         terms={
             **TEXTS,
             "maxItems": MAX_TERMS,
@@ -82,7 +81,7 @@ SEARCH_SKILL = Tool(
     description="Find Agent Skills: instructions with scripts and references.",
     input_schema=_takes(
         "query",
-        query=QUERY,
+        query=TEXT,
         maxResults={**COUNT, "default": 5},
     ),
     output_schema=_gives("skills"),
