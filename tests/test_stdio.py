@@ -149,7 +149,7 @@ def test_line_of_more_than_4_mib_is_refused_and_the_next_one_works(greeted: subp
 
 def test_line_just_below_4_mib_is_read(greeted: subprocess.Popen[bytes]) -> None:
     send(greeted, search(1, "x" * (4 * 1024 * 1024 - 1024)))
-    assert "at most 1,000 are read" in receive(greeted)["result"]["content"][0]["text"]
+    assert "at most 65,536 are read" in receive(greeted)["result"]["content"][0]["text"]
 
 
 def test_every_query_is_one_log_line_on_stderr_with_what_it_cost(server: subprocess.Popen[bytes]) -> None:

@@ -117,7 +117,8 @@ class Threads:
         return random.random() * self._longest
 
     def _step(self, loop: asyncio.AbstractEventLoop, job: Job, random: Random, result: asyncio.Future[Any]) -> None:
-        job.resume()
+        if not job.is_done:  # the end of a run may have come between
+            job.resume()
         if not job.is_done:
             loop.call_later(self._pause(random), self._step, loop, job, random, result)
             return
