@@ -1,5 +1,7 @@
 """What a body over HTTP may hold, and which headers must say the same: each sentence of the revision that is spoken."""
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
@@ -207,3 +209,24 @@ async def test_foreign_hosts_and_origins_are_refused_wherever_they_ask(
 ) -> None:
     verb = "GET" if path == "/healthz" else "POST"
     assert (await web.send(PING, verb=verb, path=path, headers=headers)).status == status
+
+
+async def test_request_that_the_end_of_the_server_cuts_short_is_told_to_come_again(
+    web: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Uvicorn cancels what is under way once its patience ends, and would answer 500 without a reason."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    def search(*_: object) -> None:
+        begun.set()
+        may_end.wait(30)
+
+    monkeypatch.setattr(Service, "search", search)
+    asked = asyncio.ensure_future(web.send(request(1, "tools/call", name="search", arguments={"query": "retry"})))
+    while not begun.is_set():
+        await asyncio.sleep(0.001)
+    asked.cancel()
+    reply = await asked
+    may_end.set()
+    assert (reply.status, reply.headers["connection"], reply.headers["retry-after"]) == (503, "close", "1")
+    assert reply.body == b"The server ends; send the request again."

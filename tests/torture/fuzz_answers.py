@@ -148,14 +148,20 @@ def _load(service: Service, uris: list[str], budget: int | None, *, related: boo
     require(budget is None or estimate_tokens(answer.text) <= budget, "beyond its budget", uris, budget)
     listed = [one["uri"] for one in answer.content["documents"]]
     asked = list(dict.fromkeys(uris))
-    require(listed == asked[: len(listed)], "other texts than were asked for", listed, uris)
+    were_asked = all(_stands_for(text, uri) for text, uri in zip(asked, listed, strict=False))
+    require(were_asked and len(listed) <= len(asked), "other texts than were asked for", listed, uris)
     if budget is None and not related:
-        texts = [service.read(uri) for uri in asked]
+        texts = [service.read(uri) for uri in listed]
         same = [
             one["text"] == alone.text or alone.data
             for one, alone in zip(answer.content["documents"], texts, strict=True)
         ]
         require(all(same), "another text than alone", uris)
+
+
+def _stands_for(text: str, uri: str) -> bool:
+    """Tell whether *text* is *uri*, or its name."""
+    return uri == text or ("://" not in text and uri.rpartition("/")[2] == text)
 
 
 def hand_over(_: Path) -> Judge:

@@ -112,13 +112,25 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        is_begun = False
 
         async def watched(message: Message) -> None:
+            nonlocal is_begun
+            is_begun = True
             if message["type"] == "http.response.start" and message["status"] in REFUSALS:
                 said = {"status": message["status"], "method": scope["method"], "path": one_line(scope["path"], 80)}
                 logger.warning("refused", extra=said)
             await send(message)
 
+        try:
+            await self._answer(scope, receive, watched)
+        except asyncio.CancelledError:
+            if is_begun:
+                raise
+            told = {"Connection": "close", "Retry-After": "1"}
+            await Response("The server ends; send the request again.", 503, told)(scope, receive, watched)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = self._too_many(scope) or self._refusal(scope)
         declared = Headers(scope=scope).get("content-length", "")
         if refusal is not None and declared.isdigit() and int(declared) > LARGEST_BODY:
@@ -128,10 +140,10 @@ class Gate:
             if body is None:
                 return  # nobody is there to be answered
             if isinstance(body, bytes):
-                await self._exchange(body, scope, receive, watched)
+                await self._exchange(body, scope, receive, send)
                 return
             refusal = body
-        await (refusal or self._app)(scope, receive, watched)
+        await (refusal or self._app)(scope, receive, send)
 
     async def _exchange(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the message or the batch in *body*."""
