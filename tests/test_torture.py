@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from torture import Case, Lost, Skipped, Tried, Wrong
-from torture.build_kills import cases
 from torture.run import judge, main, summary, table
 
 
@@ -49,9 +48,3 @@ def test_class_of_faults_that_does_not_exist_is_refused_with_those_that_do(
         main()
     assert ended.value.code == 2
     assert re.search("no module with cases: kill; there are .*build_kills", capsys.readouterr().err)
-
-
-@pytest.mark.slow
-def test_killed_build_loses_nothing() -> None:
-    verdicts = [judge(one) for _, one in zip(range(3), cases(1, bounded=True), strict=False)]
-    assert {one.outcome for one in verdicts} <= {"survived", "skipped"}, verdicts

@@ -1,15 +1,11 @@
 """The harness that puts a server under load notices what it is there to notice; the expected sides stand here."""
 
 import asyncio
-import random
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from torture import Lost, Wrong
-from torture.load import HTTP, Load
-from torture.load.changes import Edits, Replacements
 from torture.load.clients import Exchange
 from torture.load.library import LEDGER, URIS, body_of
 from torture.load.questions import Message, Question, judged, loading, reading
@@ -165,15 +161,3 @@ def test_process_that_comes_later_or_goes_before_the_end_is_not_judged() -> None
     assert figures_of(there, range(4, 12)) is not None
     assert figures_of(there[5:], range(4, 12)) is None
     assert figures_of(there[:11], range(4, 12)) is None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("options", "change"), [((), Edits), (HTTP, Replacements)], ids=["stdio", "HTTP"])
-def test_sixteen_clients_get_each_answer_once_and_right_while_the_index_changes(
-    options: Sequence[str], change: type[Edits] | type[Replacements], tmp_path: Path
-) -> None:
-    if not Path("/proc/self/status").exists():
-        pytest.skip("needs /proc")
-    load = Load(change(tmp_path, random.Random(0)), options, tmp_path, random.Random(0))
-    asyncio.run(load.run(4, 2))
-    assert load.answered > 100
