@@ -9,13 +9,13 @@ from orchestr8_sqlite.model.requests import Candidate, MatchRequest, Statement
 FILTERS = """
        (:categories = '[]' AND NOT :agent_skills
         OR f.category IN (SELECT value FROM json_each(:categories))
-        OR :agent_skills AND EXISTS (SELECT 1 FROM skill_file b WHERE b.fragment_id = f.id AND b.path = 'SKILL.md'))
+        OR :agent_skills AND f.id IN (SELECT fragment_id FROM skill_file WHERE path = 'SKILL.md'))
    AND (:tags = '[]'
-        OR NOT EXISTS (SELECT 1 FROM json_each(:tags) wanted
-                        WHERE NOT EXISTS (SELECT 1 FROM tag t WHERE t.fragment_id = f.id AND t.tag = wanted.value)))
+        OR f.id IN (SELECT t.fragment_id FROM json_each(:tags) wanted CROSS JOIN tag t ON t.tag = wanted.value
+                     GROUP BY t.fragment_id HAVING count(*) = json_array_length(:tags)))
 """
 """SQL over the alias `f` of fragment: any of the categories or a SKILL.md of its own, and all of the tags.
-What is not asked for costs nothing."""
+What is not asked for costs nothing, and each list of fragments is made once a statement."""
 
 
 class Found(NamedTuple):
