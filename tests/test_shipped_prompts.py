@@ -42,6 +42,12 @@ def test_every_prompt_has_arguments_that_say_what_they_are(bundled: Catalog) -> 
         assert all(argument.description for argument in prompt.arguments), prompt.name
 
 
+def test_no_prompt_pastes_what_the_user_says_into_a_search(bundled: Catalog) -> None:
+    """Assistants put it into words that the library has, and add terms; an argument may be a paragraph, or empty."""
+    for prompt in list_prompts(bundled):
+        assert not [uri for uri in URI.findall(prompt.body) if "match?" in uri and "${" in uri], prompt.name
+
+
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_documents_that_a_prompt_names_can_be_read_and_its_searches_find_what_fits(
     bundled: Catalog, case: Case
