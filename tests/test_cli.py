@@ -77,7 +77,7 @@ def test_strict_build_of_a_library_with_warnings_fails_with_code_1(
 ) -> None:
     code, out, err = invoke("build", make_library(FILES), "-o", tmp_path / "out.db", "--strict")
     assert (code, out) == (1, "")
-    assert "Not built: 1 problems, and strict mode allows none." in err
+    assert "Not built: 1 problem, and strict mode allows none." in err
     assert not (tmp_path / "out.db").exists()
 
 
