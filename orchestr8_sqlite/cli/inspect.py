@@ -225,7 +225,7 @@ def path(db: Database = None) -> None:
     """
     from orchestr8_sqlite.index.catalog import Catalog
 
-    database = read_index_settings(db).database
+    database = read_settings(db).database
     Catalog.open(database).close()
     echo(str(database.absolute()))
 
