@@ -320,7 +320,7 @@ def test_eval_lists_what_failed_and_names_measures_as_its_bounds_do(make_library
     )
     arguments = ["eval", "--self", "--db", str(build(root, tmp_path / "index.db")), "--failures", "1"]
     done = CliRunner().invoke(make_app(["eval", "path"]), arguments)
-    assert done.stderr == f"{tmp_path / 'index.db'}: {len(GARDENING) + 1} fragments\n"
+    assert f"\nasked: {tmp_path / 'index.db'}, {len(GARDENING) + 1} fragments\n" in done.stdout
     head, _, failed = done.stdout.partition("\n\n")
     assert head.split("\n")[0].split("\t")[2:8] == ["nDCG@10", "nDCG@5", "MRR@10", "recall@5", "recall@15", "success@1"]
     assert "\nfalse-refusals " in head

@@ -94,8 +94,8 @@ def evaluate(
             | _listed(failed, failures)
         )
     else:
-        echo(f"{database}: {counted(catalog.size, 'fragment')}", err=True)
         _print(scores, judged_whole, _costs(report))
+        echo(f"asked: {database}, {counted(catalog.size, 'fragment')}")
         _print_failures(failed, failures)
         for problem in unmet:
             echo(problem, err=True)
