@@ -139,7 +139,7 @@ class Comparison:
         Systems without file numbers cannot tell this from a replaced file.
         """
         try:
-            identity = identity_of(os.stat(self._path))  # noqa: PTH116 - half as dear
+            identity = identity_of(os.stat(self._path))  # noqa: PTH116 - takes half the time
             if identity == self._identity or identity[0] != self._identity[0] or not identity[0]:
                 return False
             now = comparison_of(self._path, identity)
