@@ -146,7 +146,7 @@ def iterate_keywords(text: str) -> Iterator[str]:
 def stem(keyword: str) -> str:
     """Return the Porter stem of a keyword; a keyword with anything but ASCII letters and digits is its own stem.
 
-    As in the full-text index, digits count as letters (`k8s`), and words of two letters are kept: `js` is no plural.
+    As in the full-text index, digits count as letters (`k8s`), and words of two letters are kept: `js` is not a plural.
     """
     is_plain = keyword.isascii() and keyword.isalnum() and len(keyword) > 2
     return sys.intern(STEMMER.stemWord(keyword)) if is_plain else keyword
