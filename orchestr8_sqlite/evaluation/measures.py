@@ -41,7 +41,7 @@ Run = Mapping[str, Sequence[tuple[str, float]]]
 class RunReport:
     """The answers of a ranker and their cost: milliseconds and tokens are means over all queries.
 
-    `weak` has the queries whose answer says that nothing fits; the run lists the closest documents all the same.
+    `weak` has the queries whose answer says that nothing fits; the run still lists the closest documents.
     """
 
     run: Run
