@@ -297,6 +297,13 @@ def test_an_entry_whose_server_fails_is_a_problem_that_says_how(
     assert (check.advice == again) is (not advice)
 
 
+def test_advice_to_install_again_keeps_what_the_entry_serves(home: Path) -> None:
+    arguments = ["serve", "--watch", "--root", "/team/my library"]
+    configure(home / ".cursor" / "mcp.json", {"team": {"command": "orchestr8-sqlite", "args": arguments}})
+    advice = "orchestr8-sqlite install cursor --write --name team --root '/team/my library' --force"
+    assert found_in(home, "cursor, user").advice == advice
+
+
 def test_an_entry_whose_program_is_missing_is_a_problem(home: Path) -> None:
     path = configure(home / ".cursor" / "mcp.json", {"library": {"command": "orchestr8-sqlite", "args": ["serve"]}})
     assert found_in(home, "cursor, user") == Check(
@@ -431,8 +438,8 @@ def test_doctor_finds_nothing_wrong_with_a_sound_installation(invoke: Invoke, ho
     ("options", "verdict", "finding"),
     [
         ((), "ok", "orchestr8 0.1.0 after "),
-        (("--db", "none.db"), "problem", "There is no library to answer from: the index file is missing, or "),
-        (("--root", "none"), "problem", "There is no library to answer from: the index file is missing, or "),
+        (("--db", "none.db"), "problem", "There is no index at none.db; build it with: "),
+        (("--root", "none"), "problem", "none is not a folder: name the library's folders with --root"),
     ],
 )
 def test_doctor_starts_what_claude_code_starts_here_and_its_exit_code_says_what_came_of_it(

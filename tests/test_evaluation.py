@@ -329,12 +329,13 @@ def test_eval_lists_what_failed_and_names_measures_as_its_bounds_do(make_library
         }
     )
     arguments = ["eval", "--self", "--db", str(build(root, tmp_path / "index.db")), "--failures", "1"]
-    out = CliRunner().invoke(make_app(["eval", "path"]), arguments).output
-    head, _, failed = out.partition("\n\n")
+    done = CliRunner().invoke(make_app(["eval", "path"]), arguments)
+    assert f"\nasked: {tmp_path / 'index.db'}, {len(GARDENING) + 1} fragments\n" in done.stdout
+    head, _, failed = done.stdout.partition("\n\n")
     assert head.split("\n")[0].split("\t")[2:8] == ["nDCG@10", "nDCG@5", "MRR@10", "recall@5", "recall@15", "success@1"]
     assert "\nfalse-refusals " in head
     assert failed.startswith("failed\tquery\twanted\tfirst instead\n")
-    read = json.loads(CliRunner().invoke(make_app(["eval", "path"]), [*arguments[:-1], "99", "--json"]).output)
+    read = json.loads(CliRunner().invoke(make_app(["eval", "path"]), [*arguments[:-1], "99", "--json"]).stdout)
     [asked] = [one for one in read["failures"] if one["stratum"] == "queries.jsonl"]
     assert (asked["text"], asked["wanted"]) == ("pruning roses week", ["skills/a"])
     assert asked["first"].startswith("guides/g")

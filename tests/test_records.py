@@ -39,6 +39,19 @@ def test_a_complete_fragment_is_read_without_a_word(make_library: MakeLibrary) -
     assert (read.body, read.token_estimate) == (body, estimate_tokens(body))
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"), [("usewhen", "useWhen"), ("use_when", "useWhen"), ("Tags", "tags"), ("tag", "tags")]
+)
+def test_field_that_is_spelled_nearly_as_one_that_is_read_is_named(
+    make_library: MakeLibrary, written: str, meant: str
+) -> None:
+    read, [note] = fragment(
+        make_library, markdown(f"title: T\n{written}: [Adding retry]\nalias: x", "# Retry\n\nText.")
+    )
+    assert (note.code, note.line, note.field, note.fix) == ("field-name", 3, written, f"write {meant}")
+    assert read.metadata[written] == ["Adding retry"]
+
+
 def test_a_fragment_without_front_matter_is_read_from_its_body(make_library: MakeLibrary) -> None:
     read, diagnostics = fragment(
         make_library,

@@ -1,1 +1,1 @@
-"""From what was found to text: answers, documents, listings, completions, prompts, files of skills."""
+"""Turns what was found into text: answers, documents, listings, completions, prompts, files of skills."""

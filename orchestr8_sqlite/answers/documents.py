@@ -127,7 +127,7 @@ def find_fragment(catalog: Catalog, path: str) -> FragmentRow:
 
 
 def _hint(catalog: Catalog, path: str) -> str:
-    """Return a hint what to request instead of *path*."""
+    """Return a hint about what to request instead of *path*."""
     similar = nearest(path, catalog.similar_paths(path))
     hint = " Nearest: " + ", ".join(map(fragment_uri, similar)) + "." if similar else ""
     return f"{hint} Or search: {SCHEME}://match?query=…."

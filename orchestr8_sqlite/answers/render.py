@@ -1,7 +1,7 @@
 """A `LookupResult` → the answer as Markdown and as JSON, both within the token budget.
 
-Each match first becomes an entry with the names of the JSON; the Markdown is written from the entries. Texts from the
-library (titles, scenarios, tags) are put on one line and cut before; whole contents are put in fences.
+Each match first becomes an entry with the names of the JSON; the Markdown is written from the entries. Short texts from
+the library (titles, scenarios, tags) are cut to one line there; whole contents are put in fences.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -27,7 +27,7 @@ class Section(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """The rest of a text, the line that says what is missing, and an upper bound of the tokens of both."""
+    """What is left of a text, the line that says what is missing, and an upper bound of the tokens of both."""
 
     text: str
     note: str
@@ -35,7 +35,7 @@ class Cut(NamedTuple):
 
 
 def split_sections(body: str) -> list[Section]:
-    """Return the sections of *body*, which joined by newlines give it again; code blocks are never split."""
+    """Return the sections of *body*; joined by newlines, they are *body* again. Code blocks are never split."""
     from orchestr8_sqlite.text.markdown import Body
 
     headings = [heading for heading in Body(body).headings if heading.level <= DEEPEST_HEADING]

@@ -29,7 +29,7 @@ AUTHORITY_SAFE = PATH_SAFE.translate({ord(character): None for character in "/:@
 """The first segment is where other URIs have a host; there `:` would begin a port and `@` end a user name."""
 
 MOST_FILES = 2000
-"""A page of entries ends before it has more files, so that a page of huge skills is not a hundred times the usual."""
+"""A page of entries ends before it has more files, so that huge skills do not make it a hundred times as large."""
 
 MOST_COMPARED = 2000
 

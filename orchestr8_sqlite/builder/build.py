@@ -206,7 +206,7 @@ class _SpoiltError(Exception):
 
 
 def _build(job: Job, target: Path, *, full: bool) -> Built:
-    """Return how the index was made. If a file is being saved meanwhile, try an update again: it keeps the version."""
+    """Return how the index was made. If a file is being saved meanwhile, update again: that keeps its last version."""
     while True:
         built = Anew.OVER_NOTHING if full else bring_up_to_date(job, target)
         if isinstance(built, Built):

@@ -38,7 +38,7 @@ SELECT severity, code, root, path, line, field, message, fix FROM diagnostic
 class Following(NamedTuple):
     """What an update writes: `verdicts` on files, and `kept` ones, whose last good version stays in the index.
 
-    `stale` files have rows that no longer hold.
+    The rows of `stale` files are outdated.
     """
 
     verdicts: Sequence[Verdict]

@@ -47,7 +47,7 @@ def check_counts(db: sqlite3.Connection) -> None:
 
 
 def check_links(db: sqlite3.Connection) -> None:
-    """Raise CheckError if a row points nowhere, or no keyword leads to some scenario."""
+    """Raise CheckError if a row points nowhere, or no keyword leads to one of the scenarios."""
     _require(db.execute(DANGLING).fetchone() is None, "a foreign key points nowhere")
     scenarios, posted = set(db.execute(SCENARIOS)), set(db.execute(POSTED))
     _require(scenarios <= posted, f"{len(scenarios - posted)} scenarios cannot be reached by any keyword")

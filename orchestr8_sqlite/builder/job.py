@@ -98,7 +98,7 @@ class Job:
 
     @cached_property
     def settings(self) -> dict[str, str]:
-        """Return the rows of `meta` for everything but the files that shapes the index."""
+        """Return the rows of `meta` for everything that shapes the index, except the files."""
         return {
             "category": self.category or "",
             "categories": json.dumps(self.own, ensure_ascii=False),

@@ -69,7 +69,7 @@ DIGEST = "SELECT sha256 FROM source WHERE root = ? AND path = ?"
 
 
 class Anew(Enum):
-    """Why everything must be written again: no index could be updated, or a sound one whose versions may stay."""
+    """Why everything is written again: no index could be updated, or there is a sound one, whose versions may stay."""
 
     OVER_NOTHING = auto()
     OVER_SOUND = auto()

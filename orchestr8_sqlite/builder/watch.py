@@ -168,7 +168,7 @@ def _watch_folders(roots: Sequence[Path], index: Path, builds: "Builds") -> None
 
 
 class Failure(NamedTuple):
-    """What failed, and what was told of it."""
+    """The action that failed, and the message about it."""
 
     action: Callable[[], None]
     message: str

@@ -189,7 +189,7 @@ class IndexWriter:
             self._sources.pop(key, None)
 
     def write(self, verdicts: Iterable[Verdict]) -> None:
-        """Write files and their records, in reading order; *verdicts* may judge each one lazily, after the last.
+        """Write files and their records, in reading order; *verdicts* may judge each one lazily, after the one before.
 
         The `prepared` field of a fragment's verdict is the result of `prepare`.
         """
@@ -303,10 +303,10 @@ class IndexWriter:
         insert_rows(self._db, table, columns, rows)
 
     def close(self, typical: Lengths | None = None, *, must_stay: bool = False) -> Lengths:
-        """Write the postings and count words; return the typical text lengths that weigh the postings.
+        """Write the postings and count words; return the typical text lengths used to weigh the postings.
 
         Args:
-            typical: The lengths that weighed the existing postings.
+            typical: The lengths used to weigh the existing postings.
             must_stay: Use *typical* even if the lengths of the texts have changed.
 
         Raises:

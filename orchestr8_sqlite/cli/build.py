@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Category, Config, Deny, Ignore, Json, Roots, Select, print_json, print_rows
+from orchestr8_sqlite.cli.options import (
+    USUAL_INDEX,
+    Category,
+    Config,
+    Deny,
+    Ignore,
+    Json,
+    Roots,
+    Select,
+    print_json,
+    print_rows,
+)
 from orchestr8_sqlite.cli.terminal import echo, echo_json
 from orchestr8_sqlite.errors import RefusedLibrary, RequestError
 from orchestr8_sqlite.model.parameters import parse_category
@@ -30,7 +41,7 @@ EXAMPLES = 3
 
 def build(
     roots: Roots = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Index file to write.")] = Path("index.db"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Index file to write.")] = Path(USUAL_INDEX),
     category: Category = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a library with warnings or errors.")] = False,
     deny: Deny = None,

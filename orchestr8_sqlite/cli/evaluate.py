@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Config, Database, Json, print_json, print_rows
+from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows, read_index_settings
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.text.wording import counted
@@ -43,7 +43,10 @@ def evaluate(
         bool, typer.Option("--present-only", help="Ignore judgements of documents that the index lacks.")
     ] = False,
     failures: Annotated[int, typer.Option(min=0, help="Maximum failed queries to list, worst first.")] = 10,
-    config: Config = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Bounds. Default: orchestr8.toml here.", show_default=False),
+    ] = None,
     db: Database = None,
     ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
     run: Annotated[Path | None, typer.Option(help="Write the ranking here in TREC format.", show_default=False)] = None,
@@ -57,13 +60,13 @@ def evaluate(
     from orchestr8_sqlite.evaluation.failures import find_failures
     from orchestr8_sqlite.index.catalog import Catalog
     from orchestr8_sqlite.model.parameters import make_request
-    from orchestr8_sqlite.settings import read_settings
 
     chosen = make_request({"query": "any", "ranker": ranker}).ranker
     if own in (queries is not None, qrels is not None):
         raise RequestError("Give either --queries and --qrels, or --self.")
     missing = 0
-    with Catalog.open(read_settings(db).database) as catalog:
+    database = read_index_settings(db).database
+    with Catalog.open(database) as catalog:
         if queries is None or qrels is None:
             asked, judged, report = measures.run_self(catalog, chosen)
         else:
@@ -71,6 +74,7 @@ def evaluate(
             present, missing = judgements.present_only(catalog, judged)
             judged = present if present_only else judged
             report = measures.run_queries(catalog, asked, judgements.document_names(catalog, judged), chosen)
+        index = {"index": str(database), "fragments": catalog.size}
     scores = measures.score_run(asked, judged, report.run)
     if run is not None:
         run.write_text(measures.format_run(report, chosen.value), encoding="utf-8")
@@ -86,11 +90,12 @@ def evaluate(
     if as_json:
         rows = [{"stratum": s.stratum, "queries": s.queries, **s.means, "nDCG@10 interval": s.interval} for s in scores]
         print_json(
-            {"ranker": chosen.value, "scores": rows, **judged_whole, **_costs(report), "unmet": unmet}
+            {**index, "ranker": chosen.value, "scores": rows, **judged_whole, **_costs(report), "unmet": unmet}
             | _listed(failed, failures)
         )
     else:
         _print(scores, judged_whole, _costs(report))
+        echo(f"asked: {database}, {counted(catalog.size, 'fragment')}")
         _print_failures(failed, failures)
         for problem in unmet:
             echo(problem, err=True)
@@ -149,8 +154,8 @@ def _print(
         rows.append((s.stratum, s.queries, *(f"{value:.3f}" for value in s.means.values()), f"{low:.3f}-{high:.3f}"))
     print_rows(("stratum", "queries", *scores[0].means, "nDCG@10 95 %"), rows)
     if judged_whole["false-answers"] is not None:
-        echo(f"false-answers {judged_whole['false-answers']:.3f}: nothing fits, but the answer did not say so")
-    echo(f"false-refusals {judged_whole['false-refusals']:.3f}: something fits, but the answer denied it")
+        echo(f"false-answers {judged_whole['false-answers']:.3f}: answered although nothing fits")
+    echo(f"false-refusals {judged_whole['false-refusals']:.3f}: refused although something fits")
     echo("means: " + ", ".join(f"{name} {value}" for name, value in costs.items()))
     if missing := judged_whole["missingDocuments"]:
         lacking = counted(int(missing), "judged document")

@@ -1,5 +1,7 @@
 """Checks that the clients' files can be read and name this server, and that the commands in them start it."""
 
+import itertools
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,9 +115,12 @@ def _check_entry(place: _Place, name: str, entry: Mapping[str, Any], patience: f
         finding = f"{where} was not started: others may have written it"
         return omitted(place.name, finding, f"read it, then run: {PROGRAM} doctor --trust-project")
     said = check_launch(launch, patience=patience)
+    asked = shlex.join(launch.command[1:])
     if said.verdict is CheckVerdict.OK:
-        return ok(place.name, f"{where}: {said.finding}")
-    again = f"{place.install} --name {name} --force"
+        return ok(place.name, f"{where}: {said.finding}, by: {asked}")
+    pairs = itertools.pairwise(launch.command)
+    kept = [part for option, value in pairs if option in ("--db", "--root") for part in (option, value)]
+    again = shlex.join([*place.install.split(), "--name", name, *kept, "--force"])
     return problem(place.name, f"{where}: {said.finding}", f"{again}, or {said.advice}" if said.advice else again)
 
 

@@ -119,8 +119,8 @@ def _check_tools(reply: ServerReply, look: str) -> Check:
 def _check_search(server: Conversation, query: str, look: str) -> Check:
     reply = server.ask("tools/call", {"name": "search", "arguments": {"query": query}})
     if reply.result is None or reply.result.get("isError"):
-        finding = _error(reply) or _text(reply.result or {})
-        return problem("search", " ".join(filter(None, (finding, server.first_error()))), look)
+        finding = server.first_error() or _error(reply) or _text(reply.result or {})
+        return problem("search", finding, look)
     return ok("search", f"{query!r} answered in {reply.milliseconds:,.0f} ms")
 
 

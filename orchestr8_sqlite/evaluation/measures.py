@@ -7,6 +7,7 @@ that any document has for the query.
 
 import json
 import random
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +41,7 @@ Run = Mapping[str, Sequence[tuple[str, float]]]
 class RunReport:
     """The answers of a ranker and their cost: milliseconds and tokens are means over all queries.
 
-    `weak` has the queries whose answer says that nothing fits; the run lists the closest documents all the same.
+    `weak` has the queries whose answer says that nothing fits; the run still lists the closest documents.
     """
 
     run: Run
@@ -255,7 +256,8 @@ def _measure(queries: Iterable[JudgedQuery], qrels: Qrels, run: Run) -> dict[str
     try:
         import ir_measures  # noqa: PLC0415 - optional, and slow to import
     except ImportError:
-        raise RequestError("eval needs ir_measures; install it with: pip install ir-measures.") from None
+        where = f"install it with: {sys.executable} -m pip install ir-measures (uvx: --with ir-measures)"
+        raise RequestError(f"eval needs the package ir-measures; {where}.") from None
     ids = [query.id for query in queries]
     ranked = {id_: {doc: -rank for rank, (doc, _) in enumerate(run.get(id_, ()))} for id_ in ids}
     judged = {id_: dict(qrels[id_]) for id_ in ids if id_ in qrels}

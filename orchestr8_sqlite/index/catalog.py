@@ -287,7 +287,7 @@ class Catalog:
         return tags
 
     def _once(self, statement: str, make: Callable[[], T]) -> T:
-        """Return what *make* makes of *statement*, made at the first call.
+        """Return what *make* returned at the first call for *statement*.
 
         A cached property of Python 3.11 holds a lock that all instances share: while one reads, the others would wait.
         """

@@ -22,7 +22,7 @@ PAGE = 4096
 """Bytes of the page after the database: MARK, the sum as four big-endian bytes, and zeros."""
 
 SMALL = 1 << 24
-"""Compare a file up to this many bytes whenever it is opened: 6 ms, beside 130 ms for the rest of a first answer."""
+"""Compare a file up to this many bytes whenever it is opened: 6 ms, while the rest of a first answer takes 130 ms."""
 
 PATIENCE = 1 << 27
 """For files up to this many bytes, answers wait for a comparison that has begun: 50 ms."""
@@ -139,7 +139,7 @@ class Comparison:
         Systems without file numbers cannot tell this from a replaced file.
         """
         try:
-            identity = identity_of(os.stat(self._path))  # noqa: PTH116 - half as dear
+            identity = identity_of(os.stat(self._path))  # noqa: PTH116 - takes half the time
             if identity == self._identity or identity[0] != self._identity[0] or not identity[0]:
                 return False
             now = comparison_of(self._path, identity)

@@ -61,6 +61,6 @@ def identity_of(status: os.stat_result) -> Identity:
 def is_at(path: Path, identity: Identity) -> bool:
     """Tell whether the file at *path* is the one with *identity*."""
     try:
-        return identity_of(os.stat(path)) == identity  # noqa: PTH116 - half as dear
+        return identity_of(os.stat(path)) == identity  # noqa: PTH116 - takes half the time
     except OSError:
         return False

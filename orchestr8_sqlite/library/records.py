@@ -5,7 +5,7 @@ from contextlib import suppress
 from types import MappingProxyType
 
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.library.agent_skills import check_described, read_skill
+from orchestr8_sqlite.library.agent_skills import FORMAT_FIELDS, OWN_FIELDS, check_described, read_skill
 from orchestr8_sqlite.library.arguments import read_template
 from orchestr8_sqlite.library.client_folders import library_path
 from orchestr8_sqlite.library.document import ParsedDocument
@@ -67,6 +67,7 @@ def read_fragment(
             return None
         skill = read_skill(found, document, [*skill_files, *nested_files], notes)
     _check_id(document, name, notes)
+    _check_names(document, notes)
     if not document.body.text:
         notes.warn("empty-body", "there is no text below the front matter", "write the text or remove the file", line=1)
     title = _title(document, name, notes)
@@ -95,6 +96,20 @@ def read_fragment(
         skill_files=tuple([*skill_files, *nested_files] if skill else [one for one in skill_files if one.sha256]),
         skill=skill,
     )
+
+
+def _check_names(document: ParsedDocument, notes: Notes) -> None:
+    """Note fields that only case, `-`, `_` or a final s tell from one that is read."""
+    known = {_folded(name): name for name in (*OWN_FIELDS, *FORMAT_FIELDS)}
+    for name in document.fields:
+        meant = known.get(_folded(name), name)
+        if meant != name:
+            what = f"{shown(name)} is not read; {meant} is"
+            notes.warn("field-name", what, f"write {meant}", line=document.line_of(name), field=name)
+
+
+def _folded(name: str) -> str:
+    return name.casefold().replace("-", "").replace("_", "").removesuffix("s")
 
 
 def _title(document: ParsedDocument, stem: str, notes: Notes) -> str:

@@ -23,6 +23,7 @@ SAID: Mapping[str, str] = {
     "empty-file": "A file holds no text.",
     "empty-item": "A list has an empty item.",
     "encoding": "A file is neither UTF-8 nor UTF-16.",
+    "field-name": "A field is spelled nearly as one that is read.",
     "file-name": "The name of a file cannot be read, or a URI cannot carry it.",
     "file-size": "A file is too large to be read.",
     "folder-depth": "A folder is nested too deeply.",

@@ -1,1 +1,1 @@
-"""From a request to the fragments that suit it, with their scores and what explains them."""
+"""Finds the fragments that fit a request, scores them, and explains the scores."""

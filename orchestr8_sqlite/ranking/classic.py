@@ -19,13 +19,13 @@ SHORT_POINTS = 5
 SHORT_TOKENS = 1000
 
 FEWEST_LETTERS = 3
-"""Letters that the index of parts of keywords is asked by; for shorter words all keywords are looked through."""
+"""Letters of the shortest word that the trigram index finds inside keywords; for shorter ones all are scanned."""
 
 FEW_WORDS = 8
-"""Words of a request up to which shorter words are looked for inside others: of many pairs, most keywords hold some."""
+"""Requests with more words do not search for such short ones: most keywords contain one of many letter pairs."""
 
 MOST_ROWS = 50_000
-"""Rows that tier 3 weighs: of words that stand inside very many, only the rarest counts."""
+"""Most rows that tier 3 weighs; beyond that, the commonest words are left out, but never the rarest one."""
 
 CONTAINING = """
     SELECT q.word, t.rowid, :partial
@@ -38,7 +38,7 @@ CONTAINING = """
 """The keywords that contain a word of the request."""
 
 PIECES = """
-piece (word, text, points, match) AS MATERIALIZED (  -- words of the request, and behind each what it contains
+piece (word, text, points, match) AS MATERIALIZED (  -- the words of the request, each followed by its parts
     SELECT w.key, t.value, iif(t.key = 0, :exact, :partial),
            iif(t.key = 0 AND length(t.value) >= :letters, '"' || replace(t.value, '"', '""') || '"', NULL)
       FROM json_each(:words) w CROSS JOIN json_each(w.value) t)
@@ -49,7 +49,7 @@ WITH
 meant (word, keyword_id, points) AS MATERIALIZED (
     SELECT q.word, k.id, q.points FROM piece q CROSS JOIN keyword k WHERE k.text = q.text
      UNION ALL{CONTAINING.rstrip()}),
-best (fragment_id, place) AS MATERIALIZED (  -- 65536 * score - ordinal: of equal scenarios the first
+best (fragment_id, place) AS MATERIALIZED (  -- 65536 * score - ordinal: the first of equal scenarios wins
     SELECT fragment_id, max(place)
       FROM (SELECT fragment_id, sum(points) * 65536 - ordinal AS place
               FROM (SELECT p.fragment_id, p.ordinal, max(m.points) AS points
@@ -65,7 +65,7 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, (b.place + 65
        (SELECT count(*) FROM best) AS total
   FROM best b CROSS JOIN fragment f
  WHERE f.id = b.fragment_id
-   AND b.place > 65536 * (coalesce(  -- nobody below the last that is listed
+   AND b.place > 65536 * (coalesce(  -- skip scores below the last one listed
        (SELECT (place + 65535) / 65536 FROM best ORDER BY place DESC LIMIT 1 OFFSET :limit - 1), 0) - 1)
  ORDER BY score DESC, f.uri LIMIT :limit
 """
@@ -80,7 +80,7 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, held.word, he
  CROSS JOIN fragment f ON f.id = held.fragment_id
  WHERE NOT :is_filtered OR {FILTERS}
 """
-"""The rows that tier 3 weighs: which fragment holds which word of the request, inside others too, in which fields."""
+"""The rows that tier 3 weighs: a fragment, a word of the request that its keywords contain, the fields that hold it."""
 
 COUNTED = f"""
 WITH
@@ -100,10 +100,10 @@ SELECT s.fragment_id, s.text
 
 
 def match_scenarios(db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> Found:
-    """Return the fragments with a scenario that holds any of *keywords*, best scenario and fragment first.
+    """Return the fragments with a scenario that holds any of *keywords*, best first; the best scenario of each counts.
 
-    20 points for each keyword that stands in the scenario, 10 for one that a word of it contains or is
-    contained in. Ties go by URI.
+    20 points for each keyword that the scenario holds, 10 for one that contains a word of it or is contained in one.
+    Ties go by URI.
 
     Source: shared/seeds/index-lookup.md, "Scoring Algorithm".
     """
@@ -115,10 +115,10 @@ def match_scenarios(db: sqlite3.Connection, request: MatchRequest, keywords: Seq
 
 
 def match_fields(db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> Found:
-    """Return the fragments with any of *keywords* inside a tag, capability or scenario word, best first.
+    """Return the fragments with a tag, capability or scenario word that contains any of *keywords*, best first.
 
-    For each keyword: 10 points in a tag, 8 in a capability, 5 in a scenario, each once; 15 more where
-    the request names categories, 5 more below 1,000 tokens. Ties go by URI.
+    For each keyword: 10 points in a tag, 8 in a capability, 5 in a scenario, each once. 15 more if the request names
+    categories, 5 more if the fragment has fewer than 1,000 tokens. Ties go by URI.
 
     Source: shared/seeds/system-design.md, "Scoring Algorithm".
     """
@@ -142,7 +142,7 @@ def match_fields(db: sqlite3.Connection, request: MatchRequest, keywords: Sequen
 
 
 def _rarest(db: sqlite3.Connection, keywords: Sequence[str]) -> list[str]:
-    """Return the keywords that count of a long request: the rarest that scenarios hold, then others, numbers last."""
+    """Return the keywords of a long request that count: the rarest in scenarios, then unknown ones, numbers last."""
     if len(keywords) <= MOST_WORDS:
         return list(keywords)
     counts: dict[str, int] = dict(db.execute(SCENARIO_COUNTS, {"keywords": json.dumps(list(keywords))}))
@@ -150,7 +150,7 @@ def _rarest(db: sqlite3.Connection, keywords: Sequence[str]) -> list[str]:
 
 
 def _contained(word: str) -> Iterator[str]:
-    """Return what *word* contains and may be a keyword: two letters at least, one of CJK."""
+    """Yield the parts of *word* that may be keywords: at least two letters, or one if it is not ASCII."""
     ends = len(word) + 1
     texts = {word[start:end] for start in range(len(word)) for end in range(start + 1, ends)} - {word}
     return (text for text in sorted(texts) if len(text) > 1 or not text.isascii())
@@ -171,7 +171,7 @@ def _parameters(request: MatchRequest, words: Sequence[Sequence[str]]) -> dict[s
 def _with_scenarios(
     db: sqlite3.Connection, candidates: Sequence[Candidate], keywords: Sequence[str]
 ) -> Iterator[Candidate]:
-    """Yield the candidates with the scenario that holds most of the keywords, the first of several."""
+    """Yield each candidate with its scenario that holds the most keywords; the first one, if several do."""
     scenarios: dict[int, list[str]] = defaultdict(list)
     for id_, text in db.execute(SCENARIOS, {"ids": json.dumps([one.fragment_id for one in candidates])}):
         scenarios[id_].append(text)
@@ -181,6 +181,6 @@ def _with_scenarios(
 
 
 def _count(keywords: Sequence[str], text: str) -> int:
-    """Return how many of *keywords* stand inside a word of *text*."""
+    """Return how many of *keywords* are contained in a word of *text*."""
     words = extract_keywords(text)
     return sum(any(keyword in word for word in words) for keyword in keywords)

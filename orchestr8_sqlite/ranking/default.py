@@ -1,11 +1,11 @@
 """Tiers 2 and 3 of the default ranker: one statement that finds, weighs and orders.
 
-A word earns its rarity times its weight in the fragment; of the forms that a word may stand for, the one that earns
-most counts. Words in the body earn a little, as FTS5 finds them. The best fragments gain by the share of their names
-that the request covers, and by what the names, titles and tags of the best have in common. The printed score maps the
-sum to 0..100 by what the rarest words of the request could earn at most.
+A word earns its rarity times its weight in the fragment; if it has several forms, the one that earns most counts. Words
+that FTS5 finds in the body earn a little. The best fragments gain by the share of their names that the request covers,
+and by words that the names, titles and tags of the best have in common. The printed score maps the sum to 0..100,
+relative to the most that the request's rarest words can earn.
 
-Points are whole numbers, millionths of a rarity, up to the gain by names: they add up alike in any order.
+Until names are counted, points are whole numbers, millionths of a rarity: their sum is the same in any order.
 """
 
 import json
@@ -123,7 +123,7 @@ SELECT f.id, f.uri, part.word, part.form, part.how, part.fields,
  WHERE part.points > 0
  ORDER BY f.uri, points DESC, part.word, part.form
 """
-"""What the scores of the fragments `:ids` are made of; with the parameters of MATCHES beside."""
+"""The parts of the scores of the fragments `:ids`; it also takes the parameters of MATCHES."""
 
 HELD = """
 SELECT p.fragment_id, form.key, p.fields
@@ -132,27 +132,27 @@ SELECT p.fragment_id, form.key, p.fields
  CROSS JOIN json_each(:ids) wanted
  CROSS JOIN field_posting p ON p.keyword_id = k.id AND p.fragment_id = wanted.value
 """
-"""Which of the fragments `:ids` hold which form in which short texts; a row for each keyword of the form."""
+"""Which of the fragments `:ids` hold which form in which fields; one row for each keyword of the form."""
 
 HELD_IN_BODIES = """
 SELECT t.rowid, json_extract(pair.value, '$[1]')
   FROM json_each(:pairs) pair CROSS JOIN fragment_text t
  WHERE t.fragment_text MATCH json_extract(pair.value, '$[2]') AND t.rowid = json_extract(pair.value, '$[0]')
 """
-"""Which pairs of a fragment and a form are met in the body: FTS5 looks up a single fragment at once."""
+"""Which pairs of a fragment and a form match in the body; FTS5 finds a single fragment quickly."""
 
 ROUNDING = 0.005
-"""Scores are printed with two decimals, and bounds are on the score as printed."""
+"""Scores are printed with two decimals, and bounds apply to the printed score."""
 
 UNIT = 1_000_000
 """Points of a word that earns its whole rarity: thousandths of a gain times thousandths of a weight."""
 
 
 def rank(db: sqlite3.Connection, request: MatchRequest, reading: Reading, *, scenarios: bool = True) -> Found:
-    """Return the fragments that hold the words of the request, best first; equal scores by URI.
+    """Return the fragments that hold words of the request, best first; equal scores by URI.
 
     Args:
-        scenarios: Whether each comes with the one of its scenarios that holds most of the request.
+        scenarios: Whether each comes with its scenario that holds the most words of the request.
     """
     statement = Statement(MATCHES, rank_parameters(request, reading, scenarios=scenarios))
     rows = db.execute(statement.sql, statement.parameters).fetchall()
@@ -161,7 +161,7 @@ def rank(db: sqlite3.Connection, request: MatchRequest, reading: Reading, *, sce
 
 
 def rank_parameters(request: MatchRequest, reading: Reading, *, scenarios: bool) -> dict[str, object]:
-    """Return what MATCHES is run with."""
+    """Return the parameters of MATCHES."""
     half = weights.HALF_SCORE * reading.ideal
     bound = request.min_score - ROUNDING
     return {
@@ -181,7 +181,7 @@ def rank_parameters(request: MatchRequest, reading: Reading, *, scenarios: bool)
 
 
 def form_rows(reading: Reading) -> list[tuple[object, ...]]:
-    """Return a row of `form` for each form of the request, in their order; a term counts as one word."""
+    """Return a row of `form` for each form of the request, in the same order; a term counts as one word."""
     units = [(form.word.term, "" if form.word.term else form.word.text) for form in reading.forms]
     numbers = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
     sizes = Counter(units)
@@ -202,5 +202,5 @@ def form_rows(reading: Reading) -> list[tuple[object, ...]]:
 
 
 def body_match(form: Form) -> str:
-    """Return the expression by which FTS5 finds *form* in bodies."""
+    """Return the MATCH expression that finds *form* in bodies."""
     return f"{{body also}} : {quoted(form.text)}"

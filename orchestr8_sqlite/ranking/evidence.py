@@ -1,7 +1,7 @@
-"""Which words a fragment holds, where, and what that weighs: the rows that tier 2 ranks by.
+"""Writes the rows that tier 2 ranks by: which words a fragment holds, where, and what they weigh.
 
-A fragment's evidence depends on its own texts and on how long texts are in this library, nothing else. So rows come and
-go with their fragment; what depends on the others, how rare a word is, is counted afterwards by `count_words`.
+A fragment's rows depend only on its own texts and on the typical text lengths of the library, so they are written and
+deleted with it. How rare a word is depends on all fragments: `count_words` counts that afterwards.
 """
 
 import json
@@ -111,8 +111,8 @@ COUNT_WORDS = (
     """,
     "UPDATE rank_stem SET topic_rarity = topic_rarity(:fragments, topic_count) WHERE topic_count > 0",
 )
-"""What is counted over the whole library, or for some stems. To the full text a word such as `node.js` is a phrase:
-those are counted that more than one short text holds, as the others are rare anyway (.001)."""
+"""Counts words over the whole library, or for some stems. The full text reads a word such as `node.js` as a phrase.
+Phrases are counted in bodies only if the short texts of several fragments hold them: others are rare anyway (.001)."""
 
 TOUCHED = (
     """
@@ -127,7 +127,7 @@ TOUCHED = (
       FROM fragment_searched WHERE id IN (SELECT value FROM json_each(:ids))
     """,
 )
-"""The texts of fragments that come or go, cut as schema.sql lets the full text cut them: it alone knows its stems."""
+"""The texts of added or deleted fragments, tokenized like the full text in schema.sql: only FTS5 knows its stems."""
 
 TOUCHED_TERMS = "SELECT term FROM temp.touched_term"
 PHRASES = "SELECT stem FROM rank_stem WHERE stem GLOB '*[^a-z0-9]*'"
@@ -149,10 +149,10 @@ ALL_FIELDS = (1 << FIELD_BITS) - 1
 class Held(NamedTuple):
     """What a fragment holds.
 
-    `keywords` are (keyword, bits of the short texts that hold it, bits of those that hold any keyword of its stem); the
-    last are 0 for all but the first keyword of a stem. `scenarios` has the keywords of each scenario, `topics` the
-    (stem, thousandths of the name) of what the fragment is about. `lengths` are how many keywords each short text has,
-    in the order of FIELD_WEIGHTS, `also` the words that FTS5 does not cut.
+    `keywords` are (keyword, bits of the fields that hold it, bits of the fields that hold any keyword of its stem); the
+    last is 0 except for the first keyword of a stem. `scenarios` has the keywords of each scenario. `topics` are (stem
+    of the name, title or a tag, its thousandths of the name). `lengths` are the numbers of keywords in each field, in
+    the order of FIELD_WEIGHTS. `also` has the words that FTS5 would not find.
     """
 
     keywords: Sequence[tuple[str, int, int]]
@@ -163,13 +163,13 @@ class Held(NamedTuple):
 
 
 def fragment_texts(fragment: Fragment) -> Texts:
-    """Return the texts of a fragment that are searched."""
+    """Return the searched texts of a fragment."""
     lists = {TAG: fragment.tags, CAPABILITY: fragment.capabilities, SCENARIO: fragment.use_when}
     return searched_texts(fragment.name, fragment.title, fragment.description, fragment.body, lists)
 
 
 def searched_texts(name: str, title: str, description: str, body: str, lists: Mapping[int, Sequence[str]]) -> Texts:
-    """Return the texts that are searched; a name is searched by its parts, *lists* by their lines."""
+    """Return the searched texts: the name is split at hyphens and underscores, and each list becomes lines."""
     spaced = name.replace("-", " ").replace("_", " ")
     joined = {bit: "\n".join(line.replace("\n", " ") for line in lines) for bit, lines in lists.items()}
     return {NAME: spaced, TITLE: title, DESCRIPTION: description, BODY: body, **joined}
@@ -199,18 +199,18 @@ def hold(texts: Texts) -> Held:
 
 
 def _name_shares(name: str) -> dict[str, int]:
-    """Return the part of a name that each of its stems is, by their letters: longer words say more."""
+    """Return each stem's share of a name, in thousandths of the letters: longer words say more."""
     stems = dict.fromkeys(map(stem, iterate_keywords(name)))
     letters = sum(map(len, stems))
     return {one: (1000 * len(one) + letters // 2) // letters for one in stems}
 
 
 class FieldWeights(dict[int, int]):
-    """Bits of fields → what a word earns that these fields of a fragment hold, in thousandths of its rarity.
+    """Bits of fields → what a word earns if these fields of a fragment hold it, in thousandths of its rarity.
 
     Args:
-        lengths: The keywords of each short text, in the order of FIELD_WEIGHTS: the longer, the less each says.
-        typical: What they are compared with.
+        lengths: The number of keywords in each field, in the order of FIELD_WEIGHTS: words in longer fields say less.
+        typical: The typical lengths to compare them with.
     """
 
     def __init__(self, lengths: Sequence[int], typical: Lengths) -> None:
@@ -222,7 +222,7 @@ class FieldWeights(dict[int, int]):
 
     def __missing__(self, bits: int) -> int:
         total = 0.0
-        for bit, points in self._given.items():  # what `sum` does about rounding differs between versions of Python
+        for bit, points in self._given.items():  # not `sum`: its rounding differs between versions of Python
             if bits & bit:
                 total += points
         weight = self[bits] = thousandths(total)
@@ -230,7 +230,7 @@ class FieldWeights(dict[int, int]):
 
 
 def typical_lengths(db: sqlite3.Connection) -> Lengths:
-    """Return the mean length of each field, as the nearest power of two: a single fragment seldom changes it."""
+    """Return the mean length of each field, rounded to a power of two: a single fragment seldom changes that."""
     means = db.execute(MEAN_LENGTHS).fetchone()
     return {bit: 2.0 ** round(math.log2(mean)) if mean else 1.0 for bit, mean in zip(FIELD_WEIGHTS, means, strict=True)}
 
@@ -241,20 +241,20 @@ def keyword_ids(db: sqlite3.Connection) -> dict[str, int]:
 
 
 def read_typical_lengths(meta: Mapping[str, str]) -> Lengths:
-    """Return the lengths that the words of an index were weighed by."""
+    """Return the typical lengths by which the words of an index were weighed."""
     lengths: dict[str, float] = json.loads(meta[TYPICAL])
     return {int(bit): length for bit, length in lengths.items()}
 
 
 class EvidenceWriter:
-    """Writes what fragments hold; their own rows are written. Close it when done.
+    """Writes what fragments hold, after the fragments' own rows. Close it when done.
 
-    Until then the postings are in memory, eight bytes each: the tables grow fastest in the order of their keys, and
-    what a word weighs depends on the lengths of all texts.
+    Until then the postings stay in memory, eight bytes each: inserting in key order is fastest, and what a word weighs
+    depends on the lengths of all texts.
     """
 
     def __init__(self, db: sqlite3.Connection, ids: dict[str, int] | None = None) -> None:
-        """Write through *db*, whose keywords have the numbers *ids*, if these were read before."""
+        """Write through *db*; *ids* are the numbers of its keywords, if they were read before."""
         self._db = db
         self._ids = keyword_ids(db) if ids is None else ids
         self._following = max(self._ids.values(), default=0) + 1
@@ -264,7 +264,7 @@ class EvidenceWriter:
         self._lengths: dict[int, tuple[int, ...]] = {}
 
     def add(self, held: Iterable[tuple[int, Held]]) -> None:
-        """Take what fragments hold, by their numbers."""
+        """Take what fragments hold, each with the fragment's number."""
         rows = list(held)
         self._db.executemany(INSERT_TOPIC, ((number, *topic) for number, one in rows for topic in one.topics))
         self._db.executemany(INSERT_LENGTHS, ((number, *one.lengths) for number, one in rows))
@@ -286,11 +286,11 @@ class EvidenceWriter:
 
     @property
     def last(self) -> int:
-        """Return the highest number of a keyword that was there before."""
+        """Return the highest number of a keyword that this writer did not add."""
         return self._following - 1 - len(self._added)
 
     def close(self, typical: Lengths) -> None:
-        """Write the postings of all that was taken, weighed by the *typical* lengths of texts."""
+        """Write the postings of everything taken, weighed by the *typical* text lengths."""
         self._db.executemany(INSERT_KEYWORD, self._added)
         self._db.executemany(INSERT_FIELDS, self._field_rows(typical))
         self._db.executemany(INSERT_POSTING, self._scenario_rows())
@@ -311,9 +311,9 @@ class EvidenceWriter:
 
 
 def erase_evidence(db: sqlite3.Connection, numbers: Collection[int]) -> None:
-    """Delete what fragments hold, while their own rows are still there.
+    """Delete what fragments hold; call this before their own rows are deleted.
 
-    Their texts tell which postings those are: to look through all of them would take longer the larger the library is.
+    Their texts tell which postings to delete: scanning all postings would take longer the larger the library is.
     """
     ids = {"ids": str(list(numbers))}
     for number in numbers:
@@ -326,17 +326,17 @@ def erase_evidence(db: sqlite3.Connection, numbers: Collection[int]) -> None:
 
 
 def write_full_text(db: sqlite3.Connection, numbers: Collection[int]) -> None:
-    """Write the texts of fragments, whose own rows are there, to the full text."""
+    """Add fragments to the full text; their own rows must be written before."""
     db.execute(INSERT_TEXT, {"ids": str(list(numbers))})
 
 
 def erase_full_text(db: sqlite3.Connection, numbers: Collection[int]) -> None:
-    """Delete fragments from the full text, while their own rows are still what they were."""
+    """Delete fragments from the full text; call this before their own rows change."""
     db.execute(ERASE_TEXT, {"ids": str(list(numbers))})
 
 
 def read_texts(db: sqlite3.Connection, number: int) -> Texts:
-    """Return the texts of a fragment that are searched, from its rows."""
+    """Return the searched texts of a fragment, read from its rows."""
     name, title, description, body = db.execute(TEXTS, {"id": number}).fetchone()
     lines: dict[int, list[str]] = {TAG: [], CAPABILITY: [], SCENARIO: []}
     numbers = {"id": number, "tag": TAG, "capability": CAPABILITY, "scenario": SCENARIO}
@@ -346,12 +346,12 @@ def read_texts(db: sqlite3.Connection, number: int) -> Texts:
 
 
 def count_words(db: sqlite3.Connection, last: int, touched: set[str] | None = None) -> None:
-    """Count in how many scenarios and fragments each word stands, and forget those that stand in none.
+    """Count the scenarios and fragments that hold each word, and delete the words that none holds.
 
     Args:
-        last: The highest number of a keyword that was there before.
-        touched: What `touch_words` has returned of all fragments that have come or gone, if only these words can count
-            otherwise.
+        last: The highest number of a keyword that is not new.
+        touched: What `touch_words` returned for all added and deleted fragments, to count only their words again; None
+            counts all words.
     """
     stems = set() if touched is None else {*touched, *_touched_stems(db)}
     db.create_function("topic_rarity", 2, _topic_rarity, deterministic=True)
@@ -366,7 +366,7 @@ def count_words(db: sqlite3.Connection, last: int, touched: set[str] | None = No
 
 
 def touch_words(db: sqlite3.Connection, numbers: Collection[int]) -> set[str]:
-    """Note the texts of fragments that have come or will go, for `count_words`; return the stems of their keywords."""
+    """Record texts of fragments, just added or soon deleted, for `count_words`; return the stems of their keywords."""
     for statement in TOUCHED:
         db.execute(statement, {"ids": str(list(numbers))})
     texts = (text for number in numbers for field, text in read_texts(db, number).items() if field != BODY)
@@ -374,7 +374,7 @@ def touch_words(db: sqlite3.Connection, numbers: Collection[int]) -> set[str]:
 
 
 def _touched_stems(db: sqlite3.Connection) -> Iterator[str]:
-    """Yield the stems that the full text has of touched texts, and those that are phrases to it."""
+    """Yield the full text's stems of the touched texts, and the stems in them that it reads as phrases."""
     terms = [term for (term,) in db.execute(TOUCHED_TERMS)]
     yield from terms
     beginnings = {term[:2] for term in terms}
@@ -383,7 +383,7 @@ def _touched_stems(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def _may_be_among(phrase: str, beginnings: Collection[str]) -> bool:
-    """Tell whether all words of *phrase* may begin like some stems; one of a single letter may be that of `ies`."""
+    """Tell whether each word of *phrase* may have a stem with one of *beginnings*; `ies` has the stem `i`."""
     words = ASCII_TOKEN.findall(phrase) if phrase.isascii() else ()
     return all(word[:2] in beginnings or word[0] in beginnings for word in words)
 

@@ -1,4 +1,4 @@
-"""What a fragment holds of a request: how much of it that covers, and what each part adds to the score."""
+"""Tells which words of a request a fragment holds, how much of it they cover, and what each adds to the score."""
 
 import json
 import sqlite3
@@ -34,14 +34,14 @@ FIELD_NAMES = {
 
 
 class HeldForm(NamedTuple):
-    """A form that a fragment holds; `fields` are bits, 0 for the body alone."""
+    """A form that a fragment holds; `fields` are bits, 0 if only the body holds it."""
 
     form: Form
     fields: int
 
 
 def held_forms(db: sqlite3.Connection, reading: Reading, fragment_ids: Sequence[int]) -> dict[int, list[HeldForm]]:
-    """Return which forms of the request each fragment holds."""
+    """Return the forms of the request that each fragment holds, by fragment."""
     fields: dict[tuple[int, int], int] = {}
     stems = [(form.stem,) for form in reading.forms]
     asked = {"forms": json.dumps(stems, ensure_ascii=False), "ids": json.dumps(list(fragment_ids))}
@@ -59,7 +59,7 @@ def held_forms(db: sqlite3.Connection, reading: Reading, fragment_ids: Sequence[
 
 
 def coverage(reading: Reading, held: Sequence[HeldForm]) -> dict[str, float]:
-    """Return for each word of the request how much of it *held* covers, 0 to 1."""
+    """Return how much *held* covers of each word of the request and its terms, 0 to 1."""
     covered = {word.text: 0.0 for word in (*reading.words, *reading.terms)}
     for form, fields in held:
         share = form.factor * COVERS.get(form.how, 1.0) * _place_covers(fields)
@@ -68,14 +68,15 @@ def coverage(reading: Reading, held: Sequence[HeldForm]) -> dict[str, float]:
 
 
 def _place_covers(fields: int) -> float:
-    """Return how much of a word is covered that stands in these fields; none means in the body alone."""
+    """Return how much of a word is covered if these fields hold it; 0 means only the body does."""
     return 1.0 if fields & TOPIC else DETAIL_COVERS if fields else BODY_COVERS
 
 
 def covered_share(reading: Reading, covered: Collection[Mapping[str, float]]) -> float:
-    """Return the most of the request that any of *covered* covers, 0 to 1.
+    """Return the largest share of the request that any of *covered* covers, 0 to 1.
 
-    Terms that the caller adds count as words of the request where that makes it more, else half.
+    With terms, this is the larger of two: the share of request and terms together, and the mean of that and the
+    request's own share.
     """
     own = _covered_share(reading.words, covered)
     if not reading.terms:
@@ -85,7 +86,7 @@ def covered_share(reading: Reading, covered: Collection[Mapping[str, float]]) ->
 
 
 def _covered_share(words: Sequence[Word], covered: Collection[Mapping[str, float]]) -> float:
-    """Return the most of *words* that any of *covered* covers, weighed by rarity; IDEAL_WORDS of them are enough."""
+    """Return the largest share of *words* that any of *covered* covers, by rarity; IDEAL_WORDS of them are enough."""
     wanted = {word.text: word.rarity * (EVERYDAY_COVERS if word.everyday else 1.0) for word in words}
     enough = sum(sorted(wanted.values(), reverse=True)[:IDEAL_WORDS])
     met = max((sum(weight * one[text] for text, weight in wanted.items()) for one in covered), default=0.0)
@@ -100,7 +101,7 @@ def explain(
     Their points add up to the score.
 
     Args:
-        statement: The one that found the candidates.
+        statement: The statement that found the candidates.
     """
     ids = json.dumps([candidate.fragment_id for candidate in candidates])
     asked = Statement(PARTS, {**statement.parameters, "ids": ids})
@@ -117,7 +118,7 @@ def _field_names(how: str, fields: int) -> tuple[str, ...]:
 
 
 def _add_up(parts: Sequence[Part], score: float) -> tuple[Part, ...]:
-    """Return *parts* in hundredths that add up to *score*, the largest taking what rounding leaves."""
+    """Return *parts* with two decimals that add up to *score*; the largest part absorbs the rounding error."""
     cents = [round(part.points * 100) for part in parts]
     if cents:
         largest = max(range(len(cents)), key=cents.__getitem__)

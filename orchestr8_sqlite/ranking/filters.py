@@ -14,14 +14,14 @@ FILTERS = """
         OR f.id IN (SELECT t.fragment_id FROM json_each(:tags) wanted CROSS JOIN tag t ON t.tag = wanted.value
                      GROUP BY t.fragment_id HAVING count(*) = json_array_length(:tags)))
 """
-"""SQL over the alias `f` of fragment: any of the categories or a SKILL.md of its own, and all of the tags.
-What is not asked for costs nothing, and each list of fragments is made once a statement."""
+"""A condition on `f`, a row of fragment: it has any of the categories or its own SKILL.md, and all of the tags.
+A filter that is not asked for costs nothing, and each list of fragments is computed once per statement."""
 
 
 class Found(NamedTuple):
     """The candidates of one tier, best first; `total` counts the fragments that match, listed or not.
 
-    `coverage` is how much of the request they cover, if that was computed before. `statement` is what was run.
+    `coverage` is how much of the request they cover, if the build computed it. `statement` is the one that ran.
     """
 
     candidates: tuple[Candidate, ...]
@@ -31,7 +31,7 @@ class Found(NamedTuple):
 
 
 def filter_parameters(request: MatchRequest) -> dict[str, object]:
-    """Return the parameters that FILTERS, the score bound and the limit of *request* need."""
+    """Return the parameters for the filters and the limit of *request*."""
     return {
         "categories": json.dumps(request.categories),
         "tags": json.dumps(request.tags, ensure_ascii=False),

@@ -1,8 +1,7 @@
-"""How an index answers its own scenarios when their lines are hidden from it, and requests that it cannot answer.
+"""Asks an index its own scenarios, each while its line is hidden, and foreign requests that it cannot answer.
 
-Hiding a line takes its words out of the fragment's rows, wherever the same line stands in its other texts too; how many
-fragments hold a word stays as it was counted. The rows are written as a build writes them, in a transaction that is
-rolled back.
+Hiding a line removes it from all texts of its fragment and rewrites the fragment's rows as a build would, in a
+transaction that is rolled back. How many fragments hold a word is not counted again.
 """
 
 import math
@@ -33,23 +32,23 @@ from orchestr8_sqlite.ranking.lookup import cover
 from orchestr8_sqlite.text.wordlists import foreign_requests
 
 SAMPLE = 200
-"""Scenarios that calibration asks for, spread evenly over the library.
+"""Fewest scenarios that calibration asks, if there are as many; they are spread evenly over the library.
 
-With half of them the threshold varies by half as much again from sample to sample (a standard deviation of 0.043
-instead of 0.028 in libraries of 239 to 50,000 fragments); with half of the foreign requests by a tenth more.
+With half of them, the threshold varies by half as much again between samples: a standard deviation of 0.043 instead of
+0.028, in libraries of 239 to 50,000 fragments. With half of the foreign requests, it varies by a tenth more.
 """
 
 WRONG_ANSWER = 1.5
-"""What a foreign request that is answered counts beside one of the library's own that is refused: a refusal still names
-the closest fragments. docs/ranking.md has what comes of it (`make eval`)."""
+"""Cost of answering a foreign request, if refusing one of the library's own costs 1: a refusal still names the closest
+fragments. docs/ranking.md shows the effect (`make eval`)."""
 
 REFUSED = 0.05
-"""Share of the held-out scenarios that may be refused at most, however many foreign requests that lets pass: fragments
-of one sentence cover too little of long requests to be told from foreign ones."""
+"""Largest share of the held-out scenarios that may be refused, even if that lets many foreign requests pass: fragments
+of one sentence cover so little of long requests that these look foreign."""
 
 NEAR_BEST = 0.01
-"""How far the two shares of mistakes may add up to more than at the best threshold: the middle of all such thresholds
-hangs less on which requests happen to be asked."""
+"""How far the cost of a threshold may exceed the lowest cost: the middle of all such thresholds depends less on which
+requests happen to be asked."""
 
 ROUNDING = 1e-9
 FEWEST, MOST = 0.1, 0.6
@@ -58,14 +57,14 @@ FEWEST, MOST = 0.1, 0.6
 SCENARIOS = """
 SELECT s.fragment_id, s.text FROM scenario s CROSS JOIN fragment f ON f.id = s.fragment_id ORDER BY f.uri, s.ordinal
 """
-"""By URI, as numbers of fragments tell in which order they were read."""
+"""In URI order: the numbers of fragments depend on the order in which files were read."""
 
 NO_SPILL = "PRAGMA cache_spill = FALSE"
 PARTS = 3
-"""Tasks that the foreign requests are cut into for other processes."""
+"""Number of tasks that the foreign requests are divided into, for other processes."""
 
 BODY_SEARCHED = "SELECT body, also FROM fragment_body WHERE fragment_id = ?"
-"""The columns of the full text that are searched; the others may say what is hidden."""
+"""The full-text columns that ranking searches; the others keep the hidden line."""
 
 SET_BODY = "UPDATE fragment_body SET body = ?, also = ? WHERE fragment_id = ?"
 
@@ -89,7 +88,7 @@ class HeldOut:
                     find(held_out.catalog, MatchRequest(scenario.text))
 
     Args:
-        catalog: An index that may be written to; nothing of what is written stays.
+        catalog: An index that may be written to; all changes are rolled back.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -100,7 +99,7 @@ class HeldOut:
     @classmethod
     @contextmanager
     def copy(cls, catalog: Catalog) -> "Iterator[HeldOut]":
-        """Yield the scenarios of a copy of *catalog* in memory, which stays as it is."""
+        """Yield the scenarios of an in-memory copy of *catalog*, which itself does not change."""
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
             catalog.db.backup(db)
             yield cls(Catalog(db, Path(), identity=(0, 0, 0)))
@@ -110,13 +109,13 @@ class HeldOut:
         return [Scenario(*row) for row in self.catalog.db.execute(SCENARIOS)]
 
     def sample(self) -> list[Scenario]:
-        """Return about SAMPLE scenarios, spread evenly over the library; all where there are no more."""
+        """Return SAMPLE to twice as many scenarios, spread evenly over the library; all if there are fewer."""
         scenarios = self.scenarios()
         return scenarios[:: max(1, len(scenarios) // SAMPLE)]
 
     @contextmanager
     def without(self, scenario: Scenario) -> Iterator[None]:
-        """Let the index be, as long as the context lasts, what it were had its author not written *scenario*."""
+        """Make the index, within the context, what it would be if its author had not written *scenario*."""
         db, number = self.catalog.db, scenario.fragment_id
         texts = _without(read_texts(db, number), scenario.text)
         held = hold(texts)
@@ -136,13 +135,13 @@ class HeldOut:
 
 
 def measure_least_coverage(catalog: Catalog, path: Path | None = None) -> float:
-    """Return the share of a request that an answer must cover to stand, by what the index makes of its own library.
+    """Return the share of a request that an answer must cover to stand, measured on the index itself.
 
-    It tells what the foreign requests reach from what the held-out scenarios reach, and refuses few of the latter.
+    It separates the coverage of foreign requests from that of held-out scenarios, and refuses few of the latter.
 
     Args:
-        catalog: An index that may be written to; nothing of what is written stays.
-        path: The file of a large index, which other processes read to ask the foreign requests.
+        catalog: An index that may be written to; all changes are rolled back.
+        path: The file of a large index: other processes read it and ask the foreign requests.
     """
     foreign: list[float] = []
     own: list[float] = []
@@ -166,10 +165,10 @@ def measure_least_coverage(catalog: Catalog, path: Path | None = None) -> float:
 
 
 def threshold_between(below: Sequence[float], above: Sequence[float]) -> float:
-    """Return the value that best has *below* under it and *above* not: the middle of those within NEAR_BEST of best.
+    """Return the threshold that best separates *below* from *above*: the middle of those within NEAR_BEST of the best.
 
-    What is best is judged by the sum of both shares of mistakes, that of *below* times WRONG_ANSWER, so the size of
-    neither sample counts; without *above* the value is the highest of *below*.
+    The best has the lowest cost: the share of *below* that reaches it, times WRONG_ANSWER, plus the share of *above*
+    that does not. So the sizes of the samples do not matter. Without *above*, it is about the highest of *below*.
 
     Source: W. J. Youden, Index for rating diagnostic tests (1950), here with unequal costs.
     """
@@ -180,11 +179,11 @@ def threshold_between(below: Sequence[float], above: Sequence[float]) -> float:
     mistakes = [WRONG_ANSWER * one + other for one, other in zip(answered, refused, strict=True)]
     bound = min(mistakes) + NEAR_BEST + ROUNDING
     near = [number for number, sum_ in enumerate(mistakes) if sum_ <= bound]
-    return (ends[max(near[0] - 1, 0)] + ends[near[-1]]) / 2  # as good as an end is all that lies above the one before
+    return (ends[max(near[0] - 1, 0)] + ends[near[-1]]) / 2  # a value above the previous end costs the same as the end
 
 
 def _ask_foreign(part: tuple[Path, int]) -> list[float]:
-    """Return what the index at a path covers of every so many foreign requests, from a first one on."""
+    """Return how much the index at a path covers of every PARTS-th foreign request, starting at a given one."""
     path, first = part
     with Catalog.open(path, is_finished=False) as catalog:
         return _foreign_coverages(catalog, foreign_requests()[first::PARTS])
@@ -199,7 +198,7 @@ def _coverage(catalog: Catalog, text: str) -> float:
 
 
 def _without(texts: Mapping[int, str], line: str) -> Texts:
-    """Return *texts* without *line*, in any case and however it is wrapped, but never in the middle of a word."""
+    """Return *texts* without *line*, in any letter case and line wrapping, but only between word boundaries."""
     words = r"\s+".join(re.escape(word) for word in line.split())
     pattern = re.compile(rf"(?<![A-Za-z0-9]){words}(?![A-Za-z0-9])", re.IGNORECASE)
     return {field: pattern.sub(" ", text) for field, text in texts.items()}

@@ -1,9 +1,9 @@
-"""Which tier answers a request.
+"""Answers a request from the first tier that finds enough.
 
 1  a precomputed answer, for requests without filters
-2  the keyword index; enough where two fragments match
-3  wider: words inside other words; the classic ranker weighs them by points of its own,
-   the default one on the scale of tier 2
+2  the keyword index; enough if two fragments match
+3  words inside other words too; the classic ranker has its own points for them,
+   the default one uses the scale of tier 2
 """
 
 import difflib
@@ -24,22 +24,22 @@ from orchestr8_sqlite.text.keywords import extract_keywords, has_keywords
 logger = logging.getLogger(__name__)
 
 JUDGED = 5
-"""Best candidates of which one must cover enough of the request for an answer to stand."""
+"""An answer stands if one of this many best candidates covers enough of the request."""
 
 PHRASE = 3
-"""Words in a row that a scenario and a request have in common for an answer to stand: others may add as much around
-them as they like. On both dev sets and on the shipped library no foreign request was answered for it."""
+"""An answer also stands if a scenario shares this many words in a row with the request, whatever else the request says.
+On both dev sets and on the shipped library, this answered no foreign request."""
 
 HOLDS_PHRASE = """
 SELECT 1 FROM fragment_text WHERE fragment_text MATCH :match AND rowid IN (SELECT value FROM json_each(:ids)) LIMIT 1
 """
 SIGNS = ".,;:!?()\"'“”"
 MOST_SEARCHED = 200
-"""Words of a request in which such rows are looked for."""
+"""Number of a request's first words that are searched for such rows."""
 
 NEAREST_TAGS = 5
 SPELLED_ALIKE = 0.8
-"""Share of letters that a tag has in common with a word it may have been meant by."""
+"""Least similarity of a tag to a word that may mean it, 0 to 1 (difflib's ratio)."""
 
 
 def find(
@@ -48,9 +48,9 @@ def find(
     """Return the answer to *request*: candidates best first, and how they were found.
 
     Args:
-        quick: Whether precomputed answers may be used; the build that makes them says no.
+        quick: Whether precomputed answers may be used; the build that makes them passes False.
         lists: Whether candidates come with their tags and capabilities.
-        scenarios: Whether those that are ranked now come with the scenario that matched best.
+        scenarios: Whether candidates that are not precomputed come with the scenario that matched best.
 
     Raises:
         CatalogError: The index is damaged.
@@ -82,7 +82,7 @@ def _find(catalog: Catalog, request: MatchRequest, *, quick: bool, scenarios: bo
 
 
 def cover(catalog: Catalog, request: MatchRequest) -> float:
-    """Return how much of *request* the best answers of the default ranker cover, as `find` does, 0 to 1."""
+    """Return the coverage of *request* by the default ranker, 0 to 1, as `find` computes it."""
     judged = request._replace(max_results=JUDGED)
     _, reading, found = _ranked(catalog, judged, scenarios=False)
     ids = [candidate.fragment_id for candidate in found.candidates]
@@ -99,7 +99,7 @@ def _ranked(catalog: Catalog, request: MatchRequest, *, scenarios: bool) -> tupl
 
 
 def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupResult:
-    """Return *result* with how much of the request it covers, and so whether it stands."""
+    """Return *result* with its coverage of the request, and with whether it stands."""
     if not result.candidates:
         return result._replace(confident=False, coverage=0.0)
     held = held_forms(catalog.db, reading, [candidate.fragment_id for candidate in result.candidates[:JUDGED]])
@@ -117,12 +117,12 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupR
 
 
 def _coverage(reading: Reading, held: Mapping[int, Sequence[HeldForm]]) -> float:
-    """Return the most that any of the fragments covers, as it is printed."""
+    """Return the largest share that any of the fragments covers, rounded as it is printed."""
     return round(covered_share(reading, [coverage(reading, forms) for forms in held.values()]), 3)
 
 
 def _holds_phrase(catalog: Catalog, query: str, fragment_ids: Iterable[int]) -> bool:
-    """Tell whether a scenario of one of the fragments holds PHRASE keywords of *query* that stand in a row."""
+    """Tell whether a scenario of one of the fragments holds PHRASE keywords that stand in a row in *query*."""
     texts = [text.strip(SIGNS) for text in query.split()[:MOST_SEARCHED]]
     rows = zip(*(texts[at:] for at in range(PHRASE)), strict=False)
     phrases = [quoted(" ".join(row)) for row in rows if all(map(has_keywords, row))]
@@ -131,7 +131,7 @@ def _holds_phrase(catalog: Catalog, query: str, fragment_ids: Iterable[int]) -> 
 
 
 def _classic(catalog: Catalog, request: MatchRequest, keywords: Sequence[str]) -> tuple[Tier, Found]:
-    """Return the answer of tier 2 where it is enough, else that of tier 3 unless it knows even less."""
+    """Return the answer of tier 2 if it is enough, else that of tier 3 unless it finds even less."""
     from orchestr8_sqlite.ranking.classic import match_fields, match_scenarios
 
     indexed = match_scenarios(catalog.db, request, keywords)
@@ -173,10 +173,10 @@ def _with_lists(catalog: Catalog, result: LookupResult) -> LookupResult:
 
 
 def _nearest_tags(catalog: Catalog, keywords: Sequence[str], closest: Sequence[Candidate] = ()) -> tuple[str, ...]:
-    """Return known tags that are spelled like the keywords, then those of the *closest* fragments; else any alike."""
+    """Return tags spelled like the keywords, then those of the *closest* fragments; if there are none, similar ones."""
 
     def alike(cutoff: float) -> Iterator[str]:
-        for word in keywords[:NEAREST_TAGS]:  # compared with tags of the same first letter alone: comparing takes long
+        for word in keywords[:NEAREST_TAGS]:  # only with tags of the same first letter, because comparing is slow
             tags = [tag for tag in catalog.frequent_tags.get(word[0], ()) if may_be_alike(word, tag, cutoff)]
             yield from difflib.get_close_matches(word, tags, n=2, cutoff=cutoff)
 
@@ -185,7 +185,7 @@ def _nearest_tags(catalog: Catalog, keywords: Sequence[str], closest: Sequence[C
 
 
 def may_be_alike(word: str, tag: str, cutoff: float) -> bool:
-    """Tell whether the letters of *tag* that *word* has too, or all of *word*, suffice for difflib's *cutoff*."""
+    """Tell whether difflib's ratio can reach *cutoff*, by quick upper bounds: lengths and shared letters."""
     whole = len(word) + len(tag)
     if 2.0 * min(len(word), len(tag)) / whole < cutoff:
         return False

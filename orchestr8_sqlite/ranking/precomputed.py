@@ -7,7 +7,7 @@ from orchestr8_sqlite.model.requests import MatchRequest, Statement
 from orchestr8_sqlite.ranking.filters import Found, read_candidate
 
 DEPTH = 15
-"""Answers kept for each query: as many as a request asks for that says nothing else."""
+"""Candidates kept for each query: as many as a request returns by default."""
 
 QUICK_MATCHES = """
 SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, q.score, q.scenario, q.coverage, q.total
@@ -18,9 +18,9 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, q.score, q.sc
 
 
 def match_quick(db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> Found:
-    """Return the precomputed answer to *request*, empty where there is none.
+    """Return the precomputed answer to *request*, empty if there is none.
 
-    The caller sees to it that the request has no filters, the score bound of the build, and asks for DEPTH at most.
+    The caller ensures that the request has no filters, the default score bound, and asks for at most DEPTH candidates.
     """
     parameters: dict[str, object] = {
         "ranker": request.ranker.value,

@@ -1,10 +1,10 @@
-"""The words of a request, and the other terms of the index that may stand in for each.
+"""Reads the words of a request, and finds the other terms of the index that may stand in for each.
 
 typo      a word that the index does not know → the most used keyword one edit away
-joined    two neighbours → the keyword that they are together: type script → typescript
+joined    two neighbours → the keyword that they form: type script → typescript
 synonym   another name, from the word lists
 related   what may meet the need, from the word lists
-term      a word of a term that the caller names beside the request; of each term the best word counts
+term      a word of a term that the caller adds to the request; the best word of each term counts
 part      a word → the keywords that contain it: postgres → postgresql (tier 3 only)
 """
 
@@ -34,10 +34,10 @@ from orchestr8_sqlite.text.keywords import extract_keywords, stem
 from orchestr8_sqlite.text.wordlists import everyday_words
 
 OWN = "exact"
-"""How a word stands for itself, inflected or not."""
+"""The word itself, inflected or not."""
 
 SEARCHED_WHOLE = (OWN, "typo", "joined", "term")
-"""Forms that are searched in bodies too; the others in the short fields alone."""
+"""Forms that are also searched for in bodies; the others only in the short texts."""
 
 MIN_PART_LENGTH = 3
 MAX_PARTS = 20
@@ -47,7 +47,7 @@ SELECT json_extract(w.value, '$[0]'),
                 (SELECT count(*) FROM fragment_text WHERE fragment_text MATCH json_extract(w.value, '$[1]')))
   FROM json_each(:words) w LEFT JOIN rank_stem s ON s.stem = json_extract(w.value, '$[0]')
 """
-"""How many fragments hold stems; those that no short text holds are looked for by an expression, "" for nowhere."""
+"""Counts the fragments that hold each stem; a MATCH expression finds those of stems that no short text holds."""
 
 KNOWN_WORDS = """
 SELECT k.text, k.stem, s.fragment_count
@@ -60,13 +60,13 @@ SELECT k.text, k.stem, s.fragment_count
  ORDER BY k.fragment_count DESC, k.text LIMIT :limit
 """
 SYNONYM_WORDS = """
-WITH met (id, slots) AS MATERIALIZED (  -- few have as many words met as slots
+WITH met (id, slots) AS MATERIALIZED (  -- few have as many words in the request as slots
     SELECT w.synonym_id, w.slots FROM json_each(:stems) CROSS JOIN rank_synonym_word w ON w.stem = value
      GROUP BY w.synonym_id HAVING count(*) >= w.slots)
 SELECT w.synonym_id, met.slots, w.slot, w.stem
   FROM met CROSS JOIN json_each(:stems) CROSS JOIN rank_synonym_word w ON w.stem = value AND w.synonym_id = met.id
 """
-"""Which slots of synonyms the stems of a request meet, of those with as many words met as slots."""
+"""Which slots the stems of a request fill, for synonyms with at least as many words in the request as slots."""
 
 SYNONYM_FORMS = """
 SELECT f.synonym_id, f.ordinal, f.how, s.stem, s.fragment_count
@@ -77,9 +77,10 @@ SELECT f.synonym_id, f.ordinal, f.how, s.stem, s.fragment_count
 
 
 class Word(NamedTuple):
-    """One word of a request; `fragment_count` hold it, and where none does it is as rare as can be.
+    """One word of a request. `fragment_count` fragments hold it; if none does, its rarity is the highest.
 
-    `term` is the one that the word comes from, "" if it is the request's own; `share` is what it counts by that.
+    `term` is the caller's term that it comes from, "" if it is the request's own. `share` is how much it counts because
+    of terms.
     """
 
     text: str
@@ -92,12 +93,12 @@ class Word(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """Return what the word counts beside other words."""
+        """Return how much the word counts relative to others."""
         return self.share * (EVERYDAY if self.everyday and not self.term else 1.0)
 
 
 class Form(NamedTuple):
-    """A term that stands in for a word of the request; `factor` is what it counts where the word counts 1."""
+    """A term that stands in for a word of the request; `factor` is how much it counts if the word counts 1."""
 
     word: Word
     text: str
@@ -109,33 +110,33 @@ class Form(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """Return what a fragment could earn by it: its rarity, or that of the word where that is less."""
+        """Return the most that a fragment can earn by it; a form never counts as rarer than a word that is known."""
         rarity = self.rarity if not self.word.fragment_count else min(self.rarity, RARITY_BOUND * self.word.rarity)
         return rarity * self.factor * self.word.weight
 
 
 class Reading(NamedTuple):
-    """How a request is read: its words, and the forms that each of them is looked for by."""
+    """How a request is read: its words, and the forms that stand for each of them."""
 
     words: tuple[Word, ...]
     forms: tuple[Form, ...]
     size: int
-    """Fragments of the index."""
+    """Number of fragments in the index."""
 
     terms: tuple[Word, ...] = ()
-    """The words of the caller's terms that the request does not hold."""
+    """The words of the caller's terms that the request lacks."""
 
     named: frozenset[str] = frozenset()
-    """Words that meet a synonym, alone or with others; forms are given for one of them."""
+    """Words that are joined, or that fill a synonym's slots, alone or together: only one of them gets its forms."""
 
     @property
     def ideal(self) -> float:
-        """Return what an ideal answer earns: the rarity of the request's rarest words, which is all that counts."""
+        """Return what an ideal answer earns: the rarity of the request's IDEAL_WORDS rarest words."""
         wanted = sorted(map(self._wanted, self.words), reverse=True)
         return sum(wanted[:IDEAL_WORDS]) or 1.0
 
     def _wanted(self, word: Word) -> float:
-        """Return what a word contributes to the ideal: its rarity, or where it is unknown that of its best form."""
+        """Return what a word adds to the ideal: its rarity or, if it is unknown, what its best form can earn."""
         if word.fragment_count:
             return word.rarity * word.weight
         gains = [form.gain for form in self.forms if form.word.text == word.text]
@@ -143,16 +144,16 @@ class Reading(NamedTuple):
 
     @property
     def read_as(self) -> dict[str, str]:
-        """Return the words that were taken for typos, and what they were read as."""
+        """Return each word that was taken for a typo, with what it was read as."""
         return {form.word.text: form.text for form in self.forms if form.how == "typo"}
 
     def searches_bodies(self, form: Form) -> bool:
-        """Tell whether *form* is looked for in bodies too: a word itself, where not too many fragments hold it."""
+        """Tell whether *form* is also searched for in bodies: a whole word that not too many fragments hold."""
         return form.how in SEARCHED_WHOLE and form.fragment_count <= max(BODY_FEW, BODY_SPREAD * self.size)
 
     @property
     def stems(self) -> frozenset[str]:
-        """Return the stems that stand for words of the request themselves, typos repaired."""
+        """Return the stems of the request's words themselves, with typos repaired."""
         return frozenset(form.stem for form in self.forms if form.how in SEARCHED_WHOLE)
 
     @property
@@ -163,13 +164,13 @@ class Reading(NamedTuple):
 
 
 def read_request(db: sqlite3.Connection, keywords: Sequence[str], size: int, terms: Sequence[str] = ()) -> Reading:
-    """Return the words of a request, in its order and each inflected form once, with what stands in for them.
+    """Return the words of a request in its order, each stem once, with the forms that stand in for them.
 
-    Typos are repaired only where at least half of the words are then understood, a repaired one counting
-    half: a lucky neighbour must not make sense of a nonsense request. A word with a synonym is no typo.
+    Typos are repaired only if at least half of the words are then understood; a repaired one counts half. Otherwise,
+    lucky repairs could make sense of a nonsense request. A word with a synonym is not a typo.
 
     Args:
-        size: Fragments of the index.
+        size: Number of fragments in the index.
         terms: Names that the caller knows for what is asked.
     """
     words = read_words(db, keywords, size)
@@ -179,7 +180,7 @@ def read_request(db: sqlite3.Connection, keywords: Sequence[str], size: int, ter
 
 
 def _with_terms(db: sqlite3.Connection, words: Sequence[Word], terms: Sequence[str], size: int) -> Reading:
-    """Return the reading of *words*, and beside them the words of *terms*, each for the first term that names it."""
+    """Return the reading of *words* and of the words of *terms*; each belongs to the first term that contains it."""
     named: dict[str, tuple[str, str]] = {}
     for term in terms:
         for keyword in extract_keywords(term):
@@ -219,7 +220,7 @@ def _read(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Reading:
 
 
 def read_parts(db: sqlite3.Connection, reading: Reading) -> Reading:
-    """Return *reading* with the keywords that contain a word of it as further forms, the most used of each."""
+    """Return *reading* with further forms: for each word, the MAX_PARTS most used keywords that contain it."""
     known = {form.stem for form in reading.forms}
     parts = [
         Form(word, text, "part", one, count, rarity_of(reading.size, count), FACTORS["part"])
@@ -238,10 +239,10 @@ def quoted(text: str) -> str:
 
 
 def read_words(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> list[Word]:
-    """Return the words of a request; a joined word that the index does not know is left to its parts.
+    """Return the words of a request; if the index does not know a compound, only its parts count.
 
-    A number that the index does not know (`300k`, `3.7`) tells of the case, not of the subject: it counts as everyday.
-    Of a long request the rarest words count that the index knows, then others as far as there is room, numbers last.
+    A number that the index does not know (`300k`, `3.7`) describes the case, not the subject: it counts as everyday.
+    In a long request, the MOST_WORDS rarest known words count; unknown ones fill the rest, numbers last.
     """
     texts: dict[str, str] = {}
     for keyword in keywords:
@@ -283,7 +284,7 @@ def _joined(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterato
 
 
 def _synonyms(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterator[tuple[Form, list[str]]]:
-    """Yield (form, words that meet it) of every synonym whose slots are all met; the form is for the rarest word."""
+    """Yield (form, words that fill the slots) for each synonym whose slots are all filled; the rarest word gets it."""
     by_stem = {word.stem: word for word in words}
     met = _met_synonyms(db.execute(SYNONYM_WORDS, {"stems": json.dumps(list(by_stem))}))
     if not met:
@@ -296,10 +297,10 @@ def _synonyms(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Itera
 
 
 def _met_synonyms(rows: Iterable[tuple[int, int, int, str]]) -> dict[int, list[str]]:
-    """Return the synonyms every slot of which can be met by a word of its own, each with the stems that meet it.
+    """Return the synonyms whose slots can each be filled by a different word, with the stems that fill them.
 
     Args:
-        rows: A synonym, the number of its slots, one of them, a stem that meets it.
+        rows: A synonym, the number of its slots, one of them, a stem that fills it.
     """
     meeting: dict[tuple[int, int], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for id_, count, slot, one in rows:
@@ -312,12 +313,12 @@ def _met_synonyms(rows: Iterable[tuple[int, int, int, str]]) -> dict[int, list[s
 
 
 def _can_be_filled(slots: Sequence[Collection[str]]) -> bool:
-    """Tell whether every slot can be met by another word."""
+    """Tell whether each slot can be filled by a different word."""
     return any(len(set(choice)) == len(choice) for choice in itertools.product(*slots))
 
 
 def _best(forms: Iterable[Form], known: Collection[str]) -> list[Form]:
-    """Return the strongest of the forms that stand for the same word by the same term, without *known* terms."""
+    """Return the strongest form for each pair of a word and a stem, except for *known* stems."""
     best: dict[tuple[str, str], Form] = {}
     for form in forms:
         key = form.word.text, form.stem

@@ -1,4 +1,4 @@
-"""Slips of the keyboard: a word that the index does not know → the most used keyword one edit away."""
+"""Repairs typos: a word that the index does not know → the most used keyword one edit away."""
 
 import json
 import sqlite3
@@ -8,7 +8,7 @@ from typing import Any
 
 MIN_TYPO_LENGTH = 4
 MIN_SUBSTITUTION_LENGTH = 6
-"""Letters; in a shorter word another letter makes another word (bread, break), so it is not taken for a slip."""
+"""In letters. In a shorter word, replacing a letter often makes another word (bread, break), so that is not a typo."""
 
 ALPHABET = string.ascii_lowercase + string.digits
 
@@ -24,13 +24,14 @@ SELECT k.text, k.fragment_count, k.stem, s.fragment_count
 
 
 def repair_typos(db: sqlite3.Connection, words: Iterable[str]) -> Iterator[tuple[str, str, str, int]]:
-    """Yield for each of *words* the most used keyword of the index that is one edit away, where there is one.
+    """Yield, for each of *words*, the most used keyword of the index that is one edit away, if there is one.
 
-    An edit is a letter more, less, other, or two neighbours swapped; one that keeps the first letter is likelier.
-    Words below four letters are left alone; in words below six the first letter stays and none is taken for another.
+    An edit adds, removes or replaces a letter, or swaps two neighbours; keywords with the same first letter come first.
+    Words of fewer than four letters are not repaired. In words of fewer than six, no letter is replaced, and the first
+    one changes only by a swap.
 
     Yields:
-        (word, keyword, its stem, how many fragments hold that).
+        (word, keyword, its stem, number of fragments that hold the stem).
     """
     for word in words:
         if len(word) >= MIN_TYPO_LENGTH and (known := _neighbours(db, word)):
@@ -41,8 +42,8 @@ def repair_typos(db: sqlite3.Connection, words: Iterable[str]) -> Iterator[tuple
 def _neighbours(db: sqlite3.Connection, word: str) -> list[Any]:
     """Return the rows of the keywords one edit away from *word*.
 
-    An edit leaves one half of a word as it is, but for a swap in the middle. So FTS5 finds the keywords that hold
-    either half, three letters at least, and few are left to compare; shorter words have few edits to look up.
+    An edit leaves one half of a word unchanged, except for a swap in the middle. So FTS5 finds the keywords that hold
+    either half (at least three letters), and only these few are compared. For a shorter word, all edits are looked up.
     """
     if len(word) < MIN_SUBSTITUTION_LENGTH:
         return db.execute(KNOWN, {"words": json.dumps(list(_short_edits(word)))}).fetchall()
@@ -55,7 +56,7 @@ def _neighbours(db: sqlite3.Connection, word: str) -> list[Any]:
 
 
 def is_one_edit(word: str, other: str) -> bool:
-    """Tell whether one letter more, less or other, or two neighbours swapped, make *other* of *word*."""
+    """Tell whether adding, removing or replacing a letter, or swapping two neighbours, turns *word* into *other*."""
     shorter = min(len(word), len(other))
     at = next((at for at in range(shorter) if word[at] != other[at]), shorter)
     if len(word) == len(other):
@@ -66,7 +67,7 @@ def is_one_edit(word: str, other: str) -> bool:
 
 
 def _short_edits(word: str) -> Iterator[str]:
-    """Yield the likelier edits of a short word: its first letter stays but for a swap, and none becomes another."""
+    """Yield the likelier edits of a short word: no letter is replaced, and the first one changes only by a swap."""
     for at in range(len(word)):
         before, after = word[:at], word[at:]
         if len(after) > 1:

@@ -20,7 +20,7 @@ from orchestr8_sqlite.system import is_posix
 logger = logging.getLogger(__name__)
 
 Edition = tuple[Identity, str]
-"""What tells a version of the index from any other, even from one whose file came to have the same identity."""
+"""Identifies a version of the index, even if the file of another version happens to have the same identity."""
 
 MOST_IDLE = 4
 """Most connections to keep open for later requests."""
@@ -30,7 +30,7 @@ MOST_PAGES, MOST_SHARED_PAGES = 20_000, 12_000
 
 
 class Snapshots:
-    """The open connections to an index file. Close it when no request is under way.
+    """The open connections to an index file. Close it when no request is running.
 
     Args:
         path: The index file, which may be replaced at any time.

@@ -60,7 +60,7 @@ MAX_REMEMBERED_LENGTH = 64
 """Most bytes of a cached word; a longer one is unlikely to recur."""
 
 MAX_PARTS = 4
-"""Of a word with more parts (a path, a URL), only the parts are kept."""
+"""If a word has more parts (a path, a URL), only the parts are kept."""
 
 CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 MARKS = (
@@ -120,8 +120,8 @@ KINDS = bytes(
 """Translates UTF-8: ASCII letters and digits become their kind (`A`, `a`, `0`), other ASCII becomes a space."""
 
 SYMBOLS = re.compile("[\u2010-\u2027\u2030-\u205e\u2190-\u23f3\u2500-\u26ff\u2701-\u2775\u2794-\u27bf]+")
-"""Dashes, arrows, frames, check marks: the full-text index skips these too, by older character tables than Python's.
-Most texts are ASCII without them, which is faster at every step."""
+"""Dashes, arrows, frames, check marks: the full-text index skips these too, but its character tables are older than
+Python's. Texts that are ASCII without them are faster at every step, and most are."""
 
 Word = tuple[str, ...]
 """The keywords of a stretch of text between separators, usually one word."""
@@ -146,7 +146,7 @@ def iterate_keywords(text: str) -> Iterator[str]:
 def stem(keyword: str) -> str:
     """Return the Porter stem of a keyword; a keyword with anything but ASCII letters and digits is its own stem.
 
-    As in the full-text index, digits count as letters (`k8s`), and words of two letters are kept: `js` is no plural.
+    As in the full-text index, digits count as letters (`k8s`), and words of two letters are kept: `js` is not a plural.
     """
     is_plain = keyword.isascii() and keyword.isalnum() and len(keyword) > 2
     return sys.intern(STEMMER.stemWord(keyword)) if is_plain else keyword

@@ -41,7 +41,7 @@ def _is_wide(character: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _like(character: str) -> str:
-    """Return a Latin-1 character of the same kind, or two spaces for a wide one, so that the length counts these."""
+    """Return a Latin-1 character of the same kind, or two spaces for a wide one: the extra length counts those."""
     if _is_wide(character):
         return "  "
     return {LETTER: "\xaa", DIGIT: "\xb2", PUNCTUATION: "\xbf"}.get(_kind(character), " ")

@@ -63,7 +63,7 @@ def everyday_words() -> frozenset[str]:
 
 
 def foreign_requests() -> list[str]:
-    """Return requests from many fields, of which a library can answer only a few."""
+    """Return requests from many fields; a library can answer only a few of them."""
     return [line for _, line in _lines(_shipped("foreign.txt"))]
 
 
