@@ -339,8 +339,8 @@ def test_server_leaves_no_building_process_however_it_ends(
 
 
 ABSENT = (
-    "There is no library to answer from: the index file is missing, or the folder that it is built from is missing or "
-    "holds no Markdown files; the server's log says which, and so does the command `orchestr8-sqlite doctor`."
+    "There is no library to answer from: the index file is missing, or the folder it is built from is missing or "
+    "has no Markdown files; the server's log says which, and so does `orchestr8-sqlite doctor`."
 )
 
 

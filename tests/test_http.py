@@ -203,7 +203,7 @@ def test_what_is_no_request_is_told_so_without_a_trace(shared: WebServer, body: 
     answer = (reply.status, error["code"], error["message"])
     assert answer in [
         (400, -32700, "The body is not JSON in UTF-8."),
-        (400, -32600, "The body is no JSON-RPC 2.0 request or notification."),
+        (400, -32600, "The body is not a JSON-RPC 2.0 request or notification."),
     ]
     assert (error["code"] == -32600) == body.endswith((b"[]", b"}"))
 
