@@ -352,7 +352,7 @@ def test_root_that_never_was_there_is_told_at_the_start_and_to_the_client_and_wa
     client.send(INITIALIZE, INITIALIZED)
     assert client.reply(INITIALIZE)["result"]["instructions"] == ABSENT
     assert client.log[0]["message"] == (
-        f"{root} is not a folder: name those of the library with --root or ORCHESTR8_ROOTS. It is waited for."
+        f"{root} is not a folder: name those of the library with --root or ORCHESTR8_ROOTS. The server waits for it."
     )
     search = client.ask("tools/call", name="search", arguments={"query": "retry"})
     assert (search["isError"], search["content"][0]["text"]) == (True, ABSENT)
