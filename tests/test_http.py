@@ -406,7 +406,7 @@ def test_a_worker_that_cannot_start_ends_the_server_with_an_error(index: Index, 
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert "broken on purpose" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("A worker ended while it started")
+    assert done.stderr.splitlines()[-1].startswith("A worker ended during its start")
 
 
 def test_the_process_above_workers_and_stdio_import_no_web_server() -> None:
