@@ -277,11 +277,11 @@ def test_prompt_argument_is_completed(ask: Ask, name: str, value: str, expected:
         (
             {"type": "ref/prompt", "name": "review"},
             "colour",
-            "there are: category, tag, agent, skill, mode, why, depth",
+            "known arguments: category, tag, agent, skill, mode, why, depth",
         ),
-        (template("{category}/{+name}"), "colour", "there are: category, name"),
-        (template("skills/{name}"), "name", "list resources/templates/list"),
-        ({"type": "ref/resource", "uri": "file:///{path}"}, "path", "list resources/templates/list"),
+        (template("{category}/{+name}"), "colour", "known arguments: category, name"),
+        (template("skills/{name}"), "name", "call resources/templates/list"),
+        ({"type": "ref/resource", "uri": "file:///{path}"}, "path", "call resources/templates/list"),
     ],
 )
 def test_unknown_reference_or_argument_is_invalid_params(ask: Ask, ref: Message, name: str, advice: str) -> None:

@@ -65,7 +65,7 @@ def test_unknown_name_of_anything_else_is_invalid_params_and_names_the_nearest(a
         ("prompts/list", {"cursor": "x"}, "list again without it"),
         ("prompts/get", {"name": "fix", "arguments": {}}, "needs the argument 'what'"),
         ("prompts/get", {"name": "fix", "arguments": {"what": "x", "who": "y"}}, "its arguments: what"),
-        ("tools/call", {"name": "serch", "arguments": {}}, "there are search, load"),
+        ("tools/call", {"name": "serch", "arguments": {}}, "use one of search, load"),
         ("resources/read", {}, "uri: Field required"),
         ("tools/call", {"name": "search", "arguments": [1]}, "arguments: Input should be"),
     ],

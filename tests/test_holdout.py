@@ -121,6 +121,17 @@ def hidden(catalog: Catalog, text: str = LINE) -> Iterator[Catalog]:
         yield held_out.catalog
 
 
+def test_hidden_line_lets_no_answer_stand_that_its_words_in_a_row_would(make_catalog: MakeCatalog) -> None:
+    line = "Storing zebra crossing lights of towns in redis"
+    catalog = make_catalog(*subjects(), make_fragment("zebra", line), least_coverage=0.5)
+    assert find(catalog, MatchRequest(line)).confident
+    with HeldOut.copy(catalog) as held_out, held_out.without(scenario_of(held_out, line), whole=True):
+        result = find(held_out.catalog, MatchRequest(line), quick=False)
+        assert result.candidates
+        assert not result.confident
+        assert "crossing" in result.uncovered
+
+
 def scenario_of(held_out: HeldOut, text: str) -> Scenario:
     return next(one for one in held_out.scenarios() if one.text == text)
 

@@ -339,8 +339,8 @@ def test_server_leaves_no_building_process_however_it_ends(
 
 
 ABSENT = (
-    "There is no library to answer from: the index file is missing, or the folder that it is built from is missing or "
-    "holds no Markdown files; the server's log says which, and so does the command `orchestr8-sqlite doctor`."
+    "There is no library to answer from: the index file is missing, or the folder it is built from is missing or "
+    "has no Markdown files; the server's log says which, and so does `orchestr8-sqlite doctor`."
 )
 
 
@@ -352,7 +352,7 @@ def test_root_that_never_was_there_is_told_at_the_start_and_to_the_client_and_wa
     client.send(INITIALIZE, INITIALIZED)
     assert client.reply(INITIALIZE)["result"]["instructions"] == ABSENT
     assert client.log[0]["message"] == (
-        f"{root} is not a folder: name the library's folders with --root or ORCHESTR8_ROOTS. It is waited for."
+        f"{root} is not a folder: name the library's folders with --root or ORCHESTR8_ROOTS. The server waits for it."
     )
     search = client.ask("tools/call", name="search", arguments={"query": "retry"})
     assert (search["isError"], search["content"][0]["text"]) == (True, ABSENT)

@@ -203,7 +203,7 @@ def test_what_is_no_request_is_told_so_without_a_trace(shared: WebServer, body: 
     answer = (reply.status, error["code"], error["message"])
     assert answer in [
         (400, -32700, "The body is not JSON in UTF-8."),
-        (400, -32600, "The body is no JSON-RPC 2.0 request or notification."),
+        (400, -32600, "The body is not a JSON-RPC 2.0 request or notification."),
     ]
     assert (error["code"] == -32600) == body.endswith((b"[]", b"}"))
 
@@ -406,7 +406,7 @@ def test_a_worker_that_cannot_start_ends_the_server_with_an_error(index: Index, 
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert "broken on purpose" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("A worker ended while it started")
+    assert done.stderr.splitlines()[-1].startswith("A worker ended during its start")
 
 
 def test_the_process_above_workers_and_stdio_import_no_web_server() -> None:

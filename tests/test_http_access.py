@@ -43,13 +43,13 @@ def test_what_is_no_address_is_refused_with_an_example(address: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "*", "a b", "http://a", "a/b"])
 def test_what_is_no_host_cannot_be_allowed(name: str) -> None:
-    with pytest.raises(SettingsError, match="no name of a host"):
+    with pytest.raises(SettingsError, match="is not a host name"):
         read_access("localhost:0", hosts=[name])
 
 
 @pytest.mark.parametrize("origin", ["tools.example.org", "*", "null", "https://a.example/page", "file://a"])
 def test_what_is_no_origin_cannot_be_allowed(origin: str) -> None:
-    with pytest.raises(SettingsError, match="no origin"):
+    with pytest.raises(SettingsError, match="is not an origin"):
         read_access("localhost:0", origins=[origin])
 
 
@@ -170,7 +170,7 @@ def test_an_address_in_use_is_named_in_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(
-            ServeError, match=rf"^127\.0\.0\.1:{port} cannot be listened on: .*; choose another address\.$"
+            ServeError, match=rf"^The server cannot listen on 127\.0\.0\.1:{port}: .*; choose another address\.$"
         ):
             bind(read_access(f"127.0.0.1:{port}"))
 

@@ -229,4 +229,4 @@ async def test_request_that_the_end_of_the_server_cuts_short_is_told_to_come_aga
     reply = await asked
     may_end.set()
     assert (reply.status, reply.headers["connection"], reply.headers["retry-after"]) == (503, "close", "1")
-    assert reply.body == b"The server ends; send the request again."
+    assert reply.body == b"The server is stopping; send the request again."

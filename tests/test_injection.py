@@ -224,7 +224,7 @@ def test_lines_of_10_mb_and_halves_of_pairs_are_answered_and_the_next_request_to
     errors = [answer["error"]["message"] for answer in answers if "error" in answer]
     assert errors == [
         "A message may have at most 4,194,304 bytes.",
-        "The line is no JSON-RPC 2.0 request or notification.",
+        "The line is not a JSON-RPC 2.0 request or notification.",
     ]
     by_id = {answer["id"]: answer["result"] for answer in answers if "result" in answer}
     assert by_id[4]["content"][0]["text"].startswith("'query' has 3,000,000 characters, at most 65,536 are read; ")

@@ -315,11 +315,11 @@ def test_a_skill_of_512_files_is_served_whole_and_its_directory_in_pages(
             code, message = await connection.refusal(
                 "resources/directory/read", uri="skill://sign/t", cursor=base64.urlsafe_b64encode(torn).decode()
             )
-            assert (code, "not one that this list gave" in message) == (-32602, True)
+            assert (code, "not from this list" in message) == (-32602, True)
             deep = {"cursor": base64.urlsafe_b64encode(b"[" * 100_000).decode()}
             for foreign in (cursor, deep):
                 code, message = await connection.refusal("resources/directory/read", uri="skill://sign", **foreign)
-                assert (code, "not one that this list gave" in message) == (-32602, True)
+                assert (code, "not from this list" in message) == (-32602, True)
 
     anyio.run(scenario)
     large.close()

@@ -186,5 +186,5 @@ def test_no_place_for_the_index_is_one_error_and_no_end_of_the_server(
     supply = Supply(settings(tmp_path / "file/cache/index.db", root, watch=watch))
     assert keep_up(supply, supply.first_build.wait) == 0
     (record,) = caplog.records
-    reason = f"The folder {tmp_path / 'file/cache'} cannot be made: Not a directory; name another place for the index"
-    assert vars(record)["reason"] == f"{reason} by --db."
+    reason = f"The folder {tmp_path / 'file/cache'} cannot be created: Not a directory; choose another index file"
+    assert vars(record)["reason"] == f"{reason} with --db."

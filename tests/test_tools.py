@@ -217,7 +217,7 @@ def test_skill_tools_say_that_a_library_has_no_skills(tmp_path: Path) -> None:
     with asking(plain) as ask_plain:
         refused = ask_plain("tools/call", name="search_skills", arguments={})["error"]
         called = [call(ask_plain, "search_skill", query="pdf"), call(ask_plain, "load_skill", name="pdf-forms")]
-    assert refused == {"code": -32602, "message": "There is no tool 'search_skills'; there are search, load."}
+    assert refused == {"code": -32602, "message": "There is no tool 'search_skills'; use one of search, load."}
     for result in called:
         assert result["isError"]
         assert texts(result) == ["The library has no Agent Skills; use `search` and `load`."]

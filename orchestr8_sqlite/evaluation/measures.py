@@ -84,7 +84,7 @@ def run_self(catalog: Catalog, ranker: Ranker) -> tuple[list[JudgedQuery], dict[
     with HeldOut.copy(catalog) as held_out:
         for number, scenario in enumerate(held_out.scenarios(), start=1):
             query = JudgedQuery(f"scenario-{number}", scenario.text, "scenario")
-            with held_out.without(scenario):
+            with held_out.without(scenario, whole=True):
                 recorder.ask(held_out.catalog, query)
             queries.append(query)
             qrels[query.id] = {ids[scenario.fragment_id]: 1}

@@ -64,9 +64,10 @@ PARTS = 3
 """Number of tasks that the foreign requests are divided into, for other processes."""
 
 BODY_SEARCHED = "SELECT body, also FROM fragment_body WHERE fragment_id = ?"
-"""The full-text columns that ranking searches; the others keep the hidden line."""
+"""The full-text columns in which words are searched; the others may keep the hidden line."""
 
 SET_BODY = "UPDATE fragment_body SET body = ?, also = ? WHERE fragment_id = ?"
+HIDE_SCENARIO = "UPDATE scenario SET text = '' WHERE fragment_id = ? AND text = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +115,12 @@ class HeldOut:
         return scenarios[:: max(1, len(scenarios) // SAMPLE)]
 
     @contextmanager
-    def without(self, scenario: Scenario) -> Iterator[None]:
-        """Make the index, within the context, what it would be if its author had not written *scenario*."""
+    def without(self, scenario: Scenario, *, whole: bool = False) -> Iterator[None]:
+        """Make the index, within the context, what it would be if its author had not written *scenario*.
+
+        Args:
+            whole: Hide it from the full text of scenarios too, which `find` reads and `cover` does not.
+        """
         db, number = self.catalog.db, scenario.fragment_id
         texts = _without(read_texts(db, number), scenario.text)
         held = hold(texts)
@@ -125,9 +130,10 @@ class HeldOut:
             writer = EvidenceWriter(db, self._ids)
             writer.add([(number, held)])
             writer.close(self._typical)
-            if db.execute(BODY_SEARCHED, (number,)).fetchone() != (texts[BODY], held.also):
+            if whole or db.execute(BODY_SEARCHED, (number,)).fetchone() != (texts[BODY], held.also):
                 erase_full_text(db, [number])
                 db.execute(SET_BODY, (texts[BODY], held.also, number))
+                db.execute(HIDE_SCENARIO, (number, scenario.text))
                 write_full_text(db, [number])
             yield
         finally:

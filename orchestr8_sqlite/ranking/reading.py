@@ -152,11 +152,6 @@ class Reading(NamedTuple):
         return form.how in SEARCHED_WHOLE and form.fragment_count <= max(BODY_FEW, BODY_SPREAD * self.size)
 
     @property
-    def stems(self) -> frozenset[str]:
-        """Return the stems of the request's words themselves, with typos repaired."""
-        return frozenset(form.stem for form in self.forms if form.how in SEARCHED_WHOLE)
-
-    @property
     def unknown(self) -> tuple[str, ...]:
         """Return the words that the index does not know in any form."""
         known = self.named | {form.word.text for form in self.forms}

@@ -1,5 +1,5 @@
 """The MCP server: an adapter from the protocol to `Service`. The only package that imports the SDK.
 
-Importing the SDK takes half a second. What protects the process meanwhile (`ending`; `start` and `descriptors` of
-`stdio/`) does without it.
+Importing the SDK takes half a second. `ending`, and `start` and `descriptors` of `stdio/`, protect the process during
+that time, so they do not need the SDK.
 """

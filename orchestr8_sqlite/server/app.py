@@ -1,4 +1,4 @@
-"""The server: which handler answers which method of the protocol."""
+"""The server: maps each method of the protocol to its handler."""
 
 import asyncio
 from concurrent.futures import Executor
@@ -35,8 +35,8 @@ from orchestr8_sqlite.settings import Profile
 
 QUERY_THREADS = 4
 SWITCH_SECONDS = 0.001
-"""For how long a thread may keep the event loop from running. With Python's 0.005 the slowest of 100 pings beside
-four searches takes half as long again, and no search is faster for it."""
+"""Longest time that a thread may keep the event loop from running. With Python's default of 0.005, the slowest of 100
+pings beside four searches takes half as long again, and no search gets faster."""
 
 CACHED_METHODS = (
     "server/discover",
@@ -50,7 +50,7 @@ ALL_CHANGE = NotificationOptions(prompts_changed=True, resources_changed=True)
 
 
 class LibraryServer(Server[dict[str, Any]]):
-    """The SDK's server over a library; `changes` is to be told when the index may have been replaced."""
+    """The SDK's server over a library; call `changes.check` when the index may have been replaced."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class LibraryServer(Server[dict[str, Any]]):
 
         Args:
             executor: Runs the work of requests.
-            profile: Which tools are offered.
-            instructions: What clients tell their model of the server; None for what `read_instructions` says.
-            fresh_ms: Milliseconds for which a client may take an answer for current.
-            ready: Set once there is an index, where it may be missing at first.
-            stateless: Whether no connection outlives its request, so that handshake clients can be told of nothing.
+            profile: The profile of tools to offer.
+            instructions: What clients tell their model about the server; None for the result of `read_instructions`.
+            fresh_ms: How long a client may treat an answer as current, in milliseconds.
+            ready: Set once there is an index; None if requests need not wait for one.
+            stateless: Whether each connection ends with its request, so that handshake clients cannot be notified.
         """
         service.snapshots.compare_all()
         guard = Guard(executor, service.snapshots, ready)
@@ -111,7 +111,7 @@ class LibraryServer(Server[dict[str, Any]]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """Return what the server says of itself in a handshake: every list may change, and is told where it can be."""
+        """Return the server's part of the handshake; unless stateless, it promises to announce changed lists."""
         told = NotificationOptions() if self._stateless else ALL_CHANGE
         return super().create_initialization_options(
             notification_options or told, experimental_capabilities, extensions
@@ -124,7 +124,7 @@ class LibraryServer(Server[dict[str, Any]]):
         initialization_options: InitializationOptions,
         raise_exceptions: bool = False,
     ) -> None:
-        """Serve a connection until its read side ends, each request in the era that it chooses."""
+        """Serve a connection until its read side ends; each request chooses its era."""
 
         async def serve(incoming: Stream, outgoing: Stream) -> None:
             await super(LibraryServer, self).run(incoming, outgoing, initialization_options, raise_exceptions)
@@ -132,14 +132,14 @@ class LibraryServer(Server[dict[str, Any]]):
         await Eras(serve).run(read_stream, write_stream)
 
     async def _answer(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Answer a request, log it, and see whether it met a new index."""
+        """Answer a request, log it, and check whether it read a new index."""
         try:
             result = await log_request(ctx, call_next)
         finally:
             await self.changes.notice()
-        if ctx.method == "initialize" and isinstance(result, dict):  # the SDK keeps this for newer revisions
+        if ctx.method == "initialize" and isinstance(result, dict):  # the SDK does this for newer revisions only
             result["capabilities"]["extensions"] = EXTENSIONS
-        elif ctx.method == "server/discover" and isinstance(result, dict):  # the SDK leaves out those with a handshake
+        elif ctx.method == "server/discover" and isinstance(result, dict):  # the SDK omits handshake revisions
             result["supportedVersions"] = list(SERVED)
             result["capabilities"]["tools"] = {"listChanged": False}
         return result

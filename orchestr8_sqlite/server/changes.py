@@ -1,7 +1,7 @@
-"""Tells clients what has changed: lists and subscribed resources, in the form that each revision has for it.
+"""Tells clients what has changed: lists and subscribed resources, in the form of each protocol revision.
 
-Handshake revisions are sent notifications of their own accord and by `resources/subscribe`; 2026-07-28
-asks for them by `subscriptions/listen`. Whoever notices a new index calls `check`.
+Clients of handshake revisions hear of changed lists unasked, and of changed resources after `resources/subscribe`.
+Clients of 2026-07-28 ask for both with `subscriptions/listen`. Call `check` when the index may be new.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ MOST_SUBSCRIPTIONS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """Digests of what a client sees in each list, of one generation of the index."""
+    """Digests of each list as clients see it, in one generation of the index."""
 
     generation: str
     resources: str
@@ -56,7 +56,7 @@ NOTHING = Lists("", "", "")
 
 
 class Changes:
-    """Knows who wants to hear of changes, and what they were last told."""
+    """Keeps the clients to notify of changes, and what they were last told."""
 
     def __init__(self, service: Service, guard: Guard) -> None:
         self._service = service
@@ -77,20 +77,20 @@ class Changes:
         await self._begin()
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        """Begin to tell of changes of a resource; one that does not exist yet may be waited for."""
+        """Start notifying of changes to a resource, which need not exist yet."""
         await self._remember(context, [params.uri])
         self._subscribed.add(params.uri)
         return types.EmptyResult()
 
     async def unsubscribe(self, _: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        """Stop telling of changes of a resource."""
+        """Stop notifying of changes to a resource."""
         self._subscribed.discard(params.uri)
         return types.EmptyResult()
 
     async def listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Tell of changes until the client cancels the request or the server ends."""
+        """Send changes until the client cancels the request or the server ends."""
         uris = params.notifications.resource_subscriptions or []
         await self._begin()
         await self._remember(context, uris)
@@ -101,19 +101,19 @@ class Changes:
             self._listened.subtract(uris)
 
     async def _begin(self) -> None:
-        """Look at the index once, so that the first change is seen as one."""
+        """Record the state of the index once, so that the first change is noticed."""
         if self._lists is None and not self._guard.is_ready:
             self._lists = NOTHING
         elif self._lists is None:
             await self.check()
 
     async def notice(self) -> None:
-        """Check where a request has met another generation of the index than clients know of."""
+        """Check for changes if a request has read a generation of the index that clients do not know."""
         if self._lists is not None and self._service.snapshots.generation != self._lists.generation:
             await self.check()
 
     async def check(self) -> None:
-        """Compare the index with what clients were last told of it, and tell them what has changed."""
+        """Compare the index with what clients were last told, and tell them what has changed."""
         async with self._checking:
             before, known = self._lists, dict(self._digests)
             try:
@@ -128,24 +128,24 @@ class Changes:
                 await self._tell(before, lists, changed)
 
     def close(self) -> None:
-        """End every `subscriptions/listen` with its result; they would wait for ever."""
+        """End every `subscriptions/listen` with its result; otherwise they would wait forever."""
         self._listen.close()
 
     def _wanted(self) -> list[str]:
         return sorted(self._subscribed | (+self._listened).keys())
 
     async def _remember(self, context: Context, uris: Sequence[str]) -> None:
-        """Keep what *uris* hold now.
+        """Record the current content of *uris*.
 
         Raises:
-            MCPError: One of them is no URI of this server, or there are too many.
+            MCPError: One of them is not a URI of this server, or there would be too many subscriptions.
         """
         with translated(context):
             if len({*self._wanted(), *uris}) > MOST_SUBSCRIPTIONS:
                 raise RequestError(f"At most {MOST_SUBSCRIPTIONS:,} resources can be subscribed to.")
             for uri in uris:
                 _ = is_skill_uri(uri) or parse_uri(uri)
-            async with self._checking:  # a check that is under way knows nothing of them, and sets all digests anew
+            async with self._checking:  # a check under way does not know them, and replaces all digests
                 self._digests |= await self._guard.in_thread(lambda: self._digests_of(uris))
 
     def _look(self) -> Lists:
@@ -178,7 +178,7 @@ class Changes:
                 await self._send(session, event)
 
     async def _send(self, session: ServerSession, event: ServerEvent) -> None:
-        """Send *event* to a client of a handshake revision; one that is gone is forgotten."""
+        """Send *event* to a client of a handshake revision; forget the client if it is gone."""
         try:
             match event:
                 case ResourceUpdated(uri):

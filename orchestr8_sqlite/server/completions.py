@@ -1,4 +1,4 @@
-"""Completions: what may follow what a person has typed into an argument of a prompt or of a URI template."""
+"""Completions of what a person has typed into an argument of a prompt or a URI template."""
 
 import re
 
@@ -26,7 +26,7 @@ class Completions:
         self._guard = guard
 
     async def complete(self, context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        """Return at most 100 values, the likeliest first, and how many there are."""
+        """Return at most 100 values, most likely first, and the total number."""
         note(argument=one_line(params.argument.name))
         found = await self._guard.run(context, lambda: self._found(self._service.catalog, params))
         more = found.total > len(found.values)
@@ -42,7 +42,7 @@ class Completions:
         known = {template.uri_template: template for template in templates(catalog)}
         if params.ref.uri not in known:
             raise RequestError(
-                f"There is no template {one_line(params.ref.uri, 200)!r}; list resources/templates/list."
+                f"There is no template {one_line(params.ref.uri, 200)!r}; call resources/templates/list."
             )
         _check(name, ",".join(EXPRESSION.findall(params.ref.uri)).split(","))
         chosen = (params.context.arguments or {}) if params.context else {}
@@ -50,7 +50,7 @@ class Completions:
 
 
 def _category(template: str, chosen: str | None) -> str | None:
-    """Return the category that a template searches or that was chosen before, None for all."""
+    """Return the category that a template searches or the client has chosen, or None for all."""
     folder = template.removeprefix(f"{SCHEME}://").partition("/")[0]
     if folder in CATEGORIES:
         return CATEGORIES[folder]
@@ -59,4 +59,4 @@ def _category(template: str, chosen: str | None) -> str | None:
 
 def _check(name: str, known: list[str]) -> None:
     if name not in known:
-        raise RequestError(f"There is no argument {one_line(name)!r}; there are: {', '.join(known) or 'none'}.")
+        raise RequestError(f"There is no argument {one_line(name)!r}; known arguments: {', '.join(known) or 'none'}.")

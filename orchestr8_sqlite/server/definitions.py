@@ -1,4 +1,4 @@
-"""What a model is told of the tools: names, purposes, what they take and what they give."""
+"""What a model is told about the tools: names, purposes, inputs and outputs."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ READ_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True)
 MAX_BUDGET = 200_000
 
 USUAL_MODE = Mode.INDEX
-"""What costs a model the fewest tokens until it has the right document: docs/ranking.md, "What an answer costs"."""
+"""The mode that costs a model the fewest tokens to get the right document: docs/ranking.md, "What an answer costs"."""
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
 COUNT = {"type": "integer"}
-"""The other bounds cost more in each conversation than the sentence by which a value beyond them is answered."""
+"""Without bounds: they cost more tokens in each conversation than the error message for a value beyond them."""
 
 
 def _takes(required: str, **properties: dict[str, Any]) -> dict[str, Any]:
@@ -103,9 +103,9 @@ LOAD_SKILL = Tool(
 )
 
 PROFILES = {Profile.LIBRARY: (SEARCH, LOAD), Profile.SKILLS: (SEARCH_SKILL, LOAD_SKILL)}
-"""The tools that each profile offers; every server answers all of them by name.
+"""The tools that each profile lists; every server answers calls to all of them.
 
-Source: shared/seeds/skills-server-architecture.md for those of `skills`.
+Source: shared/seeds/skills-server-architecture.md for the tools of `skills`.
 """
 
 TOOLS = {tool.name: tool for tools in PROFILES.values() for tool in tools}

@@ -1,4 +1,4 @@
-"""How a request is run: off the event loop, its errors as the protocol's own, one line of log for each."""
+"""Runs a request: off the event loop, with its errors translated to the protocol's, and one log line."""
 
 import asyncio
 import logging
@@ -23,13 +23,13 @@ from orchestr8_sqlite.text.wording import one_line
 logger = logging.getLogger(__name__)
 
 RESOURCE_NOT_FOUND = -32002
-"""What revisions before 2026-07-28 answer for an unknown resource; since then it is invalid params."""
+"""Error code for an unknown resource before 2026-07-28; since then it is invalid params."""
 
 BUG = "internal error in %s"
 ABOUT_A_BUG = "Internal error; see the server's log."
 
 MOST_FAULTS = 3
-"""Faults of one request's parameters that its answer names."""
+"""Most faults in a request's parameters that its answer names."""
 
 R = TypeVar("R")
 Context = Any
@@ -40,12 +40,12 @@ _editions: ContextVar[set[Edition]] = ContextVar("editions")
 
 
 def note(**details: object) -> None:
-    """Add *details* to the log line of the request that is being answered."""
+    """Add *details* to the log line of the current request."""
     _details.get({}).update(details)
 
 
 def note_answer(answer: Answer) -> None:
-    """Add to that line what an answer costs and, where it is a search, how it was found."""
+    """Add the tokens of an answer to that line and, for a search, how the answer was found."""
     note(tokens=answer.tokens)
     if answer.result is not None:
         query, tier = answer.result.request.query, answer.result.tier.value
@@ -53,13 +53,13 @@ def note_answer(answer: Answer) -> None:
 
 
 def noted() -> dict[str, object]:
-    """Return what has been noted for that line so far, but for what every request has of its own."""
+    """Return what has been noted for that line so far, except the method and id of the request."""
     return {name: value for name, value in _details.get({}).items() if name not in ("method", "id")}
 
 
 @contextmanager
 def editions_read() -> Iterator[set[Edition]]:
-    """Yield a set of the versions of the index that work reads while the context lasts."""
+    """Yield a set that collects the versions of the index read inside the context."""
     editions: set[Edition] = set()
     reset = _editions.set(editions)
     try:
@@ -69,13 +69,13 @@ def editions_read() -> Iterator[set[Edition]]:
 
 
 class Guard:
-    """Runs blocking work in *executor*; nothing that it raises reaches a client with a path or a traceback.
+    """Runs blocking work in *executor*; its errors reach a client without paths or tracebacks.
 
-    Each piece of work reads one version of the index. One whose client has cancelled its request ends early.
+    Each piece of work reads one version of the index, and ends early if the client cancels the request.
 
     Args:
         snapshots: The index.
-        ready: Set once there is an index, where it may be missing at first.
+        ready: Set once there is an index; None if work need not wait for one.
     """
 
     def __init__(self, executor: Executor, snapshots: Snapshots, ready: asyncio.Event | None = None) -> None:
@@ -92,13 +92,13 @@ class Guard:
         """Return what *work* returns, from a thread.
 
         Raises:
-            MCPError: The work failed; with the code that the client's revision asks for.
+            MCPError: The work failed; the code depends on the client's revision.
         """
         with translated(context):
             return await self.in_thread(work)
 
     async def in_thread(self, work: Callable[[], R]) -> R:
-        """Return what *work* returns, from a thread and once there is an index; its errors are its own."""
+        """Return what *work* returns, from a thread, once there is an index. Errors are not translated."""
         if self._ready is not None:
             await self._ready.wait()
         snapshot = self._snapshots.snapshot()
@@ -119,7 +119,7 @@ class Guard:
 
 @contextmanager
 def translated(context: Context) -> Iterator[None]:
-    """Turn every error of the block into the protocol's own."""
+    """Turn every error in the block into an error of the protocol."""
     try:
         yield
     except MCPError:
@@ -140,7 +140,7 @@ def translated(context: Context) -> Iterator[None]:
 
 
 async def log_request(context: Context, call_next: CallNext) -> HandlerResult:
-    """Answer a request and log it: method, what it asked for, milliseconds, and the code of an error."""
+    """Answer a request and log its method, what it asked for, its milliseconds and any error code."""
     if context.request_id is None:
         return await call_next(context)
     details: dict[str, object] = {"method": context.method, "id": context.request_id}
@@ -151,7 +151,7 @@ async def log_request(context: Context, call_next: CallNext) -> HandlerResult:
     except MCPError as problem:
         note(error=problem.error.code)
         raise
-    except ValidationError as problem:  # of the client's parameters; handlers translate their own
+    except ValidationError as problem:  # in the client's parameters; handlers translate their own errors
         note(error=types.INVALID_PARAMS)
         raise MCPError(types.INVALID_PARAMS, _faults(problem)) from None
     except Exception:
@@ -165,7 +165,7 @@ async def log_request(context: Context, call_next: CallNext) -> HandlerResult:
 
 
 def _faults(problem: ValidationError) -> str:
-    """Return which parameters are wrong, and how."""
+    """Return a sentence that names the wrong parameters and their faults."""
     errors = problem.errors(include_url=False, include_context=False, include_input=False)
     faults = (f"{one_line('.'.join(map(str, one['loc'])))}: {one['msg']}" for one in errors[:MOST_FAULTS])
     return f"Invalid parameters: {'; '.join(faults)}."

@@ -1,4 +1,4 @@
-"""Who the server is, and what it tells a client's model of itself."""
+"""The server's name, and its instructions for a client's model."""
 
 import logging
 from pathlib import Path
@@ -21,30 +21,30 @@ EXTENSIONS: dict[str, dict[str, Any]] = {SKILLS_EXTENSION: {"directoryRead": Tru
 """Protocol extensions and their settings. Source: SEP-2640, stable specification, "Capability Negotiation"."""
 
 FRESH_MS = 60_000
-"""Milliseconds for which a client of 2026-07-28 may take an answer for current; changes are announced besides."""
+"""Milliseconds for which a client of 2026-07-28 may treat an answer as current; changes are also announced."""
 
 CACHE_SCOPE: Final = "public"
-"""An answer is the same for everybody who asks."""
+"""Every client gets the same answers."""
 
 
 UNREADABLE = "The library's index cannot be read; see the server's log."
 ABSENT = (
-    "There is no library to answer from: the index file is missing, or the folder that it is built from is missing or "
-    "holds no Markdown files; the server's log says which, and so does the command `orchestr8-sqlite doctor`."
+    "There is no library to answer from: the index file is missing, or the folder it is built from is missing or "
+    "has no Markdown files; the server's log says which, and so does `orchestr8-sqlite doctor`."
 )
 
 
 def said_of(problem: Exception) -> str:
-    """Return what a client is told of an index that cannot be read, without a path."""
+    """Return what to tell a client about an index that cannot be read; it names no path."""
     return ABSENT if isinstance(problem, MissingIndex) else UNREADABLE
 
 
 def read_instructions(database: Path, profile: Profile = Profile.LIBRARY, *, is_built: bool = False) -> str:
-    """Return what a client tells its model about a server over the index at *database*, wherever that stands now.
+    """Return what a client tells its model about the server, from the current state of the index at *database*.
 
     Args:
-        profile: Which tools it offers.
-        is_built: Whether the server builds the index itself, so that a missing one is on its way.
+        profile: The profile of tools that the server offers.
+        is_built: Whether the server builds the index itself, so that a missing index is being built.
     """
     try:
         with Catalog.open(database) as catalog:

@@ -1,4 +1,4 @@
-"""Logging of the server: one line an event on standard error, as text `message key=value …` or as JSON."""
+"""Logging of the server: one line per event on standard error, as text `message key=value …` or as JSON."""
 
 import json
 import logging
@@ -13,7 +13,7 @@ class LineFormatter(logging.Formatter):
     """Formats a record on one line, its extra fields as `key=value` with JSON values."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line; a traceback, where there is one, follows in lines of its own."""
+        """Return the line; any traceback follows on lines of its own."""
         line = f"{self.formatTime(record)} {record.levelname.lower()} {record.getMessage()}"
         for key, value in _extra(record).items():
             line += f" {key}={json.dumps(value, ensure_ascii=False)}"
@@ -26,7 +26,7 @@ class JsonFormatter(logging.Formatter):
     """Formats a record as one JSON object on one line: time (ISO 8601, UTC), level, message, its extra fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line; a traceback, where there is one, is the field `traceback`."""
+        """Return the line; any traceback is in the field `traceback`."""
         fields: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -43,7 +43,7 @@ FORMATTERS = {"text": LineFormatter, "json": JsonFormatter}
 
 
 def configure_logging(level: str, form: str = "text") -> None:
-    """Send this package's log at *level* in *form* to standard error, and warnings of the libraries below it."""
+    """Send this package's log at *level* in *form* to standard error, and warnings of other libraries."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(FORMATTERS[form]())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
@@ -51,7 +51,7 @@ def configure_logging(level: str, form: str = "text") -> None:
 
 
 def _visible(character: str) -> str:
-    """Return *character*, as an escape of JSON where it shows nothing: it might command a terminal."""
+    """Return *character*, escaped as in JSON if it is not printable: it might control a terminal."""
     return character if character.isprintable() else json.dumps(character)[1:-1]
 
 

@@ -1,4 +1,4 @@
-"""Prompts: the templates of the library, listed in pages and filled with arguments."""
+"""Prompts: the library's templates, listed in pages and filled with arguments."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from orchestr8_sqlite.answers.prompts import PromptRow
 
 VERSION_KEY = "orchestr8/version"
-"""Key of `_meta` under which a prompt tells its author's version."""
+"""Key in `_meta` for the version that the author gave a prompt."""
 
 TITLE_LENGTH = 200
 DESCRIPTION_LENGTH = 1_000
@@ -33,7 +33,7 @@ class Prompts:
         """Return a page of prompts by name."""
 
         def page() -> types.ListPromptsResult:
-            from orchestr8_sqlite.answers.prompts import list_prompts  # noqa: PLC0415 - few clients ask for any
+            from orchestr8_sqlite.answers.prompts import list_prompts  # noqa: PLC0415 - few clients list prompts
 
             catalog = self._service.catalog
             pages = Pages("prompts", catalog.generation)
@@ -44,7 +44,7 @@ class Prompts:
         return await self._guard.run(context, page)
 
     async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        """Return a prompt with its arguments put in."""
+        """Return a prompt with its arguments filled in."""
         note(prompt=one_line(params.name))
         row, text = await self._guard.run(context, lambda: self._service.prompt(params.name, params.arguments or {}))
         note(tokens=estimate_tokens(text))

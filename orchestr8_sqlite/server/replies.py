@@ -1,7 +1,7 @@
-"""Replies kept in memory as they went out: what is asked again is answered without reading or shaping it anew.
+"""Keeps replies in memory as they were sent, so that a repeated request needs no reading and no rendering.
 
-Every reply is a pure function of the index, the revision and the parameters, so these are the key. Those of an index
-that was replaced are dropped: nobody would recall them.
+A reply depends only on the index, the revision and the parameters, so these are its key. Replies of a replaced index
+are dropped: no request would recall them.
 """
 
 import hashlib
@@ -22,22 +22,22 @@ from orchestr8_sqlite.service.snapshots import Edition, edition_of
 TEXT_SECONDS = 4 * 60 * 60
 PROMPT_SECONDS = 60 * 60
 PROMPT_SHARE = 2
-"""For so many other replies one prompt is kept. Source of all three: shared/DESIGN.md, section 9, "Caches"."""
+"""Other replies that are kept per prompt. Source of all three: shared/DESIGN.md, section 9, "Caches"."""
 
 LARGEST = 20_000
-"""Tokens above which a reply is not worth its memory."""
+"""Largest reply that is worth its memory, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A result in its wire form, and what the log says of it."""
+    """A result in its wire form, and its details for the log."""
 
     result: dict[str, Any]
     details: Mapping[str, object]
 
 
 class Replies:
-    """Middleware of the SDK's server that recalls replies; texts and prompts are kept on while they are used."""
+    """Middleware of the SDK's server that recalls replies; each use of a text or prompt renews its time."""
 
     def __init__(self, service: Service, guard: Guard, entries: int) -> None:
         answers: Memory[Reply] = Memory(entries, ANSWER_SECONDS)
@@ -57,7 +57,7 @@ class Replies:
         }
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Return the reply that is kept for the request, or the one made now."""
+        """Return the kept reply to the request, or a new one."""
         memory = self._answers if _is_search(ctx) else self._memories.get(ctx.method)
         edition = await self._edition() if memory is not None else None
         if memory is None or edition is None:
@@ -76,7 +76,7 @@ class Replies:
         return result
 
     async def _edition(self) -> Edition | None:
-        """Return the version of the index that is in place, opened where it is new; None where it cannot be."""
+        """Return the current version of the index, opened if it is new, or None if it cannot be read."""
         try:
             return self._service.snapshots.unchanged_edition() or await self._guard.in_thread(
                 lambda: edition_of(self._service.catalog)
@@ -86,12 +86,12 @@ class Replies:
 
 
 def _digest(asked: Mapping[str, object]) -> bytes:
-    """Return what stands for parameters of any length in a key."""
+    """Return a digest of the parameters, which keeps the key short."""
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
 
 
 def _is_search(context: Context) -> bool:
-    """Tell whether a URI is read that asks a question; only those have a query."""
+    """Tell whether the request reads a URI with a query, which is a search."""
     return context.method == "resources/read" and "?" in str((context.params or {}).get("uri"))
 
 

@@ -1,4 +1,4 @@
-"""Resources: the registry, the categories and every fragment, in pages; templates; reads of any URI."""
+"""Resources: the registry, the categories and every fragment, in pages; URI templates; reads of any URI."""
 
 import base64
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from orchestr8_sqlite.service.service import MARKDOWN, Answer, Service
 from orchestr8_sqlite.text.wording import counted, one_line
 
 TOKENS_KEY = "orchestr8/tokens"
-"""Key of `_meta` under which a resource tells about how many tokens it has."""
+"""Key in `_meta` for the token estimate of a resource."""
 
 MATCH_PARAMETERS = "{?query,terms,mode,categories,tags,maxResults,maxTokens,minScore,ranker,explain}"
 DESCRIPTION_LENGTH = 200
@@ -75,7 +75,7 @@ def _contents(uri: str, answer: Answer) -> types.TextResourceContents | types.Bl
 
 
 def templates(catalog: Catalog) -> list[types.ResourceTemplate]:
-    """Return the templates: search over all, one fragment; then both for each category that has fragments."""
+    """Return the templates for search and for one fragment, first over all, then for each category with fragments."""
     counts = catalog.category_counts()
     listed = [
         (f"{SCHEME}://match{MATCH_PARAMETERS}", "match", "Search", "Search the whole library"),

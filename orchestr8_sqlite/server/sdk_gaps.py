@@ -1,12 +1,12 @@
-"""What the specification asks for and the SDK does not do (mcp 2.3.0), each part under the sentence that it keeps.
+"""Does what the specification demands and the SDK (mcp 2.3.0) lacks; each part quotes the sentence it fulfils.
 
-Eras           a connection whose requests each choose their era; the end of a subscription, told
-mend, mending  what the errors of the SDK leave out
-mismatch       a header that says another revision than `_meta`
-Batches        batches over a connection that answers request by request
+Eras           a connection whose requests each choose their era; tells the client when a subscription ends
+mend, mending  what the SDK's errors leave out
+mismatch       a header that names another revision than `_meta`
+Batches        batches over a connection that answers one request at a time
 answer_batch   the same over HTTP
 
-tests/test_sdk_gaps.py asks the SDK alone, and fails as soon as a part of this is needless.
+tests/test_sdk_gaps.py tests the SDK alone, and fails once a part of this is no longer needed.
 """
 
 from collections import Counter
@@ -40,10 +40,10 @@ from orchestr8_sqlite.server.messages import Batch, NoMessage, dump, envelope
 from orchestr8_sqlite.text.wording import one_line
 
 SERVED = tuple(reversed(KNOWN_PROTOCOL_VERSIONS))
-"""Every revision that is served, the newest first."""
+"""Every revision that the server supports, newest first."""
 
 BATCHED = "2025-03-26"
-"""The one revision that has batches."""
+"""The only revision with batches."""
 
 VERSION_HEADER = "mcp-protocol-version"
 LISTEN = "subscriptions/listen"
@@ -51,14 +51,14 @@ CANCELLED = "notifications/cancelled"
 JSON = (b"content-type", b"application/json")
 
 Stream = Any
-"""What `Server.run` takes: something to read messages from, or to send them to."""
+"""What `Server.run` takes: an object to read messages from, or to send them to."""
 
 
 class Eras:
-    """One connection, served by a loop of the SDK for each era that it uses; every request says which it is of.
+    """One connection, served by one SDK loop per era; every request says which era it belongs to.
 
-    The SDK lets the first request decide for all others, a refused one too, so that a client whose first revision is
-    unknown could agree on no other. Source: 2026-07-28, "Versioning and Compatibility": "An `initialize` request
+    The SDK lets the first request decide for all others, even if it is refused, so a client whose first revision is
+    unknown could never agree on another. Source: 2026-07-28, "Versioning and Compatibility": "An `initialize` request
     selects legacy semantics", "A request carrying modern per-request `_meta` is served statelessly".
     """
 
@@ -97,11 +97,11 @@ class Eras:
 
 
 class _Answers:
-    """What the loops send to the client, who is told besides when a subscription is over.
+    """Sends the messages of the loops to the client, and tells it when a subscription ends.
 
     Source: 2026-07-28, "Cancellation": "A server MUST send `notifications/cancelled` referencing a
     `subscriptions/listen` request ID when it tears down that subscription stream". "Subscriptions" puts the result
-    first, then the closing of the stream, which over HTTP closes itself.
+    first and the end of the stream after it; over HTTP the stream closes by itself.
     """
 
     def __init__(self, outgoing: Stream) -> None:
@@ -109,17 +109,17 @@ class _Answers:
         self._listening: set[RequestId] = set()
 
     def expect(self, request: JSONRPCRequest) -> None:
-        """Take note of a request."""
+        """Remember a request if it opens a subscription."""
         if request.method == LISTEN:
             self._listening.add(request.id)
 
     def forget(self, request_id: object) -> None:
-        """Take note that the client wants nothing more for a request."""
+        """Forget a request that has ended or that the client has cancelled."""
         if isinstance(request_id, str | int):
             self._listening.discard(request_id)
 
     async def send(self, item: SessionMessage) -> None:
-        """Send a message."""
+        """Send a message; after the result of a subscription, also its end."""
         message = item.message
         if isinstance(message, JSONRPCError):
             item = replace(item, message=mend(message))
@@ -130,7 +130,7 @@ class _Answers:
                 await self._outgoing.send(SessionMessage(_end_of_stream(message.id)))
 
     async def aclose(self) -> None:
-        """Leave the stream open: the other era goes on."""
+        """Leave the stream open: the other era still uses it."""
 
     async def __aenter__(self) -> "_Answers":
         return self
@@ -145,9 +145,9 @@ def _end_of_stream(request_id: RequestId) -> JSONRPCNotification:
 
 
 def mend(answer: JSONRPCError) -> JSONRPCError:
-    """Return an error with every revision that is served, where it lists them.
+    """Return *answer*, with every supported revision if it lists them.
 
-    The SDK lists those without a handshake alone. Source: 2026-07-28, "Versioning and Compatibility": "it MUST respond
+    The SDK lists only those without a handshake. Source: 2026-07-28, "Versioning and Compatibility": "it MUST respond
     with an `UnsupportedProtocolVersionError` listing the versions it does support".
     """
     error = answer.error
@@ -155,14 +155,14 @@ def mend(answer: JSONRPCError) -> JSONRPCError:
         return answer
     told: dict[str, Any] = {"data": {**error.data, "supported": list(SERVED)}}
     if (requested := error.data.get("requested")) in HANDSHAKE_PROTOCOL_VERSIONS:
-        told["message"] = f"Revision {requested} begins with initialize, and is not named in _meta."
+        told["message"] = f"Revision {requested} starts with initialize; do not name it in _meta."
     return answer.model_copy(update={"error": error.model_copy(update=told)})
 
 
 def mending(send: Send) -> Send:
-    """Return what sends an answer of HTTP, mended where it is an error of JSON-RPC.
+    """Return a function that sends an HTTP answer, mended if it is a JSON-RPC error.
 
-    The SDK gives an error that belongs to no request the id null, which no schema allows: 2026-07-28, "Streamable
+    If an error belongs to no request, the SDK sets its id to null, which no schema allows: 2026-07-28, "Streamable
     HTTP", has "a JSON-RPC error response that has no `id`".
     """
     held: list[Message] = []
@@ -191,9 +191,9 @@ def _mend_body(body: bytes) -> bytes:
 
 
 def mismatch(headers: Headers, message: JSONRPCMessage) -> JSONRPCError | None:
-    """Return the answer to a request that says one revision in its header and another in `_meta`, else None.
+    """Return the error for a request that names one revision in its header and another in `_meta`, or None.
 
-    The SDK compares them only where the header says 2026-07-28. Source: 2026-07-28, "Streamable HTTP": "The header
+    The SDK compares them only if the header says 2026-07-28. Source: 2026-07-28, "Streamable HTTP": "The header
     value MUST match the `io.modelcontextprotocol/protocolVersion` field carried in the request body's `_meta`".
     """
     meta = envelope(message)
@@ -208,23 +208,23 @@ def mismatch(headers: Headers, message: JSONRPCMessage) -> JSONRPCError | None:
 
 @dataclass
 class _OpenBatch:
-    """A batch whose requests are not all answered."""
+    """A batch with unanswered requests."""
 
     waiting: Counter[RequestId]
     answers: list[JSONRPCMessage] = field(default_factory=list)
 
 
 class Batches:
-    """The batches of a connection that are under way: answers are kept until there are all of one.
+    """The open batches of a connection; keeps the answers to each until it has all of them.
 
-    The SDK knows none. Source: 2025-03-26, "Batching": implementations "MUST support receiving JSON-RPC batches".
+    The SDK has none. Source: 2025-03-26, "Batching": implementations "MUST support receiving JSON-RPC batches".
     """
 
     def __init__(self) -> None:
         self._open: list[_OpenBatch] = []
 
     def begin(self, members: Batch) -> Sequence[JSONRPCMessage]:
-        """Take a batch, and return what is to be answered at once, for want of any request that can be."""
+        """Take a batch, and return the answers to send now: the errors of a batch without requests, else none."""
         refused = [member.error for member in members if isinstance(member, NoMessage)]
         asked = Counter(member.id for member in members if isinstance(member, JSONRPCRequest))
         if not asked:
@@ -233,10 +233,10 @@ class Batches:
         return []
 
     def end(self, request_id: RequestId | None, answer: JSONRPCMessage | None) -> Sequence[JSONRPCMessage] | None:
-        """Take the *answer* to a request, None where it gets none.
+        """Take the *answer* to a request, or None if it gets none.
 
         Returns:
-            All answers of its batch once there are all; none before that; None where it is of no batch.
+            All answers to its batch once they are complete, no answers before that, None if it is in no batch.
         """
         batch = next((one for one in self._open if request_id is not None and one.waiting[request_id]), None)
         if batch is None or request_id is None:
@@ -251,9 +251,9 @@ class Batches:
 
 
 async def answer_batch(batch: Batch, app: ASGIApp, scope: Scope, send: Send) -> None:
-    """Answer a batch over HTTP by *app*, which takes one message at a time: all answers in one array, part by part.
+    """Answer a batch over HTTP with *app*, which takes one message at a time; stream the answers as one array.
 
-    What *app* refuses for how it was sent, such as by a header, is refused as a whole.
+    If *app* refuses a message for how it was sent, such as a header, before any answer, it refuses the whole batch.
     """
     begun = False
     for member in batch:
@@ -277,7 +277,7 @@ async def answer_batch(batch: Batch, app: ASGIApp, scope: Scope, send: Send) -> 
 
 
 async def _exchange(app: ASGIApp, scope: Scope, body: bytes) -> tuple[Message, bytes]:
-    """Return how *app* begins its answer to a request with *body*, and all that the answer holds."""
+    """Return the start of *app*'s answer to a request with *body*, and the answer's whole body."""
     said: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
     answered: list[Message] = []
 

@@ -1,4 +1,4 @@
-"""Signals that ask the process to end, as an event of its loop."""
+"""Turns the signals that ask the process to end into an event of its loop."""
 
 import asyncio
 import signal
@@ -8,15 +8,15 @@ from orchestr8_sqlite.server.ending import SIGNALS
 
 
 def stop_on_signals(stop: asyncio.Event) -> None:
-    """Set *stop* whenever one of them comes; what is ignored, as under nohup, stays so. Needs the running loop.
+    """Set *stop* on each of SIGNALS; ignored signals, as under nohup, stay ignored. Needs the running loop.
 
-    The handlers are not those of the loop: to take one of these away, Python lets the signal end the process for a
-    moment, and a second signal may come just then.
+    These are not the loop's own handlers: while Python removes one of those, a signal ends the process, and a
+    second one may come just then.
     """
     loop = asyncio.get_running_loop()
 
     def set_stop(*_: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed, so the end is under way
+        with suppress(RuntimeError):  # the loop is closed: the process is ending
             loop.call_soon_threadsafe(stop.set)
 
     for number in SIGNALS:
@@ -25,6 +25,6 @@ def stop_on_signals(stop: asyncio.Event) -> None:
 
 
 def ignore_signals() -> None:
-    """Let no further signal disturb the end, which is under way."""
+    """Ignore further signals, as the process is already ending."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)

@@ -1,7 +1,7 @@
 """The methods of the skills extension (SEP-2640): `skills/list`, `skills/get` and `resources/directory/read`.
 
-Their results have the shape of revision 2026-07-28, in which the extension is specified, for every client; so have
-the error codes. Source: stable specification of io.modelcontextprotocol/skills.
+Every client gets results and error codes in the form of revision 2026-07-28, for which the extension is specified.
+Source: stable specification of io.modelcontextprotocol/skills.
 """
 
 from typing import Any
@@ -18,10 +18,10 @@ from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.text.wording import one_line
 
 Result = dict[str, Any]
-"""A result as it goes over the wire; the SDK has no types for those of the extension."""
+"""A result as it is sent; the SDK has no types for this extension."""
 
 URI_LENGTH = 200
-"""Characters of a URI in the log."""
+"""Most characters of a URI in the log."""
 
 
 class GetSkillParams(RequestParams):
@@ -40,7 +40,7 @@ def serve_skills(server: Server[dict[str, Any]], service: Service, guard: Guard,
     """Add the methods to *server* and declare the extension.
 
     Args:
-        fresh_ms: Milliseconds for which a client may take an entry for current.
+        fresh_ms: How long a client may treat an entry as current, in milliseconds.
     """
     fixed = {"resultType": "complete", "ttlMs": fresh_ms, "cacheScope": CACHE_SCOPE}
 

@@ -1,4 +1,4 @@
-"""The tools: which a client sees, and arguments → answers, as text and as JSON."""
+"""The tools: which ones a client sees, and arguments → answers, as text and as JSON."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from orchestr8_sqlite.settings import Profile
 from orchestr8_sqlite.text.wording import one_line
 
 STRUCTURED_SINCE = "2025-06-18"
-"""The revision that brought structured content and titles of tools."""
+"""The first revision with structured content and titles of tools."""
 
 SKILLS_SHOWN = 5
 
@@ -51,15 +51,15 @@ class Tools:
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """Return the result of a tool; a mistake in its arguments is a result too, which says what to send instead.
+        """Return the result of a tool; for a mistake in its arguments, the result says what to send instead.
 
-        So is an index that cannot be read: a model is shown the result of a tool, but no error of the protocol.
+        An index that cannot be read gives a result too: a model sees results of tools, but not protocol errors.
         """
         note(tool=one_line(params.name))
         call = self._calls.get(params.name)
         if call is None:
             offered = ", ".join(tool.name for tool in self._offered)
-            raise MCPError(types.INVALID_PARAMS, f"There is no tool {one_line(params.name)!r}; there are {offered}.")
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {one_line(params.name)!r}; use one of {offered}.")
         arguments = params.arguments or {}
         with translated(context):
             try:
@@ -75,7 +75,7 @@ class Tools:
         return _result(answer, structured=context.protocol_version >= STRUCTURED_SINCE)
 
     def _search(self, arguments: Arguments) -> Answer:
-        usual = Mode.CATALOG if arguments.get("explain") else USUAL_MODE  # the list of URIs has no room to explain
+        usual = Mode.CATALOG if arguments.get("explain") else USUAL_MODE  # a list of URIs has no room for explanations
         return self._service.search(make_request(arguments, usual_mode=usual))
 
     def _load(self, arguments: Arguments) -> Answer:
@@ -88,7 +88,7 @@ class Tools:
 
     def _search_skill(self, arguments: Arguments) -> Answer:
         self._check_skills()
-        check_names(arguments, [*SEARCH_SKILL.input_schema["properties"], "terms"])  # as answers advise
+        check_names(arguments, [*SEARCH_SKILL.input_schema["properties"], "terms"])  # answers advise sending terms
         limit = arguments.get("maxResults", SKILLS_SHOWN)
         asked = {"query": arguments.get("query"), "terms": arguments.get("terms"), "maxResults": limit}
         request = make_request(asked)
@@ -106,7 +106,7 @@ class Tools:
         return self._service.load_skill(name, files, max_tokens=_budget(arguments))
 
     def _check_skills(self) -> None:
-        """Raise RequestError where the tools for skills are called, and there are none."""
+        """Raise RequestError if a tool for skills is called but the library has none."""
         if not self._service.catalog.has_skills:
             raise RequestError("The library has no Agent Skills; use `search` and `load`.")
 

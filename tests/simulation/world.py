@@ -453,7 +453,7 @@ class World:
         assert client.connection is not None
         if reply.status == 503 and b"Too many connections" in reply.body:
             return  # judged when it was refused
-        if reply.status == 503 and b"The server ends" in reply.body:
+        if reply.status == 503 and b"The server is stopping" in reply.body:
             if self.now < self.stopped_at + worker_module.GRACE_SECONDS:
                 raise Broken(f"{request.name} is given up too early")
             return

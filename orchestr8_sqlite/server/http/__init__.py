@@ -1,1 +1,1 @@
-"""The server over HTTP: who may ask, how much, and the worker processes that answer."""
+"""The server over HTTP: access, limits, and the worker processes that answer."""

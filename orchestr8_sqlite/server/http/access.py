@@ -10,24 +10,24 @@ from orchestr8_sqlite.errors import ServeError, SettingsError
 from orchestr8_sqlite.system import is_posix
 
 ADDRESS = re.compile(r"(?:\[(?P<literal>[^\]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>[0-9]{1,5})")
-"""HOST:PORT; an IPv6 address stands in brackets. Source: RFC 3986, section 3.2."""
+"""HOST:PORT, with an IPv6 address in brackets. Source: RFC 3986, section 3.2."""
 
 PORT = re.compile(r":[0-9]{1,5}\Z")
 NAME = re.compile(r"[A-Za-z0-9.\[\]:_-]+")
 ORIGIN = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+")
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 BACKLOG = 1024
-"""Connections that may wait for a worker to accept them."""
+"""Most connections that wait for a worker to accept them."""
 
 RATE = 20.0
-"""Requests a second: several assistants behind one address send fewer, a processor answers a few times as many."""
+"""Requests per second: several assistants behind one address send fewer; a processor answers several times more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Validated access; `hosts` and `origins` are accepted besides those of the address itself.
+    """Validated access; `hosts` and `origins` are accepted in addition to those of the address.
 
-    `rate` is how many requests a second one client of another machine may send in the long run, 0 for any number.
+    `rate` limits each client on another machine to that many requests per second in the long run; 0 means no limit.
     """
 
     host: str
@@ -46,37 +46,37 @@ def read_access(
     token: str | None = None,
     rate: float = RATE,
 ) -> Access:
-    """Return the access that the values of a command line ask for.
+    """Return the access for the values of a command line.
 
     Args:
         address: HOST:PORT; with port 0 the system chooses a free one.
-        hosts: Further names by which clients may call the server, each for any port.
-        origins: Origins of web pages that may call it, such as `https://tools.example.org`.
-        rate: Requests a second of one client, 0 for any number.
+        hosts: Additional names for the server, each valid for any port.
+        origins: Origins of web pages that may call the server, such as `https://tools.example.org`.
+        rate: Requests per second of one client, 0 for no limit.
 
     Raises:
-        SettingsError: One of them cannot be used.
+        SettingsError: One of the values is invalid.
     """
     parts = ADDRESS.fullmatch(address)
     if parts is None or int(parts["port"]) > 65_535:
-        raise SettingsError(f"{address!r} is no HOST:PORT; give one such as 127.0.0.1:8765 or [::1]:8765.")
+        raise SettingsError(f"{address!r} is not HOST:PORT; use one such as 127.0.0.1:8765 or [::1]:8765.")
     for host in hosts:
         if not NAME.fullmatch(host):
-            raise SettingsError(f"{host!r} is no name of a host; give one such as library.example.org.")
+            raise SettingsError(f"{host!r} is not a host name; use one such as library.example.org.")
     for origin in origins:
         if not ORIGIN.fullmatch(origin):
-            raise SettingsError(f"{origin!r} is no origin; give one such as https://tools.example.org.")
+            raise SettingsError(f"{origin!r} is not an origin; use one such as https://tools.example.org.")
     return Access(parts["literal"] or parts["host"], int(parts["port"]), tuple(hosts), tuple(origins), token, rate)
 
 
 def bind(access: Access) -> socket.socket:
-    """Return a socket that is bound to the address, and does not listen yet.
+    """Return a socket that is bound to the address but does not listen yet.
 
-    It is made for TCP by name: asyncio looks at that before it turns off the delay of small answers.
+    Its protocol is set to TCP explicitly: asyncio checks that before it turns off the delay of small answers.
 
     Raises:
-        SettingsError: Other machines can reach the address, and there is no token.
-        ServeError: The address cannot be had.
+        SettingsError: Other machines can reach the address, but there is no token.
+        ServeError: The server cannot listen on the address.
     """
     at = f"{access.host}:{access.port}"
     try:
@@ -88,19 +88,19 @@ def bind(access: Access) -> socket.socket:
             )
         listener = socket.socket(family, kind, socket.IPPROTO_TCP)
         try:
-            if is_posix():  # elsewhere it would let two servers share the port
+            if is_posix():  # on Windows it would let two servers share the port
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
         except OSError:
             listener.close()
             raise
     except OSError as problem:
-        raise ServeError(f"{at} cannot be listened on: {problem.strerror}; choose another address.") from None
+        raise ServeError(f"The server cannot listen on {at}: {problem.strerror}; choose another address.") from None
     return listener
 
 
 def own_names(access: Access, listener: socket.socket) -> tuple[str, ...]:
-    """Return the names with port by which clients on the network of *listener* know it, without further ones."""
+    """Return the names with port for clients on the network of *listener*, without the additional ones."""
     address, port = listener.getsockname()[:2]
     ip = ipaddress.ip_address(address)
     named = f"[{access.host}]" if ":" in access.host else access.host
@@ -111,24 +111,24 @@ def own_names(access: Access, listener: socket.socket) -> tuple[str, ...]:
 
 
 class Names:
-    """By which names requests may call the server, and from which web pages they may come.
+    """The names that requests may use for the server, and the web pages that may send them.
 
-    All of them lead to this server for sure; a web page could let a name of its own lead here (DNS rebinding).
+    Other names are refused, because a web page can point a name of its own at this server (DNS rebinding).
     """
 
     def __init__(self, own: Sequence[str], access: Access) -> None:
-        """Take the server's *own* names with port, and the further ones of *access*."""
+        """Take the server's *own* names with port, and the additional names and origins of *access*."""
         self._own = frozenset(own)
         self._further = frozenset(access.hosts)
         self._origins = frozenset((*(f"http://{name}" for name in own), *access.origins))
 
     def knows_host(self, host: str, local: tuple[str, int] | None) -> bool:
-        """Tell whether the header Host may say *host*, by a connection whose end is *local* here: that address, too."""
+        """Tell whether the header Host may be *host*; *local*, this end of the connection, is accepted too."""
         is_local = local is not None and host == _with_port(*local)
         return is_local or host in self._own or PORT.sub("", host) in self._further
 
     def knows_origin(self, origin: str) -> bool:
-        """Tell whether a request may come from a web page of *origin*."""
+        """Tell whether a web page of *origin* may send requests."""
         return origin in self._origins
 
 

@@ -1,6 +1,6 @@
-"""Bounds on what connections may take of a process: their number, time for a request, and answers that are not read.
+"""Bounds on what connections may use of a process: their number, time for a request, and unread answers.
 
-Without them a thousand connections that say little, or never read, would take all descriptors or all memory.
+Without them, a thousand connections that send little or never read would use up all descriptors or memory.
 """
 
 import asyncio
@@ -23,25 +23,25 @@ HEAD_SECONDS = 10.0
 """From a new connection, or the first byte of a further request, to the end of its headers."""
 
 BODY_SECONDS = 30.0
-"""From the end of the headers to the end of the body, which has at most 4 MiB."""
+"""From the end of the headers to the end of the body, at most 4 MiB."""
 
 MOST_CONNECTIONS = 1000
-"""Connections of one process, fewer where the system gives it fewer descriptors."""
+"""Most connections of one process; fewer if the system grants fewer descriptors."""
 
 OTHER_DESCRIPTORS = 128
-"""Descriptors that a process needs besides: for files, pipes, and connections that are being refused."""
+"""Other descriptors that a process needs: for files, pipes, and connections being refused."""
 
 MOST_OF_A_CLIENT = 100
-"""Connections that a client of another machine may have to a process, a tenth of all: an assistant opens a few."""
+"""Most connections from a client on another machine to a process, a tenth of all: an assistant opens a few."""
 
 UNREAD_SECONDS = 30.0
-"""How long a client may take nothing of an answer that waits for it."""
+"""Longest time that a client may read nothing of a waiting answer."""
 
 MOST_UNREAD = 64 << 20
-"""Bytes of answers that wait in a process for their clients; beyond them the connection that waits longest is ended."""
+"""Most bytes of unread answers in a process; above that, it ends the connections that have waited longest."""
 
 QUIET_SECONDS = 1.0
-"""Between two lines of the log about connections that are ended."""
+"""Shortest time between two log lines about ended connections."""
 
 TOO_MANY = b"Too many connections; close some."
 REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n"
@@ -52,7 +52,7 @@ Protocol: Any = H11Protocol
 
 
 class Seldom:
-    """Writes warnings to the log, at most one every QUIET_SECONDS; the next one counts those that were left out."""
+    """Logs at most one warning every QUIET_SECONDS; the next one counts those left out."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -73,13 +73,13 @@ seldom = Seldom()
 
 
 def most_connections() -> int:
-    """Return how many connections this process may have; it is given the descriptors for them if that is possible."""
+    """Return how many connections this process may have, after raising its descriptor limit if possible."""
     granted = more_descriptors(MOST_CONNECTIONS + OTHER_DESCRIPTORS)
     return min(MOST_CONNECTIONS, max(granted - OTHER_DESCRIPTORS, granted // 2))
 
 
 class PatientProtocol(Protocol):  # type: ignore[misc]
-    """Uvicorn's protocol, which ends connections beyond the bounds; *most* are all that a process may have."""
+    """Uvicorn's protocol, except that it ends connections beyond the bounds; *most* limits those of the process."""
 
     _deadline: asyncio.TimerHandle | None = None
     _reading: asyncio.TimerHandle | None = None
@@ -88,7 +88,7 @@ class PatientProtocol(Protocol):  # type: ignore[misc]
     most = MOST_CONNECTIONS
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take a connection, and wait for the first request; refuse it where there are enough."""
+        """Take a connection and wait for its first request; refuse it if there are too many."""
         super().connection_made(transport)
         self.owner = client_of(self.client[0]) if self.client else None
         if len(self.connections) > self.most:
@@ -102,29 +102,29 @@ class PatientProtocol(Protocol):  # type: ignore[misc]
         self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came."""
+        """Take new data, and watch the time of the request."""
         super().data_received(data)
         self._watch_request()
 
     def on_response_complete(self) -> None:
-        """Go on with what has come since the request that is answered now."""
+        """Continue with data that came after the answered request."""
         super().on_response_complete()
         self._watch_request()
 
     def shutdown(self) -> None:
-        """Take no further request; the client hears so with the answer to the one that is under way."""
+        """Take no more requests; an answer under way tells the client so."""
         if self.cycle is not None:
             self.cycle.default_headers = [*self.cycle.default_headers, CLOSE]
         super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing more."""
+        """Cancel all timers."""
         self._stop_waiting()
         self._stop_reading()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Wait for the client to take what it was sent; make room where too much waits already."""
+        """Wait for the client to read; end the connections that have waited longest if too much is unread."""
         super().pause_writing()
         self.since = self.loop.time()
         self._watch_reading()
@@ -137,13 +137,13 @@ class PatientProtocol(Protocol):  # type: ignore[misc]
             one.give_up()
 
     def resume_writing(self) -> None:
-        """Go on, as the client has taken nearly all."""
+        """Continue, as the client has read nearly everything."""
         self._stop_reading()
         super().resume_writing()
 
     @property
     def unread(self) -> int:
-        """Return the bytes that wait for the client."""
+        """Return the bytes that the client has yet to read."""
         return int(self.transport.get_write_buffer_size()) if self._reading else 0
 
     def _watch_reading(self) -> None:
@@ -152,7 +152,7 @@ class PatientProtocol(Protocol):  # type: ignore[misc]
         )
 
     def _check_reading(self, before: int) -> None:
-        """End the connection unless the client has taken something since *before* so many bytes waited."""
+        """End the connection if the client has read nothing since *before* bytes were waiting."""
         if self.unread < before:
             self._watch_reading()
         else:
@@ -164,13 +164,13 @@ class PatientProtocol(Protocol):  # type: ignore[misc]
             self._reading = None
 
     def give_up(self) -> None:
-        """End the connection, whose client does not read."""
+        """End the connection, because its client does not read."""
         seldom.warn("answer not read", unread=self.unread)
         self._stop_reading()
         self.transport.abort()
 
     def _watch_request(self) -> None:
-        """Wait for the rest of a head that has begun, or of a body that was refused before it came."""
+        """Time the rest of a request head that has begun, or of a body refused before it arrived."""
         if self.transport.is_closing():
             return
         if self.cycle is None or not self.cycle.response_complete:
@@ -178,7 +178,7 @@ class PatientProtocol(Protocol):  # type: ignore[misc]
                 self._stop_waiting()
         elif self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
             self._stop_waiting()
-            self._unset_keepalive_if_required()  # uvicorn does so at any data, and goes on only after an answer
+            self._unset_keepalive_if_required()  # uvicorn does this on any data, and restarts it only after an answer
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
@@ -195,19 +195,19 @@ class PatientProtocol(Protocol):  # type: ignore[misc]
 
 
 class TooLarge(Exception):
-    """The body has more bytes than it may."""
+    """The body has too many bytes."""
 
 
 async def read_body(receive: Receive, most: int, *, declared: str = "") -> bytes | None:
-    """Return the body of a request, None where the client is gone before its end.
+    """Return the body of a request, or None if the client left before its end.
 
     Args:
-        most: Bytes that it may have.
-        declared: How many the client has said that it has, where it said so.
+        most: Most bytes that it may have.
+        declared: The length that the client declared, or an empty string.
 
     Raises:
         TooLarge: It has more than *most* bytes.
-        TimeoutError: It did not come in time.
+        TimeoutError: It did not arrive in time.
     """
     if declared.isdigit() and int(declared) > most:
         raise TooLarge
@@ -225,7 +225,7 @@ async def read_body(receive: Receive, most: int, *, declared: str = "") -> bytes
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """Return what gives *body*, and then whatever *receive* gives."""
+    """Return a function that gives *body* first, then continues with *receive*."""
     given = False
 
     async def receive_again() -> Message:

@@ -1,6 +1,6 @@
-"""How many requests a second each client may send over HTTP: a bucket of tokens for every address.
+"""Limits the requests per second of each HTTP client, with a token bucket per address.
 
-Whoever is on this machine is not limited: it is its user, or a proxy that speaks for everybody and has limits itself.
+Clients on this machine are not limited: they are its user, or a proxy that acts for many and has its own limits.
 """
 
 import ipaddress
@@ -10,17 +10,17 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 BURST_SECONDS = 5
-"""For how long a client that was quiet may send at once what it may send in that time."""
+"""A client that was quiet may send the requests of this many seconds at once."""
 
 MOST_CLIENTS = 10_000
-"""Addresses that are remembered; beyond them the one that was quiet for longest is forgotten."""
+"""Most addresses to remember; above that, the one quiet for longest is forgotten."""
 
 NETWORK_OF_A_CLIENT = 64
-"""Bits of an IPv6 address that a client cannot choose at will."""
+"""Leading bits of an IPv6 address that a client cannot choose."""
 
 
 class Bucket(NamedTuple):
-    """What was left for a client, in requests, at a time; below 0 where a batch had more than that."""
+    """Requests that a client had left at a time, in seconds; below 0 after a batch of more than that."""
 
     left: float
     at: float
@@ -36,7 +36,7 @@ class Rate:
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def wait(self, address: str) -> float:
-        """Return 0 and count a request from *address*, or the seconds after which there is room for it."""
+        """Count a request from *address* and return 0, or return the seconds to wait until one is allowed."""
         client = client_of(address)
         if client is None:
             return 0.0
@@ -49,7 +49,7 @@ class Rate:
         return 0.0 if left >= 1 else (1 - left) / self._per_second
 
     def add(self, address: str, requests: int) -> None:
-        """Count *requests* more that came with one for which there was room; the next ones wait for them."""
+        """Count *requests* more that came with an allowed one; later requests wait for them."""
         client = client_of(address)
         if client is not None and client in self._buckets:
             left, at = self._buckets[client]
@@ -57,11 +57,11 @@ class Rate:
 
 
 def client_of(address: str) -> str | None:
-    """Return whom requests and connections from *address* count for, None for this machine."""
+    """Return the client that *address* counts for, or None for this machine."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return address  # no address of the Internet
+        return address  # not an IP address
     ip = getattr(ip, "ipv4_mapped", None) or ip
     if ip.is_loopback:
         return None

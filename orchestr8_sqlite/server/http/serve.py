@@ -22,19 +22,19 @@ from orchestr8_sqlite.system import is_posix
 logger = logging.getLogger(__name__)
 
 Answer = Callable[[asyncio.Event, Freshness], Awaitable[bool]]
-"""Answers until the event is set; tells whether all requests were answered."""
+"""Answers until the event is set; returns whether all requests were answered."""
 
 
 def serve_http(settings: ServerSettings, access: Access, workers: int) -> None:
-    """Serve until a signal comes, which is a good end.
+    """Serve until a signal comes, which is a normal end.
 
     Args:
-        workers: Processes that answer. One answers in this process; of several, this one only looks after them.
+        workers: Processes that answer. A single one is this process; several are child processes, and this one only
+            supervises them.
 
     Raises:
-        SettingsError: A folder is missing, the address may not be listened on without a token, or there cannot be
-            several workers.
-        ServeError: The address cannot be had, or a worker cannot start.
+        SettingsError: A folder is missing, the address needs a token, or this system cannot run several workers.
+        ServeError: The server cannot listen on the address, or no worker can start.
     """
     if sentence := missing_root(settings):
         raise SettingsError(sentence)
@@ -50,7 +50,7 @@ def serve_http(settings: ServerSettings, access: Access, workers: int) -> None:
 
 
 def _run_alone(settings: ServerSettings, access: Access, listener: socket.socket) -> bool:
-    gc.disable()  # nothing of what an import makes is garbage
+    gc.disable()  # imports create no garbage
     from orchestr8_sqlite.server.http.worker import prepare_process, serve  # noqa: PLC0415 - it imports the SDK
 
     gc.enable()
@@ -78,7 +78,7 @@ async def answer_by_workers(
 
     async def close_on_stop() -> None:
         await stop.wait()
-        listener.close()  # or connections that no worker accepts any more would be kept waiting
+        listener.close()  # else new connections would wait for workers that no longer accept
 
     closing = asyncio.ensure_future(close_on_stop())
     order = make_order(settings, access, listener)
@@ -97,9 +97,9 @@ async def _live_until_signal(settings: ServerSettings, answer: Answer) -> bool:
 
 
 async def live(settings: ServerSettings, answer: Answer, stop: asyncio.Event) -> bool:
-    """Build where there is something to build, *answer* once there is an index, until *stop* is set.
+    """Build the index if it has source folders, and *answer* once there is one, until *stop* is set.
 
-    Until then connections are refused, as with a server that is not there yet.
+    Before there is an index, connections are refused, as if the server had not started.
     """
     supply = Supply(settings)
     all_answered = True
@@ -114,7 +114,7 @@ async def live(settings: ServerSettings, answer: Answer, stop: asyncio.Event) ->
 
 
 async def _look_themselves() -> None:
-    """Tell nobody of a new index: those who answer look at its file."""
+    """Do nothing about a new index: the processes that answer check its file themselves."""
 
 
 def _tell(access: Access, listener: socket.socket, workers: int) -> None:

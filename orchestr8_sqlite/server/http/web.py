@@ -1,4 +1,4 @@
-"""The server as an ASGI application: the SDK's transport at /mcp behind a check of who asks, and /healthz."""
+"""The server as an ASGI application: the SDK's transport at /mcp behind an access check, and /healthz."""
 
 import asyncio
 import hmac
@@ -31,26 +31,26 @@ logger = logging.getLogger(__name__)
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/healthz"
 LARGEST_BODY = 4 << 20
-"""Bytes of a request; the longest line under stdio has as many."""
+"""Largest request body in bytes; the same as the longest line under stdio."""
 
-UNREADABLE = "the file at its place cannot be read"
+UNREADABLE = "the index file cannot be read"
 
 PRE_FLIGHT_SECONDS = 3600
 ASKED_HEADERS = ("Authorization", "Content-Type", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name")
-"""What a web page's client may send. Source: the protocol's revision 2026-07-28, "Streamable HTTP"."""
+"""Headers that a client in a web page may send. Source: the protocol's revision 2026-07-28, "Streamable HTTP"."""
 
 REFUSALS = frozenset({400, 401, 403, 404, 405, 406, 408, 413, 415, 421, 429})
-"""Statuses of requests that no handler has seen, so that no line of the log tells of them yet."""
+"""Statuses of requests that no handler has seen, so nothing has logged them yet."""
 
 
 def make_app(server: LibraryServer, health: "Health", access: Access, listener: socket.socket) -> ASGIApp:
-    """Return the application; every request to it stands for itself, so that any worker can answer any of them."""
+    """Return the application; its requests are independent, so that any worker can answer any of them."""
     inner = server.streamable_http_app(
         streamable_http_path=MCP_PATH,
         json_response=True,
         stateless_http=True,
         max_request_body_size=LARGEST_BODY,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate compares names
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate checks names
         custom_starlette_routes=[Route(HEALTH_PATH, health.answer)],
     )
     names = Names(own_names(access, listener), access)
@@ -67,7 +67,7 @@ def make_app(server: LibraryServer, health: "Health", access: Access, listener: 
 
 
 class Health:
-    """Tells a load balancer whether this process can read an index, which one, and what of it is stale."""
+    """Tells a load balancer whether this process can read an index, which one, and what is stale."""
 
     def __init__(self, service: Service, executor: Executor, freshness: Freshness) -> None:
         self._service = service
@@ -75,7 +75,7 @@ class Health:
         self._freshness = freshness
 
     async def answer(self, _: Request) -> Response:
-        """Return 200 with the generation of the index, or 503 where none can be read."""
+        """Return 200 with the generation of the index, or 503 if none can be read."""
         generation = await self.look()
         stale = self._freshness.said()
         status = "no index" if generation is None else "stale" if stale else "ok"
@@ -84,7 +84,7 @@ class Health:
         return JSONResponse({name: one for name, one in said.items() if one}, code, {"Cache-Control": "no-store"})
 
     async def look(self) -> str | None:
-        """Return the generation of the index, None where it cannot be read; take note of that."""
+        """Return the generation of the index, or None if it cannot be read; update the freshness."""
         try:
             generation = await asyncio.get_running_loop().run_in_executor(self._executor, self._service.generation)
         except CatalogError:
@@ -95,10 +95,10 @@ class Health:
 
 
 class Gate:
-    """Lets requests through that carry the token, where there is one, and call the server by one of its names.
+    """Admits requests that carry the token, if one is set, and use one of the server's names; logs refusals.
 
-    They are messages by then, and only POST reaches the transport: a server that keeps no sessions has nothing to tell
-    on a stream of its own. Those that are refused are logged.
+    Only POST requests with valid messages reach the transport: a server without sessions has nothing to send on a
+    stream of its own.
     """
 
     def __init__(self, app: ASGIApp, names: Names, token: str | None, rate: Rate | None = None) -> None:
@@ -128,17 +128,17 @@ class Gate:
             if is_begun:
                 raise
             told = {"Connection": "close", "Retry-After": "1"}
-            await Response("The server ends; send the request again.", 503, told)(scope, receive, watched)
+            await Response("The server is stopping; send the request again.", 503, told)(scope, receive, watched)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = self._too_many(scope) or self._refusal(scope)
         declared = Headers(scope=scope).get("content-length", "")
         if refusal is not None and declared.isdigit() and int(declared) > LARGEST_BODY:
-            refusal.headers["Connection"] = "close"  # nobody would wait for the end of that body
+            refusal.headers["Connection"] = "close"  # that body is too long to wait for
         if refusal is None and scope["path"] == MCP_PATH:
             body = await _read(scope, receive)
             if body is None:
-                return  # nobody is there to be answered
+                return  # the client is gone
             if isinstance(body, bytes):
                 await self._exchange(body, scope, receive, send)
                 return
@@ -164,42 +164,42 @@ class Gate:
             await Response(dump(error), 400, media_type="application/json")(scope, receive, send)
 
     def _too_many(self, scope: Scope) -> Response | None:
-        """Return the answer to a request of a client that has sent too many."""
+        """Return the refusal for a client that has sent too many requests, or None."""
         seconds = self._rate.wait(scope["client"][0]) if self._rate and scope.get("client") else 0
         if not seconds:
             return None
-        return Response("Too many requests; wait as Retry-After says.", 429, {"Retry-After": str(ceil(seconds))})
+        return Response("Too many requests; wait the seconds in Retry-After.", 429, {"Retry-After": str(ceil(seconds))})
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """Return the answer to a request that goes no further, before anything of its body is read."""
+        """Return the refusal of a request, from its headers alone, or None to go on."""
         headers = Headers(scope=scope)
         if scope["path"] != HEALTH_PATH:
             given = headers.get("authorization")
             if self._expected is not None and not _matches(given, self._expected):
                 challenge = "Bearer" if given is None else 'Bearer error="invalid_token"'
-                return Response("A valid bearer token is needed.", 401, {"WWW-Authenticate": challenge})
+                return Response("A valid bearer token is required.", 401, {"WWW-Authenticate": challenge})
             if scope["path"] != MCP_PATH:
-                return Response(f"There is only {MCP_PATH}.", 404)  # no redirect to what the client says is our host
+                return Response(f"Not found; use {MCP_PATH}.", 404)  # no redirect: it would trust the client's Host
             if scope["method"] != "POST":
                 return Response("Only POST is served here.", 405, {"Allow": "POST"})
         if not self._names.knows_host(headers.get("host", ""), scope.get("server")):
-            return Response("The header Host names another server; --allow-host lets it name this one.", 421)
+            return Response("The header Host names another server; --allow-host accepts more names.", 421)
         if not all(map(self._names.knows_origin, headers.getlist("origin"))):
-            return Response("Web pages of this origin may not ask; --allow-origin lets them.", 403)
+            return Response("Web pages of this origin are not allowed; --allow-origin admits them.", 403)
         return None
 
 
 async def _read(scope: Scope, receive: Receive) -> bytes | Response | None:
-    """Return the body of a request, the answer to one that is too large or too slow, None where the client is gone."""
+    """Return the body of a request, a refusal if it is too large or too slow, or None if the client is gone."""
     try:
         return await read_body(receive, LARGEST_BODY, declared=Headers(scope=scope).get("content-length", ""))
     except TooLarge:
         return Response(f"A body may have at most {LARGEST_BODY:,} bytes.", 413, {"Connection": "close"})
     except TimeoutError:
-        return Response("The body took too long to come.", 408, {"Connection": "close"})
+        return Response("The body took too long to arrive.", 408, {"Connection": "close"})
 
 
 def _matches(given: str | None, expected: bytes) -> bool:
-    """Tell whether the header Authorization holds the token, in a time that tells nothing of where it differs."""
+    """Tell whether the header Authorization holds the token, in time that does not depend on where it differs."""
     scheme, _, token = (given or "").partition(" ")
     return hmac.compare_digest(f"{scheme.capitalize()} {token.strip()}".encode(), expected)

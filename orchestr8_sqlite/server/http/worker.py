@@ -31,19 +31,19 @@ from orchestr8_sqlite.settings import ServerSettings
 from orchestr8_sqlite.system import share_one_arena
 
 GRACE_SECONDS = 5
-"""How long an answer that is under way may take once the process is told to end; as under stdio."""
+"""Time for answers under way once the process is told to end; as under stdio."""
 
 KEEP_ALIVE_SECONDS = 75
-"""How long an idle connection is kept; longer than proxies keep theirs (nginx: 60), lest they use a closed one."""
+"""Time to keep an idle connection; longer than proxies do (nginx: 60), so that they never reuse a closed one."""
 
 TICK_SECONDS = 1.0
-"""How often the header Date is renewed."""
+"""Interval for renewing the header Date."""
 
 REPEAT_SECONDS = 0.05
-"""How often streams are ended once the server is to end."""
+"""Interval for ending streams once the server is to end."""
 
 ACCEPTED_AT_ONCE = 32
-"""Connections that are accepted before any is looked at, and so may be too many."""
+"""Connections accepted before any is checked, so the limit may be exceeded by as many."""
 
 
 class Web(uvicorn.Server):
@@ -60,39 +60,39 @@ class Web(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to the caller: uvicorn would raise them anew in the end, and the exit code would not be 0."""
+        """Leave signals to the caller: uvicorn would raise them again at the end, and the exit code would not be 0."""
         yield
 
     async def main_loop(self) -> None:
-        """Serve until it is to stop; uvicorn would look ten times a second."""
+        """Serve until told to stop; uvicorn would poll ten times a second."""
         while not self._stop.is_set():
             await self.on_tick(0)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), TICK_SECONDS)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and tell so."""
+        """Start to listen, and report it."""
         await super().startup(sockets)
         for one in sockets or ():
-            one.listen(BACKLOG)  # asyncio makes as many wait as it accepts at once
+            one.listen(BACKLOG)  # asyncio used the number that it accepts at once
         self._at_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the streams that clients would hold open for ever, and wait for the other answers."""
+        """End the streams that clients would hold open forever, and wait for the other answers."""
         ending = asyncio.ensure_future(self._end_streams())
         await super().shutdown(sockets)
         ending.cancel()
         self.all_answered = not self.server_state.tasks
 
     async def _end_streams(self) -> None:
-        """End them now and then: one may be about to begin."""
+        """End streams every REPEAT_SECONDS: another may be about to begin."""
         while True:
             self._at_end()
             await asyncio.sleep(REPEAT_SECONDS)
 
 
 def prepare_process() -> None:
-    """Make this process one that does nothing but answer; needs the running loop."""
+    """Tune this process for answering only; needs the running loop."""
     share_one_arena()
     PatientProtocol.most = most_connections()
     asyncio.get_running_loop().set_exception_handler(_tell_seldom)
@@ -108,11 +108,11 @@ async def serve(
     started: Callable[[], object],
     freshness: Freshness,
 ) -> bool:
-    """Serve on *listener* until *stop* is set; tell whether all requests were answered.
+    """Serve on *listener* until *stop* is set; return whether all requests were answered.
 
     Args:
         started: Called once connections are accepted.
-        freshness: What is known of the library, for those who ask for the health.
+        freshness: State of the library, for health checks.
     """
     service = Service(settings.base)
     executor = ThreadPoolExecutor(QUERY_THREADS, thread_name_prefix="query")
@@ -140,7 +140,7 @@ async def serve(
 
 
 def configuration(app: ASGIApp) -> uvicorn.Config:
-    """Return how uvicorn is to serve *app*."""
+    """Return uvicorn's configuration to serve *app*."""
     return uvicorn.Config(
         app,
         log_config=None,
@@ -157,7 +157,7 @@ def configuration(app: ASGIApp) -> uvicorn.Config:
 
 
 def _tell_seldom(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what the event loop says, without a traceback and seldom where the system has no descriptor left."""
+    """Log an error of the event loop; if no descriptor is left, seldom and without a traceback."""
     problem = context.get("exception")
     if isinstance(problem, OSError) and problem.errno in (errno.EMFILE, errno.ENFILE):
         seldom.warn("connections are not accepted", reason=problem.strerror)
@@ -166,10 +166,10 @@ def _tell_seldom(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
 
 
 def main() -> None:
-    """Serve as one of several workers, as the process that started this one says on standard input.
+    """Serve as one of several workers, as the parent process orders on standard input.
 
-    The end of that input is its end, and so is SIGTERM. Once connections are accepted a line is written to standard
-    output; whatever else would be written there goes to standard error.
+    The worker ends at the end of that input, or on SIGTERM. It writes a line to standard output once it accepts
+    connections; any other output goes to standard error.
     """
     output = os.dup(1)
     os.dup2(2, 1)
@@ -202,7 +202,7 @@ async def serve_as_told(
     stop: asyncio.Event,
     started: Callable[[], object],
 ) -> bool:
-    """Serve until *stop* is set or the process at the other end of *inbox* is gone; return as `serve` does."""
+    """Serve until *stop* is set or the process at the other end of *inbox* is gone; return the result of `serve`."""
     freshness = Freshness()
 
     async def listen() -> None:
@@ -218,7 +218,7 @@ async def serve_as_told(
 
 
 def _name_process(record: logging.LogRecord) -> bool:
-    """Add the number of this process to a line of the log that several write."""
+    """Add the id of this process to a line of the log that workers share."""
     record.worker = os.getpid()
     return True
 

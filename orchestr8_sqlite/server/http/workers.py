@@ -1,8 +1,8 @@
-"""The workers: processes that answer on one listening socket, each replaced when it dies.
+"""Runs the workers: processes that answer on one listening socket, each replaced when it dies.
 
-They share the socket rather than the port, so that a connection waits for whichever is there to accept it, and what
-waits is not lost with a worker that ends. What they need to know comes to them over standard input, and never stands
-in a command line. This process imports no SDK.
+They share the socket rather than the port, so that any worker can accept a waiting connection, and none is lost with a
+worker that ends. Their settings arrive over standard input, never on a command line. This process does not import the
+SDK.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ from orchestr8_sqlite.system import apart
 logger = logging.getLogger(__name__)
 
 READY = b"ready\n"
-"""What a worker writes once it accepts connections."""
+"""Line that a worker writes once it accepts connections."""
 
 START_SECONDS = 120
-"""How long a worker may take until it accepts connections; it imports the SDK, perhaps from a slow disk."""
+"""Time for a worker to accept connections; it imports the SDK, perhaps from a slow disk."""
 
 PATIENCE_SECONDS = 8
-"""How long a worker may take to end; it gives up what it is doing before that."""
+"""Time for a worker to end; it gives up its requests before that."""
 
 
 LENGTH_BYTES = 4
@@ -41,7 +41,7 @@ LENGTH_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a worker is to do: serve on the socket with this descriptor, family, type and protocol."""
+    """Tells a worker to serve on the socket with this descriptor, and `kind`: family, type and protocol."""
 
     settings: ServerSettings
     access: Access
@@ -55,24 +55,24 @@ def make_order(settings: ServerSettings, access: Access, listener: socket.socket
 
 
 class Places:
-    """What became of the first workers of all places: one that gets so far as to serve shows that others can."""
+    """Tracks whether each place has had a working worker; one that serves shows that others can."""
 
     def __init__(self, count: int, started: Callable[[], None]) -> None:
-        """Begin; *started* is called once a worker serves at each of *count* places."""
+        """Prepare to call *started* once a worker serves at each of *count* places."""
         self._count = count
         self._started = started
         self._served: set[int] = set()
         self._failed: set[int] = set()
 
     def served(self, place: int) -> None:
-        """Take note that a worker accepts connections."""
+        """Note that a worker accepts connections."""
         if place not in self._served:
             self._served.add(place)
             if len(self._served) == self._count:
                 self._started()
 
     def all_failed(self, place: int) -> bool:
-        """Take note that a worker could not start; tell whether no place has ever had one that could."""
+        """Note that a worker could not start; return whether every place has failed and none has ever served."""
         self._failed.add(place)
         return not self._served and len(self._failed) == self._count
 
@@ -80,14 +80,14 @@ class Places:
 async def run_workers(
     order: Order, count: int, stop: asyncio.Event, started: Callable[[], None], freshness: Freshness
 ) -> None:
-    """Keep *count* workers running until *stop* is set; all of them have ended then.
+    """Keep *count* workers running until *stop* is set; on return all have ended.
 
     Args:
         started: Called once a worker accepts connections at each place.
-        freshness: What the workers are told of the library.
+        freshness: State of the library, to pass on to the workers.
 
     Raises:
-        ServeError: None of the first got so far; others would do the same.
+        ServeError: None of the first workers could start, so others would fail too.
     """
     places = Places(count, started)
     keeping = [asyncio.ensure_future(_keep_one(order, stop, place, places, freshness)) for place in range(count)]
@@ -97,10 +97,10 @@ async def run_workers(
 
 
 async def _keep_one(order: Order, stop: asyncio.Event, place: int, places: Places, freshness: Freshness) -> None:
-    """Keep one worker running; after each that ends by itself there is a pause.
+    """Keep one worker running, with a pause after each that ends by itself.
 
     Raises:
-        ServeError: It could not start, and no other could.
+        ServeError: It could not start, nor could any other.
     """
     restarts = Restarts(asyncio.get_running_loop().time)
     try:
@@ -123,7 +123,7 @@ async def _keep_one(order: Order, stop: asyncio.Event, place: int, places: Place
 
 
 async def _run_one(order: Order, stop: asyncio.Event, served: Callable[[], None], freshness: Freshness) -> Process:
-    """Start a worker, wait until it has ended or *stop* is set, and return it, ended.
+    """Start a worker, wait until it ends or *stop* is set, then end it and return it.
 
     Args:
         served: Called once it accepts connections.
@@ -143,7 +143,7 @@ async def _run_one(order: Order, stop: asyncio.Event, served: Callable[[], None]
 
 
 async def _tell(process: Process, freshness: Freshness) -> None:
-    """Tell a worker what is known of the library, now and at every change; one that does not read hears the latest."""
+    """Send a worker the state of the library, now and at every change; a slow reader gets only the latest."""
     assert process.stdin is not None
     told: Stale | None = None
     with suppress(ConnectionError):
@@ -158,10 +158,10 @@ async def _tell(process: Process, freshness: Freshness) -> None:
 
 
 async def _start(order: Order) -> Process:
-    """Start a worker, with no way to the terminal, whose signals are for this process.
+    """Start a worker without access to the terminal, so that the terminal's signals reach only this process.
 
     Raises:
-        ServeError: The system has no process to give.
+        ServeError: The system cannot start a process.
     """
     try:
         process = await asyncio.create_subprocess_exec(
@@ -180,24 +180,24 @@ async def _start(order: Order) -> Process:
 
 
 async def read_order(inbox: asyncio.StreamReader) -> Order:
-    """Return the order that a worker is given on its standard input; lines of `read_news` follow it."""
+    """Return a worker's order from its standard input; the lines for `read_news` follow it."""
     length = int.from_bytes(await inbox.readexactly(LENGTH_BYTES), "big")
-    order: Order = pickle.loads(await inbox.readexactly(length))  # noqa: S301 - of the parent process
+    order: Order = pickle.loads(await inbox.readexactly(length))  # noqa: S301 - the parent process sent it
     return order
 
 
 async def read_news(inbox: asyncio.StreamReader, freshness: Freshness) -> None:
-    """Take over what a worker is told of the library, until the process above it is gone."""
+    """Apply the parent's messages about the library until the parent is gone."""
     while line := await inbox.readline():
         stale = json.loads(line)
         freshness.put(LIBRARY, None if stale is None else Stale(*stale))
 
 
 async def _until_ended(process: Process, stop: asyncio.Event, served: Callable[[], None]) -> None:
-    """Wait until the worker has ended, or is to end.
+    """Wait until the worker has ended, or *stop* is set.
 
     Raises:
-        ServeError: It ended before it accepted connections, or did not get so far in time.
+        ServeError: It ended before it accepted connections, or took too long.
     """
     assert process.stdout is not None
     stopping = asyncio.ensure_future(stop.wait())
@@ -211,7 +211,7 @@ async def _until_ended(process: Process, stop: asyncio.Event, served: Callable[[
         if not beginning.done():
             raise ServeError(f"A worker did not accept connections within {START_SECONDS} s.")
         if beginning.exception() or beginning.result() != READY:
-            raise ServeError("A worker ended while it started; the lines above say why.")
+            raise ServeError("A worker ended during its start; the lines above say why.")
         served()
         await asyncio.wait((stopping, ending), return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -220,7 +220,7 @@ async def _until_ended(process: Process, stop: asyncio.Event, served: Callable[[
 
 
 async def _end(process: Process) -> None:
-    """End the worker; it first answers what is under way."""
+    """End the worker, after it has answered the requests under way."""
     with suppress(ProcessLookupError):
         process.terminate()
     try:

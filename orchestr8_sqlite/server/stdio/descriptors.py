@@ -1,4 +1,4 @@
-"""The two file descriptors of the protocol, out of reach of everything else in the process."""
+"""Keeps the two file descriptors of the protocol out of reach of all other code in the process."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from orchestr8_sqlite.system import is_posix, let_block
 
 
 class Descriptors(NamedTuple):
-    """Where messages are read from and where answers are written to."""
+    """The descriptors to read messages from and to write answers to."""
 
     read: int
     write: int
@@ -17,10 +17,10 @@ class Descriptors(NamedTuple):
 
 @contextmanager
 def private_descriptors() -> Iterator[Descriptors]:
-    """Yield duplicates of standard input and output, which lead elsewhere as long as the context lasts.
+    """Yield duplicates of standard input and output, and redirect the originals inside the context.
 
-    Meanwhile descriptor 0 is empty and 1 leads to standard error, so that neither a stray print, of
-    Python or of C, nor a stray read can break the protocol. No child process inherits the duplicates.
+    There, descriptor 0 is empty and 1 leads to standard error, so that no stray print, from Python or C,
+    and no stray read can break the protocol. No child process inherits the duplicates.
     """
     with _diverted(0, os.open(os.devnull, os.O_RDONLY)) as read, _diverted(1, os.dup(2)) as write:
         yield Descriptors(read, write)
@@ -35,7 +35,7 @@ def _diverted(descriptor: int, diversion: int) -> Iterator[int]:
     try:
         yield private
     finally:
-        if is_posix():  # elsewhere a thread that still reads would be waited for
+        if is_posix():  # elsewhere this would wait for a thread that still reads
             let_block(private)
             os.dup2(private, descriptor)
             os.close(private)

@@ -1,4 +1,4 @@
-"""Lines of bytes over two file descriptors, bounded in both directions."""
+"""Reads and writes lines of bytes over two file descriptors, with bounded memory in both directions."""
 
 import asyncio
 import os
@@ -12,10 +12,10 @@ from orchestr8_sqlite.server.stdio.descriptors import Descriptors
 from orchestr8_sqlite.system import can_be_polled, is_posix
 
 MAX_LINE = 4 * 1024 * 1024
-"""Bytes of one line, its line feed not counted; a longer one is skipped."""
+"""Longest line in bytes, without its line feed; longer lines are skipped."""
 
 READ_AHEAD = 1 << 16
-"""Bytes of lines that nobody has taken yet, before reading pauses."""
+"""Bytes of lines not yet taken, above which reading pauses."""
 
 
 class _Source(Protocol):
@@ -37,7 +37,7 @@ class LineReader(asyncio.Protocol):
         self._changed = asyncio.Event()
 
     async def open(self, descriptor: int) -> None:
-        """Read *descriptor* from now on; what a loop cannot poll is read in a thread."""
+        """Start to read *descriptor*, in a thread if the loop cannot poll it."""
         loop = asyncio.get_running_loop()
         if _fits_a_loop(descriptor):
             pipe = os.fdopen(descriptor, "rb", buffering=0, closefd=False)
@@ -46,10 +46,10 @@ class LineReader(asyncio.Protocol):
             self._source = _FileFeed(descriptor, loop, self)
 
     async def next(self) -> bytes | None:
-        """Return the next line without its line feed; None for one of more than MAX_LINE bytes.
+        """Return the next line without its line feed, or None if it has more than MAX_LINE bytes.
 
         Raises:
-            EOFError: There is no further line.
+            EOFError: There are no more lines.
         """
         while not self._lines:
             if self._ended:
@@ -63,7 +63,7 @@ class LineReader(asyncio.Protocol):
         return line
 
     def stop(self) -> None:
-        """Read no more; lines that are complete can still be taken."""
+        """Stop reading; complete lines can still be taken."""
         self._rest.clear()
         self._skipping = False
         self.eof_received()
@@ -71,20 +71,20 @@ class LineReader(asyncio.Protocol):
             self._source.close()
 
     def data_received(self, data: bytes) -> None:
-        """Take what arrived: some lines, or a part of one."""
+        """Take new data: some lines, or part of one."""
         self._cut(data)
         if self._ahead > READ_AHEAD and self._source is not None:
             self._source.pause_reading()
 
     def eof_received(self) -> None:
-        """Take note of the end; what stands before it is a line, too."""
+        """Note the end of input; text after the last line feed is a line too."""
         if self._rest or self._skipping:
             self._finish_line()
         self._ended = True
         self._changed.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Take a descriptor that fails for one that has ended."""
+        """Treat a descriptor that fails as one that has ended."""
         self.eof_received()
 
     def _cut(self, data: bytes) -> None:
@@ -111,7 +111,7 @@ class LineReader(asyncio.Protocol):
 
 
 class _FileFeed:
-    """Reads a descriptor in a thread, chunk by chunk as they are wanted."""
+    """Reads a descriptor in a thread, chunk by chunk on demand."""
 
     def __init__(self, descriptor: int, loop: asyncio.AbstractEventLoop, reader: LineReader) -> None:
         self._descriptor = descriptor
@@ -122,19 +122,19 @@ class _FileFeed:
         threading.Thread(target=self._feed, name="stdin", daemon=True).start()
 
     def pause_reading(self) -> None:
-        """Read no further chunk."""
+        """Read no more chunks for now."""
         self._wanted.clear()
 
     def resume_reading(self) -> None:
-        """Read on."""
+        """Continue reading."""
         self._wanted.set()
 
     def close(self) -> None:
-        """Read no more; the thread ends with the process."""
+        """Stop reading; the thread ends with the process."""
         self._wanted.clear()
 
     def _feed(self) -> None:
-        with suppress(RuntimeError):  # the loop is closed, so the end is under way
+        with suppress(RuntimeError):  # the loop is closed: the process is ending
             while self._wanted.wait() and (chunk := self._read()):
                 taken = threading.Event()
                 self._loop.call_soon_threadsafe(self._hand_over, chunk, taken)
@@ -142,7 +142,7 @@ class _FileFeed:
             self._loop.call_soon_threadsafe(self._reader.eof_received)
 
     def _read(self) -> bytes:
-        """Return what is there, nothing where the descriptor has ended or failed."""
+        """Return the next chunk, empty if the descriptor has ended or failed."""
         try:
             return os.read(self._descriptor, READ_AHEAD)
         except OSError:
@@ -154,10 +154,10 @@ class _FileFeed:
 
 
 class LineWriter(asyncio.BaseProtocol):
-    """Writes bytes; waits while the client does not read, until it is told to hurry."""
+    """Writes bytes; waits while the client does not read, unless told to hurry."""
 
     def __init__(self, gone: Callable[[], None]) -> None:
-        """Prepare; *gone* is called once the client has closed its end."""
+        """Prepare to write; the writer calls *gone* once the client has closed its end."""
         self._gone = gone
         self._descriptor = -1
         self._transport: asyncio.WriteTransport | None = None
@@ -167,7 +167,7 @@ class LineWriter(asyncio.BaseProtocol):
         self._hurried = False
 
     async def open(self, descriptors: Descriptors) -> None:
-        """Write to where the client reads from now on."""
+        """Start to write to the client."""
         self._descriptor = descriptors.write
         if not _fits_a_loop(descriptors.write):
             return
@@ -175,7 +175,7 @@ class LineWriter(asyncio.BaseProtocol):
         pipe = os.fdopen(descriptors.write, "wb", buffering=0, closefd=False)
         self._transport, _ = await loop.connect_write_pipe(lambda: self, pipe)
         if os.path.sameopenfile(descriptors.read, descriptors.write):
-            loop.remove_reader(descriptors.write)  # requests arrive here, too: that does not mean it was closed
+            loop.remove_reader(descriptors.write)  # a request arrives here too: asyncio would take it for a close
 
     async def write(self, data: bytes) -> None:
         """Write *data*.
@@ -194,12 +194,12 @@ class LineWriter(asyncio.BaseProtocol):
             data = data[os.write(self._descriptor, data) :]
 
     def hurry(self) -> None:
-        """Let nobody wait any more for a client that does not read."""
+        """Stop waiting for a client that does not read."""
         self._hurried = True
         self._flows.set()
 
     async def close(self, seconds: float) -> None:
-        """Wait until everything has been written, at most *seconds*."""
+        """Wait until everything has been written, for at most *seconds*."""
         if self._transport is None or self._closed.is_set():
             return
         self._transport.close()
@@ -210,16 +210,16 @@ class LineWriter(asyncio.BaseProtocol):
             self._transport.abort()
 
     def pause_writing(self) -> None:
-        """Take note that the client does not read."""
+        """Note that the client does not read."""
         if not self._hurried:
             self._flows.clear()
 
     def resume_writing(self) -> None:
-        """Take note that it reads again."""
+        """Note that it reads again."""
         self._flows.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Take note that the client is gone, or that everything has been written."""
+        """Note that the client is gone, or that everything has been written."""
         self._closed.set()
         self._flows.set()
         self._gone()

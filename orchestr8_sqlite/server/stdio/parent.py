@@ -1,4 +1,4 @@
-"""The process that started the server, and its end: a client may be gone while its pipe stays open."""
+"""Notices the end of the process that started the server: a client may be gone while its pipe stays open."""
 
 import asyncio
 import os
@@ -7,14 +7,14 @@ from collections.abc import Callable
 from orchestr8_sqlite.system import open_process
 
 POLL_SECONDS = 0.2
-"""How often the parent is looked for where the system cannot tell of its end."""
+"""Interval for checking the parent if the system cannot report its end."""
 
 
 def watch_parent(parent: int, vanished: Callable[[], None]) -> None:
-    """Call *vanished* once the process *parent* is not the parent of this one any more.
+    """Call *vanished* once the process *parent* is no longer the parent of this one.
 
-    Needs the running loop. Linux tells by itself; elsewhere the parent's id is compared now and then.
-    Without a parent in sight (in a container, or on Windows, where the id never changes) nothing happens.
+    Needs the running loop. Linux reports the end; elsewhere the parent's id is compared every POLL_SECONDS.
+    If the parent is not visible (in a container, or on Windows, where the id never changes), nothing happens.
     """
     if parent <= 0:
         return

@@ -1,4 +1,4 @@
-"""The life of the server process: serve, finish what is under way, close."""
+"""The life of the server process: serve, finish requests under way, close."""
 
 import asyncio
 import gc
@@ -22,19 +22,19 @@ logger = logging.getLogger(__name__)
 
 
 def run(settings: ServerSettings, descriptors: Descriptors, parent: int) -> bool:
-    """Serve until input ends, the client is gone or a signal comes; tell whether all requests were answered.
+    """Serve until input ends, the client is gone or a signal comes; return whether all requests were answered.
 
     Args:
-        settings: Which index, and how.
-        descriptors: Where the client is.
-        parent: The process that started this one, without which it will not live on.
+        settings: Which index to serve, and how.
+        descriptors: Where to read requests and write answers.
+        parent: The process that started this one; when it ends, so does the server.
     """
     return asyncio.run(_serve(settings, descriptors, parent))
 
 
 def _instructions(settings: ServerSettings) -> str:
     if sentence := missing_root(settings):
-        logger.error("%s It is waited for." if settings.watch else "%s", sentence)
+        logger.error("%s The server waits for it." if settings.watch else "%s", sentence)
         return ABSENT
     return read_instructions(settings.base.database, settings.profile, is_built=bool(settings.roots))
 
@@ -56,7 +56,7 @@ async def _serve(settings: ServerSettings, descriptors: Descriptors, parent: int
         ready=supply.first_build,
     )
     sys.setswitchinterval(SWITCH_SECONDS)
-    gc.freeze()  # what is there now stays: no collection looks at it, and the end need not take it apart
+    gc.freeze()  # all objects so far stay: neither collections nor the exit need to look at them
     async with (
         supply.kept_up(server.changes.check),
         stdio_streams(descriptors, stop, at_end=server.changes.close) as streams,

@@ -1,4 +1,4 @@
-"""The start of the server process: what protects it comes first, then the import of the SDK, then the serving."""
+"""The start of the server process: first its protection, then the import of the SDK, then serving."""
 
 import gc
 import os
@@ -10,12 +10,12 @@ from orchestr8_sqlite.settings import ServerSettings
 
 
 def serve_stdio(settings: ServerSettings) -> None:
-    """Serve until input ends, the client is gone or a signal comes; all of these are a good end."""
+    """Serve until input ends, the client is gone or a signal comes; each of these is a normal end."""
     parent = os.getppid()
     configure_logging(settings.base.log_level, settings.log_format)
     quit_on_signals()
     with private_descriptors() as descriptors:
-        gc.disable()  # nothing of what an import makes is garbage
+        gc.disable()  # imports create no garbage
         from orchestr8_sqlite.server.stdio.run import run  # noqa: PLC0415 - it imports the SDK
 
         gc.enable()

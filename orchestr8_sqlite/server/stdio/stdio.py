@@ -1,9 +1,8 @@
 """JSON-RPC messages over standard input and output.
 
-The SDK's own transport answers nothing to a line that is no message, and drops the replies that are
-under way when input ends. This one answers every line that asks for an answer, and closes the read
-side only once all requests are answered. It rests on the SDK's public seam: `Server.run` takes any two
-objects that it can read messages from and send messages to.
+The SDK's own transport does not answer a line that is not a message, and drops the replies under way when input
+ends. This one answers every line that asks for an answer, and closes the read side only once all requests are answered.
+It relies on the SDK's public interface: `Server.run` takes any two objects to read messages from and send them to.
 """
 
 import asyncio
@@ -24,22 +23,22 @@ from orchestr8_sqlite.server.stdio.descriptors import Descriptors
 from orchestr8_sqlite.server.stdio.lines import MAX_LINE, LineReader, LineWriter
 
 GRACE_SECONDS = 5.0
-"""How long, once input has ended, the server may go without finishing any of the requests under way."""
+"""After input has ended, longest time without a finished request until the server gives up on the rest."""
 
 HURRIED_SECONDS = 0.3
-"""How long requests under way may take in all once a signal came or the client is gone."""
+"""Total time for requests under way after a signal, or once the client is gone."""
 
 FLUSH_SECONDS = 0.1
-"""How long a client that does not read is waited for at the very end."""
+"""Time to wait at the very end for a client that does not read."""
 
 REPEAT_SECONDS = 0.05
-"""How often requests without an end are looked for at the end: the server may just be about to begin one."""
+"""At the end, interval for closing requests that do not end by themselves: another may be about to begin."""
 
 ID_OPTIONAL = "2025-11-25"
 """The first revision in which an error may lack an id. Source: its schema, `JSONRPCErrorResponse`."""
 
 MOST_IN_FLIGHT = 1000
-"""Requests under way, above which the next one is held back until one is done, or for a second."""
+"""Requests under way at which the next one waits until one is done, for at most a second."""
 
 
 @asynccontextmanager
@@ -49,10 +48,10 @@ async def stdio_streams(
     """Yield the streams that `Server.run` serves.
 
     Args:
-        descriptors: Where the client is.
-        stop: Ends reading as the end of input does, but with less patience; set where the client is gone.
-        at_end: Called now and then while the last requests are waited for and no further one will
-            come: the place to end those that have no end of their own.
+        descriptors: Where to read requests and write answers.
+        stop: Ends reading like the end of input, but with less patience; also set here once the client is gone.
+        at_end: Called every REPEAT_SECONDS while the last requests finish after the end of input; it ends those that do
+            not end by themselves.
     """
     pending = Pending(stop, at_end)
     reader, writer = LineReader(), LineWriter(gone=stop.set)
@@ -75,7 +74,7 @@ async def stdio_streams(
 
 
 class Pending:
-    """The requests that still have to be answered, as a number."""
+    """Counts the requests that still need an answer."""
 
     def __init__(self, stop: asyncio.Event, at_end: Callable[[], None]) -> None:
         self._stop = stop
@@ -84,11 +83,11 @@ class Pending:
         self._done = asyncio.Event()
         self._patience = anyio.CancelScope()
         self.gave_up = False
-        """Whether some were still under way when patience was lost."""
+        """Whether some were still under way when time ran out."""
 
     @property
     def count(self) -> int:
-        """Return how many there are."""
+        """Return the number of unanswered requests."""
         return self._count
 
     @property
@@ -101,7 +100,7 @@ class Pending:
         self._count += 1
 
     def settle(self) -> None:
-        """Take note that a request has its answer, or needs none any more."""
+        """Note that a request has its answer, or no longer needs one."""
         self._count -= 1
         self._done.set()
         if not self.is_hurried:
@@ -113,7 +112,7 @@ class Pending:
         await self._done.wait()
 
     async def wait_for_all(self) -> None:
-        """Wait until all of them are settled, as long as patience lasts."""
+        """Wait until all of them are settled or time runs out."""
         if not self.is_hurried:
             self._patience.deadline = anyio.current_time() + GRACE_SECONDS
         with self._patience:
@@ -124,13 +123,13 @@ class Pending:
         self.gave_up = self._count > 0
 
     def hurry(self) -> None:
-        """Lose patience soon."""
+        """Shorten the wait to HURRIED_SECONDS from now."""
         self._done.set()
         self._patience.deadline = anyio.current_time() + HURRIED_SECONDS
 
 
 class Handshake:
-    """The revision that the connection has agreed on: `revision`, empty as long as there was no handshake."""
+    """Follows the handshake of a connection; `revision` is the agreed revision, empty before a handshake."""
 
     def __init__(self) -> None:
         self.revision = ""
@@ -139,13 +138,13 @@ class Handshake:
         self._ended.set()
 
     def ask(self, message: JSONRPCMessage) -> None:
-        """Take note of what the client asks."""
+        """Note the client's request to begin a handshake."""
         if isinstance(message, JSONRPCRequest) and message.method == "initialize":
             self._begun = message.id
             self._ended.clear()
 
     def answer(self, request_id: RequestId | None, answer: JSONRPCMessage | None) -> None:
-        """Take note of what it is answered, None for nothing."""
+        """Note the answer to that request, None if it gets none."""
         if request_id is None or request_id != self._begun:
             return
         if isinstance(answer, JSONRPCResponse):
@@ -154,16 +153,16 @@ class Handshake:
         self._ended.set()
 
     async def settled(self) -> str:
-        """Return the revision, once a handshake that is under way has ended."""
+        """Return the revision, after waiting for the end of any handshake under way."""
         await self._ended.wait()
         return self.revision
 
 
 class _Stream:
-    """What the SDK asks of a stream besides its messages."""
+    """The methods that the SDK needs of a stream besides reading or sending messages."""
 
     async def aclose(self) -> None:
-        """Leave the descriptor to whoever opened it."""
+        """Leave the descriptor open: the caller closes it."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -175,7 +174,7 @@ class _Stream:
 
 
 class Outgoing(_Stream):
-    """The messages of the server."""
+    """Writes the server's messages."""
 
     def __init__(self, writer: LineWriter, pending: Pending) -> None:
         self._writer = writer
@@ -184,7 +183,7 @@ class Outgoing(_Stream):
         self.handshake = Handshake()
 
     async def send(self, item: SessionMessage) -> None:
-        """Write a message; where it is an answer, its request is settled."""
+        """Write a message; if it is an answer, settle its request."""
         message = item.message
         if isinstance(message, JSONRPCResponse | JSONRPCError):
             await self.settle(message.id, message)
@@ -192,7 +191,7 @@ class Outgoing(_Stream):
             await self.write(message)
 
     async def settle(self, request_id: RequestId | None, answer: JSONRPCMessage | None = None) -> None:
-        """Answer a request, or take note that it needs no answer; that of a batch waits for the others."""
+        """Answer a request, or note that it needs no answer; answers in a batch wait for the others."""
         self.handshake.answer(request_id, answer)
         of_batch = self.batches.end(request_id, answer)
         try:
@@ -208,15 +207,15 @@ class Outgoing(_Stream):
         await self._write_line(self._dump(message))
 
     async def write_batch(self, messages: Sequence[JSONRPCMessage]) -> None:
-        """Write messages as one."""
+        """Write messages as one line, a batch."""
         await self._write_line(b"[" + b",".join(map(self._dump, messages)) + b"]")
 
     def _dump(self, message: JSONRPCMessage) -> bytes:
-        """Return a message; before 2025-11-25 no error may lack an id, and only JSON-RPC says which one it has then."""
+        """Return a message as bytes; before 2025-11-25 an error must have an id: null if unknown, as in JSON-RPC."""
         return dump(message, null_id="" < self.handshake.revision < ID_OPTIONAL)
 
     async def _write_line(self, line: bytes) -> None:
-        """Write a line; of a client that is gone the SDK hears in its own terms."""
+        """Write a line; if the client is gone, raise the exception that the SDK expects."""
         try:
             await self._writer.write(line + b"\n")
         except BrokenPipeError:
@@ -224,7 +223,7 @@ class Outgoing(_Stream):
 
 
 class Incoming(_Stream):
-    """The messages of the client; ends once input has ended and all its requests are answered."""
+    """Reads the client's messages; ends once input has ended and all requests are answered."""
 
     def __init__(self, reader: LineReader, outgoing: Outgoing, pending: Pending) -> None:
         self._reader = reader
@@ -254,14 +253,14 @@ class Incoming(_Stream):
 
     @property
     def all_answered(self) -> bool:
-        """Tell whether no request was still under way when waiting came to its end."""
+        """Tell whether every request had its answer when waiting ended."""
         return not self._pending.gave_up
 
     async def receive(self) -> SessionMessage:
         """Return the next message.
 
         Raises:
-            anyio.EndOfStream: There is none.
+            anyio.EndOfStream: There are no more messages.
         """
         try:
             return await anext(self)
@@ -269,13 +268,13 @@ class Incoming(_Stream):
             raise anyio.EndOfStream from None
 
     async def _hold_back(self) -> None:
-        """Wait while too much is under way."""
+        """Wait while too many requests are under way."""
         if self._pending.count >= MOST_IN_FLIGHT and not self._pending.is_hurried:
             with anyio.move_on_after(1):
                 await self._pending.wait_for_one()
 
     async def _take(self, line: bytes | None) -> None:
-        """Read the messages of a line, and answer it where it holds none."""
+        """Read the messages of a line, or answer with an error if it has none."""
         try:
             if line is None:
                 await self._refuse(fault(f"A message may have at most {MAX_LINE:,} bytes."))

@@ -1,6 +1,6 @@
-"""The process that builds the index of a served library, and what the server does with what it says.
+"""Runs the process that builds the index of a served library, and acts on its reports.
 
-Building has a process of its own: it imports what serving must not, and while it computes no answer has to wait.
+Building has its own process: it imports what serving must not, and its computing delays no answer.
 """
 
 import asyncio
@@ -24,24 +24,24 @@ from orchestr8_sqlite.system import apart
 logger = logging.getLogger(__name__)
 
 MAX_LINE = 1 << 26
-"""Bytes of one line of the building process; the first one names every file and all that is wrong with it."""
+"""Longest line of the building process, in bytes; the first lists every file and its diagnostics."""
 
 FIRST_WAIT, SECOND_WAIT = 0.12, 0.12
-"""Seconds that the building process has to end once its input has, and once it is told to; then it is killed."""
+"""Seconds for the building process to end after its input is closed, and then after SIGTERM; then it is killed."""
 
-STARTED = "the first build since the start is not done"
+STARTED = "the first build since the start has not finished"
 FAILED = "the last build failed"
 ENDED = "the process that follows changes has ended"
-"""Why a library is stale, in words for anybody."""
+"""Reasons why a library is stale, as clients see them."""
 
 OnBuilt = Callable[[], Awaitable[None]]
 
 
 async def build_once(roots: Sequence[Path], index: Path, deny: str | None = None) -> None:
-    """Build the index of *roots* at *index* without files that have findings of the level *deny* or worse.
+    """Build the index of *roots* at *index*, without files that have findings of level *deny* or worse.
 
     Raises:
-        BuildError: It could not be built; whatever was there before is untouched.
+        BuildError: The build failed; an earlier index is untouched.
     """
     process = await _start(roots, index, "--json", *_denying(deny))
     try:
@@ -65,7 +65,7 @@ async def build_until_done(
     freshness: Freshness,
     deny: str | None = None,
 ) -> None:
-    """Build the index of *roots* at *index*, again after a pause where that fails, until it is done or *stop* is set.
+    """Build the index of *roots* at *index*, with a pause after each failure, until it is done or *stop* is set.
 
     The arguments are those of `watch_library`.
     """
@@ -98,16 +98,16 @@ async def watch_library(
     freshness: Freshness,
     deny: str | None = None,
 ) -> None:
-    """Keep the index of *roots* at *index* up to date until *stop* is set; the building process is gone then.
+    """Keep the index of *roots* at *index* up to date until *stop* is set; on return the building process has ended.
 
-    A process that ends by itself, or cannot be started, is an error in the log; the index stays as it is, and another
-    process is started after a pause.
+    If the process ends by itself or cannot be started, that is logged as an error, the index stays as it is, and
+    another process starts after a pause.
 
     Args:
         on_built: Awaited after each build that changed the index.
-        first_build: Set once the first build is done, or is known not to get done.
-        freshness: Told of builds that fail, and of the time without a process.
-        deny: Level of the findings with which files are left out.
+        first_build: Set once the first build is done or has failed.
+        freshness: Told of failed builds, and of the time without a process.
+        deny: Files with findings of this level or worse are left out.
     """
 
     async def watch() -> Mapping[str, object] | None:
@@ -126,12 +126,12 @@ async def _supervise(
     failure: str,
     why: str,
 ) -> None:
-    """Do *work*, again after a pause for as long as it fails, until *stop* is set.
+    """Do *work* until it succeeds or *stop* is set, with a pause after each failure.
 
     Args:
-        work: Runs one building process to its end; returns what the log is to say of a failure, None where it is none.
-        failure: What has happened then, for the log.
-        why: Why the library is stale then, for anybody.
+        work: Runs one building process to its end; returns details of a failure for the log, or None on success.
+        failure: Log message for a failure.
+        why: Why the library is stale after a failure, as clients see it.
     """
     restarts = Restarts(asyncio.get_running_loop().time)
     while not stop.is_set():
@@ -140,7 +140,7 @@ async def _supervise(
         except BuildError as problem:
             said = {"reason": str(problem)}
         except Exception as bug:
-            logger.exception("internal error in following changes")
+            logger.exception("internal error while following changes")
             said = {"reason": type(bug).__name__}
         finally:
             first_build.set()
@@ -155,7 +155,7 @@ async def _supervise(
 
 
 async def _watch_until_ended(process: Process, index: Path, stop: asyncio.Event, following: Awaitable[None]) -> None:
-    """Follow a building process until it ends or *stop* is set; it has ended then."""
+    """Follow a building process until it ends or *stop* is set; on return it has ended."""
     tasks = [
         asyncio.ensure_future(following),
         asyncio.ensure_future(stop.wait()),
@@ -171,20 +171,20 @@ async def _watch_until_ended(process: Process, index: Path, stop: asyncio.Event,
                 task.cancel()
             await asyncio.wait(tasks)
     if by_itself:
-        tasks[0].result()  # a bug in a callback is raised here
+        tasks[0].result()  # raises the error of a bug in a callback
 
 
 async def _start(roots: Sequence[Path], index: Path, *options: str) -> Process:
-    """Start the command `build`, with no way to the terminal and to the client's pipes.
+    """Start the command `build`, without access to the terminal or the client's pipes.
 
     Raises:
-        BuildError: There is no place for the index, or the command cannot be started.
+        BuildError: The folder of the index cannot be created, or the command cannot be started.
     """
     try:
         index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
         raise BuildError(
-            f"The folder {index.parent} cannot be made: {problem.strerror}; name another place for the index by --db."
+            f"The folder {index.parent} cannot be created: {problem.strerror}; choose another index file with --db."
         ) from problem
     folders = (str(root.resolve()) for root in roots)
     try:
@@ -205,15 +205,15 @@ def _denying(level: str | None) -> Sequence[str]:
 
 
 async def _follow(process: Process, on_built: OnBuilt, first_build: asyncio.Event, freshness: Freshness) -> None:
-    """Do what the reports of a building process ask for, until it ends."""
+    """Act on the reports of a building process until it ends."""
     assert process.stdout is not None
     first = True
     while True:
         try:
             line = await process.stdout.readline()
-            report = json.loads(line) if line.endswith(b"\n") else None  # a report may be cut off by the end
+            report = json.loads(line) if line.endswith(b"\n") else None  # the end may cut a report off
         except ValueError:  # the line is longer than MAX_LINE, or this is the rest of such a line
-            logger.warning("the report of a build is too long to be logged")
+            logger.warning("the report of a build is too long to log")
             report = {"event": "unknown"}
         if report is None:
             return
@@ -231,7 +231,7 @@ async def _follow(process: Process, on_built: OnBuilt, first_build: asyncio.Even
 
 
 def _restore(freshness: Freshness) -> None:
-    """Take note that the index holds the library as it is; log it after a failure."""
+    """Note that the index matches the library; log this after a failure."""
     stale = freshness.of(LIBRARY)
     seconds = freshness.restore(LIBRARY)
     if stale is not None and seconds is not None and stale.why != STARTED:
@@ -245,7 +245,7 @@ async def _log_errors(process: Process) -> None:
 
 
 def _log_built(built: Mapping[str, Any], *, first: bool) -> None:
-    """Log a build and its diagnostics; those of a first build only where they left something out."""
+    """Log a build and its diagnostics; for the first build, only errors."""
     diagnostics = [one for one in built["diagnostics"] if one["severity"] == "error" or not first]
     for one in diagnostics:
         place = f"{one['root']}/{one['path']}" + (f":{one['line']}" if one["line"] else "")
@@ -259,7 +259,7 @@ def _log_built(built: Mapping[str, Any], *, first: bool) -> None:
 
 
 async def _end(process: Process, index: Path) -> None:
-    """End the process: by the end of its input, then by a signal, then at once; and clear away what it left."""
+    """End the process by closing its input, then with SIGTERM, then by killing it; remove what it left."""
     if process.returncode is None:
         assert process.stdin is not None
         process.stdin.close()

@@ -1,4 +1,4 @@
-"""What of a served library is stale, why, and since when: what `/healthz` and the log say of it."""
+"""Tracks what is stale in a served library, why, and since when, for `/healthz` and the log."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -6,30 +6,30 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 LIBRARY, INDEX = "library", "index"
-"""What may be stale: the index does not hold the library as it is now, or the index at its place cannot be read."""
+"""What may be stale: the index may lag behind the library, or its file cannot be read."""
 
 
 class Stale(NamedTuple):
-    """Why something is stale, and since which second of the monotonic clock, which all processes of a machine share."""
+    """Why something is stale, and since when, in seconds of the monotonic clock that a machine's processes share."""
 
     why: str
     since: float
 
 
 def wall_clock() -> datetime:
-    """Return the time that the clock on the wall shows, which may be set."""
+    """Return the wall-clock time, which may jump."""
     return datetime.now(UTC)
 
 
 def loop_clock() -> float:
-    """Return the seconds of the monotonic clock that the running loop goes by."""
+    """Return the seconds of the running loop's monotonic clock."""
     return asyncio.get_running_loop().time()
 
 
 class Freshness:
-    """Knows what is stale; whoever learns of it calls `lose` and `restore`.
+    """Tracks what is stale: call `lose` when something falls behind, `restore` when it is fresh again.
 
-    Times come from a clock that is never set, so that a wall clock that jumps changes no duration.
+    Times come from a monotonic clock, so that a wall clock that jumps changes no duration.
     """
 
     def __init__(self, clock: Callable[[], float] = loop_clock) -> None:
@@ -38,22 +38,22 @@ class Freshness:
         self._changed = asyncio.Event()
 
     def of(self, what: str) -> Stale | None:
-        """Return why *what* is stale, None where it is not."""
+        """Return why and since when *what* is stale, or None if it is fresh."""
         return self._stale.get(what)
 
     def lose(self, what: str, why: str) -> None:
-        """Take note that *what* is stale now; where it was already, since the same time, but for a new reason."""
+        """Note that *what* is stale; if it already was, only the reason changes."""
         known = self.of(what)
         self.put(what, Stale(why, self._clock() if known is None else known.since))
 
     def restore(self, what: str) -> float | None:
-        """Take note that *what* is fresh; return for how many seconds it was stale, None where it was not."""
+        """Note that *what* is fresh; return for how many seconds it was stale, or None if it was not."""
         known = self.of(what)
         self.put(what, None)
         return None if known is None else self._clock() - known.since
 
     def put(self, what: str, stale: Stale | None) -> None:
-        """Take over what another process knows of *what*."""
+        """Set the state of *what*, for example as another process reported it."""
         if self.of(what) == stale:
             return
         others = {name: one for name, one in self._stale.items() if name != what}
@@ -62,11 +62,11 @@ class Freshness:
         changed.set()
 
     async def wait_for_change(self) -> None:
-        """Wait until something is stale, or fresh again, or for another reason."""
+        """Wait until something becomes stale or fresh, or is stale for another reason."""
         await self._changed.wait()
 
     def said(self) -> list[dict[str, object]]:
-        """Return what is stale: why, since when by the clock on the wall, and for how many seconds."""
+        """Return each stale thing with its reason, its wall-clock start, and its seconds so far."""
         return [{"what": what, **self._said_of(stale)} for what, stale in sorted(self._stale.items())]
 
     def _said_of(self, stale: Stale) -> dict[str, object]:

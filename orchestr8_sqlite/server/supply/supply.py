@@ -1,4 +1,4 @@
-"""Where the index comes from: a file that somebody else builds, or the folders of a library."""
+"""Supplies the index: from a file that another program builds, or from the folders of a library."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,13 +13,13 @@ from orchestr8_sqlite.server.supply.freshness import LIBRARY, Freshness
 from orchestr8_sqlite.settings import ServerSettings
 
 FOLLOW_SECONDS = 1.0
-"""How often the index is looked at for clients that listen for changes; requests look themselves."""
+"""Interval for checking the index file on behalf of clients that listen for changes; requests check it themselves."""
 
 OnBuilt = Callable[[], Awaitable[None]]
 
 
 async def follow_file(index: Path, on_built: OnBuilt) -> None:
-    """Await *on_built* whenever somebody has put another file at the place of *index*."""
+    """Await *on_built* whenever another file appears at *index*."""
     known = _identity(index)
     while True:
         await asyncio.sleep(FOLLOW_SECONDS)
@@ -37,10 +37,10 @@ def _identity(index: Path) -> Identity | None:
 
 
 class Supply:
-    """Keeps the index of a server up to date with the folders it is built from, where there are any.
+    """Keeps the index of a server up to date with its source folders, if it has any.
 
-    `first_build` is set once there is an index to ask: that of an earlier start, or the first one that is built now.
-    `freshness` knows whether the index has fallen behind the folders.
+    `first_build` is set once there is an index to search, from an earlier start or the first build of this one.
+    `freshness` tells whether the index has fallen behind the folders.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -52,7 +52,7 @@ class Supply:
 
     @asynccontextmanager
     async def kept_up(self, on_built: OnBuilt) -> AsyncIterator[None]:
-        """Keep up as long as the context lasts; *on_built* is awaited whenever the index has changed."""
+        """Keep the index up to date inside the context; await *on_built* whenever it has changed."""
         if not self._settings.roots:
             following = asyncio.ensure_future(follow_file(self._settings.base.database, on_built))
             try:
@@ -82,7 +82,7 @@ class Supply:
             await building
 
     def _is_there(self) -> bool:
-        """Tell whether there is an index that leaves out what this server must not serve."""
+        """Tell whether there is an index without the files that this server must not serve."""
         try:
             with Catalog.open(self._settings.base.database) as catalog:
                 return self._settings.deny in (None, catalog.meta.get("denied"))
