@@ -1,7 +1,7 @@
 """The exceptions that callers may catch.
 
     Orchestr8Error
-    ├── SettingsError        an environment variable or option holds no usable value
+    ├── SettingsError        an environment variable or option has an unusable value
     ├── LibraryError         a root cannot be read at all
     ├── BuildError           a build was refused; the old index is untouched
     │   ├── RefusedLibrary   the library has problems or findings that the options do not allow

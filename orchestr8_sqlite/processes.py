@@ -19,18 +19,18 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 AHEAD = 3
-"""Most tasks per process whose results have not been taken yet, done or not; this bounds the memory."""
+"""Maximum tasks per process whose results have not been taken yet, done or not; this limits the memory."""
 
 LOOK_SECONDS = 1.0
 """How often to check that the processes are still alive while waiting for a result."""
 
-ENDED = "A process that helps to build was ended from outside, perhaps for want of memory; free some and build again."
+ENDED = "A helper process of the build was killed, perhaps because memory ran out; free some and build again."
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before retrying something that failed: the first pause and the longest."""
 
 NEW_OBJECTS = 100_000
-"""New objects before a helper process collects garbage: there is hardly any."""
+"""New objects before a helper process collects garbage, of which there is hardly any."""
 
 
 def nothing() -> None:
@@ -80,7 +80,7 @@ def map_in_processes(
         meanwhile: Called in this process while the others work on the first tasks.
 
     Raises:
-        BuildError: One of the processes was ended from outside.
+        BuildError: One of the processes was killed.
     """
     count = os.cpu_count() or 1
     if not are_many_processors():
@@ -110,7 +110,7 @@ def _result(future: "Future[R]", pool: "ProcessPoolExecutor") -> R:
     """Return the result of a task.
 
     Raises:
-        BrokenProcessPool: One of the processes was ended from outside.
+        BrokenProcessPool: One of the processes was killed.
     """
     while True:
         try:
@@ -122,7 +122,7 @@ def _result(future: "Future[R]", pool: "ProcessPoolExecutor") -> R:
 
 
 def _end_if_broken(pool: "ProcessPoolExecutor") -> None:
-    """End all processes if one has ended: if it died in the middle of a message, the pool would wait for ever."""
+    """End all processes if one has ended: if it died in the middle of a message, the pool would wait forever."""
     if any(process.exitcode is not None for process in (pool._processes or {}).values()):  # noqa: SLF001
         _end(pool)
 
@@ -130,7 +130,7 @@ def _end_if_broken(pool: "ProcessPoolExecutor") -> None:
 def _end(pool: "ProcessPoolExecutor") -> None:
     """End the processes, whose results are no longer needed.
 
-    A regular shutdown would wait for ever if one was killed while it held the lock of the result queue. The pool also
+    A regular shutdown would wait forever if one was killed while it held the lock of the result queue. The pool also
     reads from that queue until every writing end is closed, so we close ours.
     """
     for process in (pool._processes or {}).values():  # noqa: SLF001 - there is no other way

@@ -35,7 +35,7 @@ LEVELS = ("high", "medium", "low")
 
 DOTENV_NAME = re.compile(rb"^[ \t]*(?:export[ \t]+)?(ORCHESTR8_[A-Z_]{1,40})[ \t]*=", re.MULTILINE)
 MOST_DOTENV = 1 << 16
-"""Bytes of a `.env` that are searched for names."""
+"""Maximum bytes of a `.env` to search for names."""
 
 ENVIRONMENTS = ("development", "production")
 BUNDLED_INDEX = "bundled.db"
@@ -111,7 +111,7 @@ def unread_settings() -> str | None:
     except OSError:
         return None
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f".env names {names[0]}{more} to no effect; if it is yours, set ORCHESTR8_ENV_FILE=.env" if names else None
+    return f".env sets {names[0]}{more} without effect; if it is yours, set ORCHESTR8_ENV_FILE=.env" if names else None
 
 
 def read_settings(database: Path | None = None) -> Settings:
@@ -173,7 +173,7 @@ def missing_root(settings: ServerSettings) -> str | None:
     missing = next((root for root in settings.roots if not root.is_dir()), None)
     if missing is None or settings.base.database.exists():
         return None
-    return f"{missing} is not a folder: name those of the library with --root or ORCHESTR8_ROOTS."
+    return f"{missing} is not a folder: name the library's folders with --root or ORCHESTR8_ROOTS."
 
 
 def read_level(level: str | None, name: str = "--deny") -> str | None:
@@ -229,7 +229,7 @@ def _understood(value: str | None, usual: T, read: Callable[[str], T]) -> T:
     except SettingsError as problem:
         import logging
 
-        logging.getLogger(__name__).warning("%s It is taken for %s.", problem, usual)
+        logging.getLogger(__name__).warning("%s Using %s.", problem, usual)
         return usual
 
 

@@ -32,7 +32,7 @@ NEW_PROCESS_GROUP = 0x200
 """CREATE_NEW_PROCESS_GROUP of Windows."""
 
 M_ARENA_MAX = -8
-"""Parameter of mallopt(3): the most arenas."""
+"""Parameter of mallopt(3): the maximum number of arenas."""
 
 
 def is_posix(platform: str = sys.platform) -> bool:

@@ -54,6 +54,15 @@ def test_build_prints_diagnostics_on_stderr_and_a_summary_on_stdout(
     assert err == f"{root}/agents/api.md:2: warning: tags is empty [null-list]; give it items or remove it\n"
 
 
+def test_one_of_a_kind_is_named_in_the_singular(invoke: Invoke, make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library({"skills/retry.md": markdown("useWhen: [retrying]"), "prompts/ask.md": "Ask."})
+    index = tmp_path / "one.db"
+    built, stats = invoke("build", root, "-o", index)[1], invoke("stats", "--db", index)[1]
+    assert re.search(r"one\.db: 1 fragment, 1 scenario, \d+ keywords, 1 prompt from 2 files\n", built)
+    assert re.search(r"\n1 fragment \(~.*\), 1 scenario, \d+ keywords, 1 prompt\n", stats)
+    assert invoke("lint", root)[1].startswith("1 fragment, 1 prompt: ")
+
+
 def test_build_counts_the_further_diagnostics_of_a_kind(
     invoke: Invoke, make_library: MakeLibrary, tmp_path: Path
 ) -> None:
@@ -68,7 +77,7 @@ def test_strict_build_of_a_library_with_warnings_fails_with_code_1(
 ) -> None:
     code, out, err = invoke("build", make_library(FILES), "-o", tmp_path / "out.db", "--strict")
     assert (code, out) == (1, "")
-    assert "Not built: 1 problems, and strict mode allows none." in err
+    assert "Not built: 1 problem, and strict mode allows none." in err
     assert not (tmp_path / "out.db").exists()
 
 
@@ -161,9 +170,9 @@ def test_printed_sql_gives_the_same_answer_in_the_sqlite_shell(
     assert [(row[1], float(row[6])) for row in printed] == [(m["uri"], m["score"]) for m in result["matches"]]
 
 
-def test_printed_sql_of_a_fuzzy_answer_says_that_its_rows_are_weighed_afterwards(invoke: Invoke, index: Path) -> None:
+def test_printed_sql_of_a_fuzzy_answer_says_that_its_rows_are_scored_afterwards(invoke: Invoke, index: Path) -> None:
     assert invoke("search", "jitte", "--db", index, "--sql", "--ranker", "classic")[1].startswith(
-        "-- tier: fuzzy; its rows are weighed in Python"
+        "-- tier: fuzzy; Python scores its rows"
     )
 
 
@@ -286,7 +295,7 @@ def test_path_is_that_of_the_index_in_use(
     (tmp_path / ".env").write_text("ORCHESTR8_DB=index.db\n", encoding="utf-8")
     code, out, err = invoke("path")
     assert (code, out != "index.db\n") == (0, True)
-    assert err == ".env names ORCHESTR8_DB to no effect; if it is yours, set ORCHESTR8_ENV_FILE=.env\n"
+    assert err == ".env sets ORCHESTR8_DB without effect; if it is yours, set ORCHESTR8_ENV_FILE=.env\n"
     monkeypatch.setenv("ORCHESTR8_ENV_FILE", ".env")
     assert invoke("path")[1] == f"{index}\n"
 

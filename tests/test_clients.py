@@ -102,9 +102,7 @@ def test_a_projects_file_lies_in_the_project(client: str, path: str) -> None:
 
 
 def test_a_client_without_files_for_projects_says_so() -> None:
-    with pytest.raises(
-        RequestError, match=r"^Claude Desktop has no configuration of scope project; use --scope user\.$"
-    ):
+    with pytest.raises(RequestError, match=r"^Claude Desktop has no scope project; use --scope user\.$"):
         CLIENTS["claude-desktop"].path(places("linux", Path("/users/ada")), Scope.PROJECT)
 
 
@@ -148,7 +146,7 @@ def test_claude_code_alone_has_a_scope_for_one_user_in_one_project() -> None:
     assert CLIENTS["claude-code"].scopes == (Scope.USER, Scope.PROJECT, Scope.LOCAL)
     others = [client for client in CLIENTS.values() if client.id != "claude-code"]
     assert not any(Scope.LOCAL in client.scopes for client in others)
-    with pytest.raises(RequestError, match=r"^Cursor has no configuration of scope local; use --scope user or project"):
+    with pytest.raises(RequestError, match=r"^Cursor has no scope local; use --scope user or project"):
         CLIENTS["cursor"].path(places("linux", Path("/users/ada")), Scope.LOCAL)
 
 
@@ -166,7 +164,7 @@ def test_the_local_scope_is_a_table_of_the_project_in_the_users_file(tmp_path: P
     }
     assert servers_of(claude, edited, FILE) == {"orchestr8": TYPED}
     assert servers_of(CLIENTS["claude-code"], edited, FILE) == {"b": {}}
-    with pytest.raises(ClientFileError, match=r"^projects in settings\.json is no table of servers"):
+    with pytest.raises(ClientFileError, match=r"^projects in settings\.json is not a table of servers"):
         servers_of(claude, '{"projects": []}', FILE)
 
 
@@ -392,22 +390,22 @@ def test_comments_in_a_file_that_its_client_reads_as_strict_json_are_a_problem()
     with pytest.raises(ClientFileError) as refused:
         edit("claude-code", '{"a": 1, // one\n}')
     assert str(refused.value) == (
-        "settings.json holds comments or trailing commas, which Claude Code cannot read; remove them."
+        "settings.json contains comments or trailing commas, which Claude Code cannot read; remove them."
     )
 
 
 @pytest.mark.parametrize(
     ("client", "text", "problem"),
     [
-        ("cursor", '{"a": ', "settings.json cannot be parsed (Expecting value: line 1 column 7 (char 6)); mend it"),
+        ("cursor", '{"a": ', "settings.json cannot be parsed (Expecting value: line 1 column 7 (char 6)); fix it"),
         ("cursor", '{"a": [1,,]}', "settings.json cannot be parsed (Expecting value: line 1 column 10"),
         ("cursor", '{"mcpServers": {,}}', "settings.json cannot be parsed (Expecting property name enclosed in"),
         ("cursor", '{"a": [ /* b */ , ]}', "settings.json cannot be parsed (Expecting value: line 1 column 17"),
         ("cursor", "[" * 100_000, "settings.json cannot be parsed (maximum recursion depth exceeded"),
-        ("cursor", "[1]", "settings.json holds no JSON object; mend it, then try again."),
-        ("cursor", '{"mcpServers": [1]}', "mcpServers in settings.json is no table of servers; mend it"),
+        ("cursor", "[1]", "settings.json does not contain a JSON object; fix it, then try again."),
+        ("cursor", '{"mcpServers": [1]}', "mcpServers in settings.json is not a table of servers; fix it"),
         ("codex", "a = ", "settings.json cannot be parsed (Invalid value"),
-        ("codex", "mcp_servers = 1", "mcp_servers in settings.json is no table of servers; mend it"),
+        ("codex", "mcp_servers = 1", "mcp_servers in settings.json is not a table of servers; fix it"),
         ("codex", 'mcp_servers = {a = {command = "x"}}', "settings.json is written in a way that cannot be edited"),
     ],
 )
@@ -589,7 +587,7 @@ def test_file_of_another_user_is_left_alone_where_it_would_not_stay_theirs(
     path.write_text("one", encoding="utf-8")
     monkeypatch.setattr(files, "give", lambda *_: False)
     with pytest.raises(
-        ClientFileError, match=r"settings\.json belongs to another user, and would be yours afterwards;"
+        ClientFileError, match=r"settings\.json belongs to another user, and the edit would make it yours;"
     ):
         put(path, "two")
     assert path.read_text(encoding="utf-8") == "one"
@@ -600,7 +598,7 @@ def test_read_only_file_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text("one", encoding="utf-8")
     path.chmod(0o444)
-    with pytest.raises(ClientFileError, match=r"settings\.json may not be written to; allow it, or paste"):
+    with pytest.raises(ClientFileError, match=r"settings\.json is read-only; make it writable, or paste"):
         put(path, "two")
     assert path.read_text(encoding="utf-8") == "one"
     assert [*tmp_path.iterdir()] == [path]
@@ -679,7 +677,7 @@ def test_file_that_never_stands_still_is_given_up(tmp_path: Path) -> None:
         path.write_text(text + "x", encoding="utf-8")
         return text + "ours"
 
-    with pytest.raises(ClientFileError, match=r"settings\.json is changed by another program again and again; quit"):
+    with pytest.raises(ClientFileError, match=r"Another program keeps changing .*settings\.json; quit"):
         edit_text(path, change)
     assert set(path.read_text(encoding="utf-8")) == {"x"}
     assert [*tmp_path.iterdir()] == [path]
@@ -729,7 +727,7 @@ def test_text_is_read_with_its_line_ends_and_refused_where_it_is_not_utf_8(tmp_p
     path.write_bytes(b"\xef\xbb\xbf{}\r\n")
     assert read_text(path) == "\ufeff{}\r\n"
     path.write_bytes(b'{"a": "\xe9"}')
-    with pytest.raises(ClientFileError, match=r"settings\.json is not UTF-8 \(byte 7\); mend it, then try again\.$"):
+    with pytest.raises(ClientFileError, match=r"settings\.json is not UTF-8 \(byte 7\); fix it, then try again\.$"):
         read_text(path)
 
 
@@ -855,5 +853,5 @@ def test_paths_of_index_and_roots_are_written_absolute(tmp_path: Path, monkeypat
 def test_an_index_or_root_that_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"^There is no index at .*none\.db; build it with: orchestr8-sqlite build"):
         serve_arguments(tmp_path / "none.db", [])
-    with pytest.raises(RequestError, match=r"^There is no folder .*none; --root names a folder of Markdown files\.$"):
+    with pytest.raises(RequestError, match=r"^There is no folder .*none; --root must name a folder of Markdown"):
         serve_arguments(None, [tmp_path / "none"])

@@ -51,7 +51,7 @@ def test_a_sound_index_is_opened_checked_and_counted(index: Path) -> None:
         ("contents", CheckVerdict.OK),
     ]
     version = rows(index, "SELECT value FROM meta WHERE key = 'schema_version'")[0][0]
-    assert checks[0].finding.startswith(f"{index}: schema {version}, of today, ")
+    assert checks[0].finding.startswith(f"{index}: schema {version}, from today, ")
     assert checks[2].finding == "2 fragments, 1 prompt, 1 skill"
 
 
@@ -179,10 +179,10 @@ def test_a_server_that_does_all_right_has_no_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("faults", "found"),
     [
-        ("prints", {"stdout": "2 lines beside the messages, first b'Welcome to the server\\n'"}),
+        ("prints", {"stdout": "2 lines besides the messages, first b'Welcome to the server\\n'"}),
         ("fails", {"exit": "exit code 3"}),
         ("failing", {"search": "It broke"}),
-        ("toolless", {"tools": "none are offered"}),
+        ("toolless", {"tools": "the server offers none"}),
         ("indexless", {"tools": "error -32603: The index cannot be read."}),
         (
             "old",
@@ -282,7 +282,7 @@ def test_an_entry_is_started_with_its_own_environment_and_in_its_own_folder(home
         ("other", "other 1 after ", ""),
         ("dies", "it ended before it answered; it last wrote: Traceback: no module named mcp", ", or see what it wri"),
         ("failing", "It broke", ", or see what it writes to standard error: "),
-        ("prints", "2 lines beside the messages", ", or find what prints: "),
+        ("prints", "2 lines besides the messages", ", or find what prints: "),
     ],
 )
 def test_an_entry_whose_server_fails_is_a_problem_that_says_how(
@@ -313,7 +313,7 @@ def test_an_entry_whose_program_is_missing_is_a_problem(home: Path) -> None:
         "orchestr8-sqlite install cursor --write --name library --force",
     )
     configure(home / ".cursor" / "mcp.json", {"library": {"command": str(home), "args": ["orchestr8-sqlite"]}})
-    assert found_in(home, "cursor, user").finding == f"library in {path}: {home} is no program: Permission denied"
+    assert found_in(home, "cursor, user").finding == f"library in {path}: {home} cannot be started: Permission denied"
 
 
 def test_an_entry_that_does_not_answer_is_a_problem_in_bounded_time_and_nothing_of_it_is_left(home: Path) -> None:
@@ -345,12 +345,12 @@ def is_running(process: int) -> bool:
         (
             "library",
             {"command": "${workspaceFolder}/.venv/bin/orchestr8-sqlite"},
-            "that only Cursor can put in; it was",
+            "that only Cursor can fill in; it was",
         ),
         ("library", {"command": "none", "args": ["orchestr8-sqlite"], "env": {"A": "${env:B}"}}, "it was not started"),
         ("library", {"command": sys.executable, "args": ["other"]}, "does not name this server"),
         ("library", {"url": "https://example.com"}, "does not name this server"),
-        ("orchestr8", {"url": "https://example.com"}, "is reached by its URL, which was not asked"),
+        ("orchestr8", {"url": "https://example.com"}, "has a URL instead of a command; it was not checked"),
     ],
 )
 def test_an_entry_that_is_not_ours_or_known_to_its_client_alone_is_not_started(
@@ -439,7 +439,7 @@ def test_doctor_finds_nothing_wrong_with_a_sound_installation(invoke: Invoke, ho
     [
         ((), "ok", "orchestr8 0.1.0 after "),
         (("--db", "none.db"), "problem", "There is no index at none.db; build it with: "),
-        (("--root", "none"), "problem", "none is not a folder: name those of the library with --root"),
+        (("--root", "none"), "problem", "none is not a folder: name the library's folders with --root"),
     ],
 )
 def test_doctor_starts_what_claude_code_starts_here_and_its_exit_code_says_what_came_of_it(
@@ -470,4 +470,4 @@ def test_doctor_fails_where_the_index_is_missing(invoke: Invoke, home: Path) -> 
 def test_doctor_refuses_a_root_that_is_missing(invoke: Invoke, home: Path) -> None:
     code, out, err = invoke("doctor", "--root", home / "none")
     assert (code, out) == (2, "")
-    assert err == f"There is no folder {home / 'none'}; --root names a folder of Markdown files.\n"
+    assert err == f"There is no folder {home / 'none'}; --root must name a folder of Markdown files.\n"

@@ -287,6 +287,16 @@ def test_default_ranker_is_far_better_than_the_classic_one_on_judged_queries(tmp
     assert reached > score_run(queries, qrels, classic)[0].means["nDCG@10"] + 0.3
 
 
+def test_eval_says_how_many_judged_documents_the_index_lacks(make_library: MakeLibrary, tmp_path: Path) -> None:
+    index = build(make_library({"skills/retry.md": markdown("useWhen: [retrying]")}), tmp_path / "index.db")
+    queries, qrels = tmp_path / "queries.jsonl", tmp_path / "qrels.tsv"
+    queries.write_text('{"id": "q", "text": "retrying"}', encoding="utf-8")
+    qrels.write_text("q\tskills/retry\t2\nq\tskills/gone\t1\n", encoding="utf-8")
+    arguments = ["eval", "--queries", str(queries), "--qrels", str(qrels), "--db", str(index)]
+    out = CliRunner().invoke(make_app(["eval", "path"]), arguments).output
+    assert "\nThe index lacks 1 judged document; --present-only ignores such judgements.\n" in out
+
+
 def test_failed_queries_come_worst_first_with_what_won_instead() -> None:
     strata = {"denied": "kw", "first": "kw", "sixth": "kw", "lost": "kw", "invented": "none", "unfit": "none"}
     queries = [JudgedQuery(name, f"asks {name}", stratum) for name, stratum in strata.items()]

@@ -352,7 +352,7 @@ def test_root_that_never_was_there_is_told_at_the_start_and_to_the_client_and_wa
     client.send(INITIALIZE, INITIALIZED)
     assert client.reply(INITIALIZE)["result"]["instructions"] == ABSENT
     assert client.log[0]["message"] == (
-        f"{root} is not a folder: name those of the library with --root or ORCHESTR8_ROOTS. The server waits for it."
+        f"{root} is not a folder: name the library's folders with --root or ORCHESTR8_ROOTS. The server waits for it."
     )
     search = client.ask("tools/call", name="search", arguments={"query": "retry"})
     assert (search["isError"], search["content"][0]["text"]) == (True, ABSENT)
@@ -366,7 +366,7 @@ def test_root_that_never_was_there_is_a_failed_start_over_http(tmp_path: Path) -
     serve = [sys.executable, "-m", "orchestr8_sqlite", "serve", "--http", "127.0.0.1:0"]
     done = subprocess.run([*serve, "--root", str(tmp_path / "none")], capture_output=True, env=environment, check=False)
     assert (done.returncode, done.stdout) == (1, b"")
-    assert re.fullmatch(r".*none is not a folder: name those of the library with --root or .*\n", done.stderr.decode())
+    assert re.fullmatch(r".*none is not a folder: name the library's folders with --root or .*\n", done.stderr.decode())
 
 
 def test_root_without_markdown_is_told_in_the_log_and_to_the_client(serve: Serve, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_write_keeps_what_is_there_and_leaves_a_backup(invoke: Invoke, home: Pat
     path.write_text(old, encoding="utf-8")
     code, out, err = invoke("install", "gemini", "--write")
     assert (code, err) == (0, "")
-    assert out.startswith(f"Gemini CLI: orchestr8 is written to {path} (before: {path}.bak). ")
+    assert out.startswith(f"Gemini CLI: orchestr8 is written to {path} (backup: {path}.bak). ")
     assert Path(f"{path}.bak").read_text(encoding="utf-8") == old
     new = path.read_text(encoding="utf-8")
     assert new.startswith('{\n  // mine\n  "theme": "dark",\n  "mcpServers": {\n    "b": {"command": "x"},\n')
@@ -68,7 +68,7 @@ def test_second_write_says_that_it_is_already_there_and_changes_nothing(invoke: 
     invoke("install", "claude-code", "--write")
     before = {file: file.read_bytes() for file in home.iterdir() if file.is_file()}
     code, out, _ = invoke("install", "claude-code", "--write")
-    assert (code, out) == (0, f"Claude Code: orchestr8 is already there in {path}.\n")
+    assert (code, out) == (0, f"Claude Code: orchestr8 is already in {path}.\n")
     assert {file: file.read_bytes() for file in home.iterdir() if file.is_file()} == before
 
 
@@ -78,7 +78,7 @@ def test_what_a_user_has_added_to_the_entry_stays(invoke: Invoke, home: Path, in
     document = json.loads(path.read_text(encoding="utf-8"))
     document["mcpServers"]["orchestr8"]["env"] = {"LOG_LEVEL": "debug"}
     path.write_text(json.dumps(document), encoding="utf-8")
-    assert invoke("install", "cursor", "--write")[1] == f"Cursor: orchestr8 is already there in {path}.\n"
+    assert invoke("install", "cursor", "--write")[1] == f"Cursor: orchestr8 is already in {path}.\n"
     assert invoke("install", "cursor", "--write", "--db", index, "--force")[0] == 0
     assert servers(path)["orchestr8"]["env"] == {"LOG_LEVEL": "debug"}
     assert servers(path)["orchestr8"]["args"][-2:] == ["--db", str(index)]
@@ -88,7 +88,7 @@ def test_a_client_that_seems_absent_gets_its_file_and_a_note(invoke: Invoke, hom
     path = home / ".codex" / "config.toml"
     code, out, err = invoke("install", "codex", "--write")
     assert code == 0
-    assert err == f"Codex CLI does not seem to be installed here; {path} is made for it nevertheless.\n"
+    assert err == f"Codex CLI does not seem to be installed here; writing {path} anyway.\n"
     assert out.startswith(f"Codex CLI: orchestr8 is written to {path}. ")
     assert tomllib.loads(path.read_text(encoding="utf-8"))["mcp_servers"]["orchestr8"]["args"][-1] == "serve"
 
@@ -123,7 +123,7 @@ def test_a_projects_file_is_written_in_the_working_folder(invoke: Invoke, home: 
     code, out, err = invoke("install", "vscode", "--scope", "project", "--write")
     assert (code, err) == (0, "")
     assert "orchestr8" in servers(home / "project" / ".vscode" / "mcp.json", "servers")
-    assert out.endswith("others share, install with uvx from a URL that they can reach too.\n")
+    assert out.endswith("if others share the file, install with uvx from a URL that they can reach too.\n")
 
 
 def test_the_local_scope_of_claude_code_is_written_for_this_folder(invoke: Invoke, home: Path) -> None:
@@ -131,11 +131,11 @@ def test_the_local_scope_of_claude_code_is_written_for_this_folder(invoke: Invok
     path.write_text('{"mcpServers": {}}', encoding="utf-8")
     code, out, err = invoke("install", "claude-code", "--scope", "local", "--write")
     assert (code, err) == (0, "")
-    assert out.startswith(f"Claude Code: orchestr8 is written to {path} (before: {path}.bak). ")
+    assert out.startswith(f"Claude Code: orchestr8 is written to {path} (backup: {path}.bak). ")
     document = json.loads(path.read_text(encoding="utf-8"))
     assert document["projects"][str(home / "project")]["mcpServers"]["orchestr8"]["args"][-1] == "serve"
     assert document["mcpServers"] == {}
-    assert "is already there" in invoke("install", "claude-code", "--scope", "local", "--write")[1]
+    assert "is already in" in invoke("install", "claude-code", "--scope", "local", "--write")[1]
 
 
 def test_another_scope_that_counts_instead_is_told(invoke: Invoke, home: Path, index: Path) -> None:
@@ -147,7 +147,7 @@ def test_another_scope_that_counts_instead_is_told(invoke: Invoke, home: Path, i
     code, _, err = invoke("install", "claude-code", "--write", "--db", index, "--force")
     assert (code, err) == (
         0,
-        f"Claude Code has another orchestr8 in its local scope ({path}); the one of the local scope counts here.\n",
+        f"Claude Code has another orchestr8 in its local scope ({path}); the local scope wins here.\n",
     )
 
 
@@ -218,11 +218,11 @@ def test_json_says_what_was_done(invoke: Invoke, home: Path) -> None:
     [
         (["curser"], "Unknown client 'curser'. Did you mean 'cursor'?"),
         (["cursor", "--scope", "team"], "--scope must be one of user, project, local, not 'team'."),
-        (["cursor", "--scope", "local"], "Cursor has no configuration of scope local; use --scope user or project."),
-        (["claude-desktop", "--scope", "project"], "Claude Desktop has no configuration of scope project;"),
+        (["cursor", "--scope", "local"], "Cursor has no scope local; use --scope user or project."),
+        (["claude-desktop", "--scope", "project"], "Claude Desktop has no scope project;"),
         (["cursor", "--name", "a b"], "--name must be 1 to 64 letters, digits, hyphens and underscores, not 'a b'."),
         (["cursor", "--db", "none.db"], "There is no index at none.db; build it with: orchestr8-sqlite build ROOT"),
-        (["cursor", "--root", "none"], "There is no folder none; --root names a folder of Markdown files."),
+        (["cursor", "--root", "none"], "There is no folder none; --root must name a folder of Markdown files."),
         (["--write"], "Name the client to write for, such as: orchestr8-sqlite install cursor --write"),
     ],
 )

@@ -79,7 +79,7 @@ def test_beginning_writes_over_nothing(tmp_path: Path, invoke: Invoke) -> None:
     (tmp_path / "skills").mkdir()
     (tmp_path / "skills" / "git-undo.md").write_text("mine")
     code, _, err = invoke("init", tmp_path)
-    assert (code, "git-undo.md is there already, so nothing was written" in err) == (2, True)
+    assert (code, "git-undo.md exists already, so nothing was written" in err) == (2, True)
     assert [path.name for path in tmp_path.rglob("*.*")] == ["git-undo.md"]
     assert json.loads(invoke("init", tmp_path / "new", "--json")[1])["files"]
 
@@ -157,7 +157,7 @@ def test_numbers_are_on_the_right_and_no_word_is_cut(
 
 def test_help_begins_with_what_to_do_first_and_cuts_no_summary(invoke: Invoke) -> None:
     _, out, _ = invoke("--help")
-    assert out.index("Begin here:") < out.index("Options:") < out.index("Commands:")
+    assert out.index("Start here:") < out.index("Options:") < out.index("Commands:")
     assert "..." not in out.partition("Commands:")[2]
     listed = [line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line[2:3].isalpha()]
     assert listed == list(COMMANDS)

@@ -124,13 +124,13 @@ def test_tasks_are_asked_for_no_sooner_than_there_is_room_for_their_results() ->
 
 
 def test_ended_process_is_said_in_one_sentence() -> None:
-    with pytest.raises(BuildError, match="ended from outside"):
+    with pytest.raises(BuildError, match="was killed"):
         list(map_in_processes(end_itself, range(TASKS)))
 
 
 def test_process_that_was_ended_amid_its_answer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "LOOK_SECONDS", 0.1)
-    with pytest.raises(BuildError, match="ended from outside"):
+    with pytest.raises(BuildError, match="was killed"):
         list(map_in_processes(end_itself_amid_its_answer, range(TASKS)))
 
 

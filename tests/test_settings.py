@@ -102,9 +102,9 @@ def test_value_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch, name
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("LOG_LEVEL", "trace", "LOG_LEVEL must be one of debug, info, warn, error, not 'trace'. It is taken for info."),
-        ("LOG_FORMAT", "pretty", "LOG_FORMAT must be one of text, json, not 'pretty'. It is taken for text."),
-        ("CACHE_SIZE", "1g", "CACHE_SIZE must be a whole number from 0 to 100,000, not '1g'. It is taken for 200."),
+        ("LOG_LEVEL", "trace", "LOG_LEVEL must be one of debug, info, warn, error, not 'trace'. Using info."),
+        ("LOG_FORMAT", "pretty", "LOG_FORMAT must be one of text, json, not 'pretty'. Using text."),
+        ("CACHE_SIZE", "1g", "CACHE_SIZE must be a whole number from 0 to 100,000, not '1g'. Using 200."),
     ],
 )
 def test_variable_that_other_programs_use_too_stops_nothing(
@@ -181,10 +181,10 @@ def test_settings_in_a_dotenv_file_are_said_not_to_be_read_by_name_only(
     (folder / ".env").write_text("LOG_LEVEL=trace\nSECRET=1\n# ORCHESTR8_DB=no\n")
     assert unread_settings() is None
     (folder / ".env").write_text("ORCHESTR8_DB=secret.db\n" + "#" * 65_536 + "\nORCHESTR8_ROOTS=too far down\n")
-    assert unread_settings() == ".env names ORCHESTR8_DB to no effect; if it is yours, set ORCHESTR8_ENV_FILE=.env"
+    assert unread_settings() == ".env sets ORCHESTR8_DB without effect; if it is yours, set ORCHESTR8_ENV_FILE=.env"
     (folder / ".env").write_text("export ORCHESTR8_DB=secret.db\nORCHESTR8_ROOTS=x\n")
     assert unread_settings() == (
-        ".env names ORCHESTR8_DB and 1 more to no effect; if it is yours, set ORCHESTR8_ENV_FILE=.env"
+        ".env sets ORCHESTR8_DB and 1 more without effect; if it is yours, set ORCHESTR8_ENV_FILE=.env"
     )
     monkeypatch.setenv("ORCHESTR8_ENV_FILE", ".env")
     assert unread_settings() is None
@@ -252,7 +252,7 @@ def test_index_of_roots_keeps_its_place_from_version_to_version(
 
 def test_folder_that_is_missing_is_told_unless_it_was_indexed_before(folder: Path) -> None:
     sentence = missing_root(read_server_settings(roots=[Path("one"), Path("none")]))
-    assert sentence == "none is not a folder: name those of the library with --root or ORCHESTR8_ROOTS."
+    assert sentence == "none is not a folder: name the library's folders with --root or ORCHESTR8_ROOTS."
     assert missing_root(read_server_settings(roots=[Path("one")])) is None
     indexed = folder / "mine.db"
     indexed.touch()

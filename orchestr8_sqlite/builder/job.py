@@ -268,7 +268,8 @@ def _refuse_problems(db: sqlite3.Connection, wanted: Wanted) -> None:
     """Raise RefusedLibrary with the *wanted* warnings and errors of the index, if there are any."""
     problems = [d for d in diagnostics_of(db) if d.severity is not Severity.INFO and wanted(d)]
     if problems:
-        raise RefusedLibrary(f"Not built: {len(problems)} problems, and strict mode allows none.", problems)
+        found = counted(len(problems), "problem")
+        raise RefusedLibrary(f"Not built: {found}, and strict mode allows none.", problems)
 
 
 def diagnostics_of(db: sqlite3.Connection) -> list[Diagnostic]:

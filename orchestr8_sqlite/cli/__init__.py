@@ -1,6 +1,6 @@
-"""The command `orchestr8-sqlite`. Heavy imports wait until the command that needs them runs.
+"""The command `orchestr8-sqlite`. Each subcommand imports heavy modules only when it runs.
 
-Exit codes: 0 done, 1 a problem was found, 2 the command was called wrongly.
+Exit codes: 0 for success, 1 if a problem was found, 2 for wrong usage.
 """
 
 import sys
@@ -12,7 +12,7 @@ from orchestr8_sqlite.errors import Orchestr8Error, RequestError
 
 
 def main() -> None:
-    """Run the command line; a known problem is one sentence on standard error, never a traceback."""
+    """Run the command line; report a known problem as one sentence on standard error, never as a traceback."""
     _let_texts_out()
     try:
         _check_arguments(sys.argv[1:])
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def _check_arguments(arguments: Sequence[str]) -> None:
-    """Raise RequestError where an argument holds bytes that are no text: no index or message can hold them either."""
+    """Raise RequestError if an argument contains bytes that are not text: no index or message could contain them."""
     for argument in arguments:
         try:
             argument.encode()
@@ -39,7 +39,7 @@ def _check_arguments(arguments: Sequence[str]) -> None:
 
 
 def _tell_unread_settings() -> None:
-    if not Path(".env").exists():  # settings take longer to import than to look
+    if not Path(".env").exists():  # importing the settings takes longer than this check
         return
     from orchestr8_sqlite.settings import unread_settings
 
@@ -48,14 +48,14 @@ def _tell_unread_settings() -> None:
 
 
 def _let_texts_out() -> None:
-    """Let any character be printed: as UTF-8 in a pipe, whatever Windows says, else as far as possible."""
+    """Let every character be printed: pipes get UTF-8, even on Windows; terminals get ? for what they lack."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.encoding.casefold() != "utf-8":
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
 
 
 def _harmless(text: str) -> str:
-    """Return *text*, which may quote others, as it may be shown on standard error."""
+    """Return *text*, which may quote untrusted input, in a form that is safe on standard error."""
     if not sys.stderr.isatty():
         return text
     from orchestr8_sqlite.cli.terminal import harmless
@@ -64,7 +64,7 @@ def _harmless(text: str) -> str:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    """Run the command; `serve` as clients call it does without typer, whose import they would wait for."""
+    """Run the command; `serve`, as clients call it, skips typer so that they need not wait for its import."""
     match arguments:
         case ["serve", *options] if _are_plain(options):
             _serve(options)
@@ -75,7 +75,7 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 def _are_plain(options: Sequence[str]) -> bool:
-    """Tell whether *options* are `--root` and at most one `--db` and `--deny`, none followed by another option."""
+    """Tell whether *options* are only `--root`s and at most one `--db` and one `--deny`, each followed by a value."""
     names, values = options[::2], options[1::2]
     known = {*names} <= {"--db", "--root", "--deny"} and all(names.count(name) <= 1 for name in ("--db", "--deny"))
     return known and len(names) == len(values) and all(value[:1] not in ("", "-") for value in values)

@@ -1,4 +1,4 @@
-"""The typer application: every command is named here, in the order that `--help` shows."""
+"""The typer application, with all commands in the order that `--help` shows."""
 
 from collections.abc import Iterable, Sequence
 from importlib import import_module
@@ -25,24 +25,24 @@ COMMANDS = {
     "install": "install:install",
     "doctor": "doctor:doctor",
 }
-"""Command → the module beside this one and its function."""
+"""Command → its module in this folder, and its function."""
 
 
 HELP = """Compile a library of Markdown fragments into one SQLite file and find the right one just in time.
 
 \b
-Begin here:
-  orchestr8-sqlite search "undo my last commit"     ask the library that comes with it
+Start here:
+  orchestr8-sqlite search "undo my last commit"     search the bundled library
   orchestr8-sqlite install claude-code --write      connect an assistant to it
-  orchestr8-sqlite init library                     begin a library of your own
+  orchestr8-sqlite init library                     start your own library
   orchestr8-sqlite build library -o index.db        build its index
-  orchestr8-sqlite serve --root library             serve it, and follow every change
-  orchestr8-sqlite --install-completion             let your shell complete commands and options
+  orchestr8-sqlite serve --root library             serve it and follow every change
+  orchestr8-sqlite --install-completion             complete commands and options in your shell
 """
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Run the command that *arguments* begin with; if it is known, no other is even imported."""
+    """Run the command that *arguments* start with; if it is known, import only that one."""
     wanted = [name for name in arguments[:1] if name in COMMANDS]
     make_app(wanted or COMMANDS)()
 

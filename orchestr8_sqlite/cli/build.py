@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "github", "sarif")
 EXAMPLES = 3
-"""Diagnostics of one kind that `build` prints; it counts the others."""
+"""Maximum diagnostics of one kind that `build` prints; it only counts the rest."""
 
 
 def build(
@@ -46,7 +46,7 @@ def build(
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a library with warnings or errors.")] = False,
     deny: Deny = None,
     leave_out: Annotated[
-        bool, typer.Option("--leave-out", help="With --deny: leave such files out instead; --watch always does.")
+        bool, typer.Option("--leave-out", help="With --deny: leave these files out instead; --watch always does.")
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="Read and write everything again.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Keep running, and build again when a file changes.")] = False,
@@ -55,7 +55,7 @@ def build(
     config: Config = None,
     as_json: Json = False,
 ) -> None:
-    """Build the index of library folders, or update it by what has changed.
+    """Build the index of library folders, or update it with what has changed.
 
     Example: orchestr8-sqlite build resources -o index.db
     """
@@ -75,12 +75,13 @@ def build(
         return
     _print_grouped(report.diagnostics, places, " ".join(map(str, project.roots)))
     echo(
-        f"{report.target}: {report.fragments:,} fragments, {report.scenarios:,} scenarios, "
-        f"{report.keywords:,} keywords, {report.prompts:,} prompts from {report.files:,} files"
+        f"{report.target}: {counted(report.fragments, 'fragment')}, {counted(report.scenarios, 'scenario')}, "
+        f"{counted(report.keywords, 'keyword')}, {counted(report.prompts, 'prompt')} "
+        f"from {counted(report.files, 'file')}"
         + (f" ({report.rejected} left out)" if report.rejected else "")
         + (f" ({report.ignored} outside the layout)" if report.ignored else "")
     )
-    changed = counted(len(report.changed), "changed file") if report.changed else "file times or a commit"
+    changed = counted(len(report.changed), "changed file") if report.changed else "changed file times or a new commit"
     how = {
         "whole": "built",
         "updated": f"updated for {changed}",
@@ -98,7 +99,7 @@ def _project(
     select: Sequence[str] | None,
     ignore: Sequence[str] | None,
 ) -> "Project":
-    """Return the settings of a library, those of the command line first."""
+    """Return the settings of a library; options on the command line take precedence."""
     from orchestr8_sqlite.library.project import find_project
 
     project = find_project(roots or (), config)
@@ -161,7 +162,7 @@ def lint(
     config: Config = None,
     as_json: Json = False,
 ) -> None:
-    """Check library folders as a build does, and for copies; write nothing.
+    """Check library folders as a build does, and look for copies; write nothing.
 
     The exit code is 1 if there are errors.
 
@@ -194,7 +195,7 @@ def lint(
     for line in write_report(form, wanted, places):
         (echo_json if form in ("json", "sarif") else echo)(line)
     if form == "text":
-        echo(f"{found.fragments:,} fragments, {found.prompts:,} prompts: {_counts(wanted)}")
+        echo(f"{counted(found.fragments, 'fragment')}, {counted(found.prompts, 'prompt')}: {_counts(wanted)}")
     bad = {Severity.ERROR, Severity.WARNING} if strict or project.strict else {Severity.ERROR}
     is_denied = project.deny is not None and any(denied(found.diagnostics, project.deny))
     if is_denied or any(diagnostic.severity in bad for diagnostic in wanted):
@@ -227,7 +228,7 @@ def _print_grouped(diagnostics: "Sequence[Diagnostic]", places: "Places", roots:
         if count > EXAMPLES:
             echo(f"  … and {count - EXAMPLES:,} more [{code}]", err=True)
     if any(count > EXAMPLES for count in codes.values()):
-        echo(f"All of them: orchestr8-sqlite lint {roots}", err=True)
+        echo(f"To see all: orchestr8-sqlite lint {roots}", err=True)
 
 
 def _counts(diagnostics: "Sequence[Diagnostic]") -> str:

@@ -20,14 +20,14 @@ def doctor(
         list[Path] | None, typer.Option("--root", help="Library folder to serve; repeatable.", show_default=False)
     ] = None,
     trust_project: Annotated[
-        bool, typer.Option("--trust-project", help="Also start what clients' files in this folder name.")
+        bool, typer.Option("--trust-project", help="Also start what client files in this folder name.")
     ] = False,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for each answer.", min=0.1)] = 20,
     as_json: Json = False,
 ) -> None:
     """Check the installation, the index, the server and the clients; exit code 1 if something is wrong.
 
-    Starts each command that a client of yours has for this server, as the client would.
+    Starts this server with each command in your clients' files, as the client would.
 
     Example: orchestr8-sqlite doctor --db index.db
     """
@@ -48,7 +48,7 @@ def doctor(
 
 
 def _print(checks: "Sequence[Check]") -> None:
-    """Print a table in a pipe; on a terminal lines that it may wrap but that nothing is cut from."""
+    """Print a table to a pipe; print lines to a terminal, which may wrap them but cuts nothing."""
     if not sys.stdout.isatty():
         columns = ("check", "verdict", "finding", "what to do")
         print_rows(columns, [(check.name, check.verdict.value, check.finding, check.advice) for check in checks])
@@ -60,7 +60,7 @@ def _print(checks: "Sequence[Check]") -> None:
 
 
 def _checks(db: Path | None, roots: Sequence[Path], patience: float, *, trusts_project: bool) -> Iterator["Check"]:
-    """Yield all checks; given folders and no index, there is none to check until the server builds it."""
+    """Yield all checks; with folders but no index, skip the index, which the server has yet to build."""
     from orchestr8_sqlite.clients.launch import own_command, serve_arguments
     from orchestr8_sqlite.doctor.configurations import check_clients
     from orchestr8_sqlite.doctor.index import check_index, check_installation, typical_query

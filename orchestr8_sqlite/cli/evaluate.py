@@ -1,4 +1,4 @@
-"""`eval`: how well an index answers judged queries, or its own scenarios."""
+"""`eval`: measures how well an index answers judged queries, or its own scenarios."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,40 +19,40 @@ if TYPE_CHECKING:
 def evaluate(
     queries: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="JSON Lines: id, text, stratum (none: nothing fits), terms."),
+        typer.Option(exists=True, dir_okay=False, help="JSON Lines: id, text, stratum (none if nothing fits), terms."),
     ] = None,
     qrels: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Judgements: query, document, grade between tabs."),
+        typer.Option(exists=True, dir_okay=False, help="Judgements: query, document and grade, separated by tabs."),
     ] = None,
     own: Annotated[
         bool,
-        typer.Option("--self", help="Ask the library's own scenarios, each with its line hidden, and its queries."),
+        typer.Option("--self", help="Ask the library's own queries, and its scenarios, each with its line hidden."),
     ] = False,
     fail_under: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[STRATUM:]MEASURE=N", help="Exit with 1 below, e.g. queries.jsonl:recall@5=0.9; repeatable."
+            metavar="[STRATUM:]MEASURE=N", help="Exit with 1 below N, e.g. queries.jsonl:recall@5=0.9; repeatable."
         ),
     ] = None,
     fail_over: Annotated[
         list[str] | None,
-        typer.Option(metavar="SHARE=N", help="Exit with 1 above: false-answers or false-refusals; repeatable."),
+        typer.Option(metavar="SHARE=N", help="Exit with 1 above N: false-answers or false-refusals; repeatable."),
     ] = None,
     present_only: Annotated[
         bool, typer.Option("--present-only", help="Ignore judgements of documents that the index lacks.")
     ] = False,
-    failures: Annotated[int, typer.Option(min=0, help="How many of the failed queries to list, the worst first.")] = 10,
+    failures: Annotated[int, typer.Option(min=0, help="Maximum failed queries to list, worst first.")] = 10,
     config: Annotated[
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="Bounds. Default: orchestr8.toml here.", show_default=False),
     ] = None,
     db: Database = None,
     ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
-    run: Annotated[Path | None, typer.Option(help="Write the ranking here, in TREC form.", show_default=False)] = None,
+    run: Annotated[Path | None, typer.Option(help="Write the ranking here in TREC format.", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure the answers to judged queries, or to the library's own.
+    """Measure answers to judged queries, or to the library's own.
 
     Example: orchestr8-sqlite eval --self --fail-under recall@5=0.9 --db index.db
     """
@@ -103,7 +103,7 @@ def evaluate(
 
 
 def _bounds(config: Path | None) -> tuple[list[str], list[str]]:
-    """Return the bounds that the settings of a library give: those of *config*, else of the working folder."""
+    """Return the bounds from a library's settings: those in *config*, else those in the working folder."""
     if config is None and not Path("orchestr8.toml").is_file():
         return [], []
     from orchestr8_sqlite.library.project import find_project
@@ -134,7 +134,7 @@ def _print_failures(failed: "Sequence[Failure]", most: int) -> None:
     rows = [(one.what, one.query.text, ", ".join(one.wanted), one.first or "") for one in failed[:most]]
     print_rows(("failed", "query", "wanted", "first instead"), rows)
     if len(failed) > most:
-        echo(f"… and {len(failed) - most:,} more; all of them: --failures {len(failed)}")
+        echo(f"… and {len(failed) - most:,} more; list all with: --failures {len(failed)}")
 
 
 def _costs(report: "RunReport") -> dict[str, float]:
@@ -157,6 +157,6 @@ def _print(
         echo(f"false-answers {judged_whole['false-answers']:.3f}: answered although nothing fits")
     echo(f"false-refusals {judged_whole['false-refusals']:.3f}: refused although something fits")
     echo("means: " + ", ".join(f"{name} {value}" for name, value in costs.items()))
-    if judged_whole["missingDocuments"]:
-        missing = judged_whole["missingDocuments"]
-        echo(f"{missing} judged documents are not in the index; --present-only leaves their lines out.")
+    if missing := judged_whole["missingDocuments"]:
+        lacking = counted(int(missing), "judged document")
+        echo(f"The index lacks {lacking}; --present-only ignores such judgements.")

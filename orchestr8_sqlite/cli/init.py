@@ -1,4 +1,4 @@
-"""`init`: a library to begin with, a fragment of each category and the settings beside them."""
+"""`init`: writes a starter library: a fragment of each category, and settings."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,7 @@ from orchestr8_sqlite.errors import RequestError
 
 STARTER = Path(__file__).with_name("starter")
 NEXT = """
-Read one, then write your own; docs/authoring.md says what is found and used.
+Read one, then write your own; docs/authoring.md says what makes one found and used.
 
   orchestr8-sqlite lint {folder}
   orchestr8-sqlite build {folder} -o index.db
@@ -20,10 +20,10 @@ Read one, then write your own; docs/authoring.md says what is found and used.
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="Folder to make; it may exist.")] = Path("library"),
+    folder: Annotated[Path, typer.Argument(help="Folder to create; it may exist.")] = Path("library"),
     as_json: Json = False,
 ) -> None:
-    """Begin a library: a fragment of each category, and orchestr8.toml.
+    """Start a library with a fragment of each category, and orchestr8.toml.
 
     Example: orchestr8-sqlite init library
     """
@@ -32,8 +32,8 @@ def init(
     files = {file.relative_to(STARTER): file for file in sorted(STARTER.rglob("*.*")) if file.is_file()}
     taken = [name for name in files if (folder / name).exists()]
     if taken:
-        more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
-        raise RequestError(f"{folder / taken[0]}{more} is there already, so nothing was written; name another folder.")
+        more = f" and {len(taken) - 1} more exist" if len(taken) > 1 else " exists"
+        raise RequestError(f"{folder / taken[0]}{more} already, so nothing was written; choose another folder.")
     for name, file in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(file.read_bytes())

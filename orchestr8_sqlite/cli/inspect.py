@@ -1,4 +1,4 @@
-"""`sql`, `stats`, `diff`, `path` and `export`: commands that look into an index."""
+"""`sql`, `stats`, `diff`, `path` and `export`: commands that inspect an index."""
 
 import os
 import sqlite3
@@ -14,6 +14,7 @@ from orchestr8_sqlite.cli.options import Database, Json, print_csv, print_json, 
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.settings import read_settings
+from orchestr8_sqlite.text.wording import counted
 
 TOTALS = """
 SELECT count(*), coalesce(sum(token_estimate), 0), coalesce(max(token_estimate), 0) FROM fragment
@@ -29,7 +30,7 @@ SQL_HINT = (
 )
 ROOTS = "SELECT root, count(*) FROM source GROUP BY root ORDER BY root"
 GRACE_SECONDS = 1.0
-"""How far a statement may overrun its time before the process ends."""
+"""How long a statement may exceed its timeout before the process ends."""
 
 DIAGNOSTICS = "SELECT severity, code, count(*) FROM diagnostic GROUP BY severity, code ORDER BY severity, 3 DESC, code"
 
@@ -37,12 +38,14 @@ DIAGNOSTICS = "SELECT severity, code, count(*) FROM diagnostic GROUP BY severity
 def sql(
     statement: Annotated[
         str | None,
-        typer.Argument(help="One SELECT statement. Without one: from standard input, or a shell.", show_default=False),
+        typer.Argument(
+            help="One SELECT statement. Default: standard input, or a shell on a terminal.", show_default=False
+        ),
     ] = None,
     db: Database = None,
     as_json: Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
-    timeout: Annotated[float, typer.Option(min=0.01, max=86_400, help="Seconds it may take.")] = 60,
+    timeout: Annotated[float, typer.Option(min=0.01, max=86_400, help="Maximum seconds.")] = 60,
 ) -> None:
     """Run a read-only SQL statement on the index, or open a small shell.
 
@@ -73,12 +76,12 @@ def sql(
             read_statements(catalog, run)
         else:
             found = _within(catalog.db, text, timeout)
-    if not is_shell:  # whatever is shown has been compared with the checksum
+    if not is_shell:  # after the catalog has compared what it read with the checksum
         show(*found)
 
 
 def _within(db: sqlite3.Connection, statement: str, timeout: float) -> tuple[list[str], list[Sequence[object]]]:
-    """Return the columns and rows of a statement; the process ends where it cannot be interrupted in time."""
+    """Return the columns and rows of a statement; end the process if the statement cannot be interrupted in time."""
     from orchestr8_sqlite.index.statements import out_of_time, run_statement
 
     def give_up() -> None:
@@ -140,8 +143,8 @@ def stats(
     mebibytes = path.stat().st_size / 1_048_576
     echo(f"{path}: {mebibytes:.1f} MiB, {head}")
     echo(
-        f"{fragments:,} fragments (~{tokens:,} tokens, largest ~{largest:,}), {scenarios:,} scenarios, "
-        f"{keywords:,} keywords, {prompts:,} prompts"
+        f"{counted(fragments, 'fragment')} (~{tokens:,} tokens, largest ~{largest:,}), "
+        f"{counted(scenarios, 'scenario')}, {counted(keywords, 'keyword')}, {counted(prompts, 'prompt')}"
     )
     print_rows(("category", "fragments", "tokens", "scenarios"), categories)
     print_rows(("root", "files", "commit"), _roots(roots, commits))
@@ -158,7 +161,7 @@ def _print_tables(path: Path, *, as_json: bool) -> None:
 
 
 def _tables(path: Path) -> Iterator[tuple[str, str, int | None, str]]:
-    """Yield name, kind, rows and columns of every table and view of an index; rows of views are not counted."""
+    """Yield name, kind, row count (None for views) and columns of each table and view of an index."""
     from sqlite_utils import Database as Tables
 
     from orchestr8_sqlite.index.catalog import Catalog
@@ -177,7 +180,7 @@ def _tables(path: Path) -> Iterator[tuple[str, str, int | None, str]]:
 def _roots(
     roots: Sequence[tuple[str, int]], commits: Mapping[str, Mapping[str, str]]
 ) -> Iterator[tuple[str, int | None, str | None]]:
-    """Yield the roots with their files and commits, and the git checkouts below them."""
+    """Yield each root with its files and commit, then the git checkouts below it."""
     for root, files in roots:
         known = commits.get(root, {})
         yield root, files, known.get("")
@@ -186,10 +189,15 @@ def _roots(
 
 def diff(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="The older index file.", show_default=False)],
-    new: Annotated[Path | None, typer.Argument(metavar="[NEW]", help="The newer one.", show_default=False)] = None,
+    new: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[NEW]", help="The newer one. Default: ORCHESTR8_DB, else the bundled index.", show_default=False
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show how two indexes differ; exit code 1 if they do. Without NEW: the default index.
+    """Show how two indexes differ; exit code 1 if they do.
 
     Example: orchestr8-sqlite diff index.db.old index.db
     """
@@ -209,12 +217,12 @@ def diff(
         )
     else:
         same = len({*generations}) == 1
-        echo("no differences" if same else "no differences but in settings, word lists or judged queries")
+        echo("no differences" if same else "no differences except in settings, word lists or judged queries")
     raise typer.Exit(1 if found else 0)
 
 
 def _growth(tokens: tuple[int | None, int | None]) -> str:
-    """Return the tokens before and after, one figure if they are equal."""
+    """Return the tokens before and after, or one figure if they are equal."""
     return " → ".join(dict.fromkeys(f"~{count:,}" for count in tokens if count is not None))
 
 

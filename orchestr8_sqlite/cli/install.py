@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from orchestr8_sqlite.clients.known import Client, Scope
 
 SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""Names that every client accepts, and TOML as bare keys."""
+"""Names that every client accepts, and that TOML allows as bare keys."""
 
 SHARED = (
-    "It names programs or files of this machine; for a file that others share, install with uvx from a URL that they "
-    "can reach too."
+    "It contains paths of this machine; if others share the file, install with uvx from a URL that they can reach too."
 )
 
 
@@ -31,9 +30,9 @@ def install(
         ),
     ] = None,
     list_clients: Annotated[bool, typer.Option("--list", help="Show the clients and their files.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Edit the client's file; a backup stays beside it.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Edit the client's file and keep a backup beside it.")] = False,
     scope: Annotated[
-        str, typer.Option(help="user | project, and local for claude-code: you in this project.")
+        str, typer.Option(help="user | project | local (claude-code only: you in this project).")
     ] = "user",
     name: Annotated[str, typer.Option(help="Name of the server in the client.")] = "orchestr8",
     db: Database = None,
@@ -80,7 +79,7 @@ def _parse_scope(scope: str) -> "Scope":
 
 
 def _list(as_json: bool) -> None:
-    """Print each client's files, and whether the client and they are there."""
+    """Print each client's files, and whether the client and each file exist."""
     from orchestr8_sqlite.clients.known import CLIENTS
     from orchestr8_sqlite.settings import read_places
 
@@ -109,7 +108,7 @@ def _yes(holds: object) -> str:
 
 
 def _print(client: "Client", scope: "Scope", name: str, entry: "Entry", *, as_json: bool) -> None:
-    """Print what to paste on standard output, and where to paste it on standard error."""
+    """Print the text to paste to standard output, and where to paste it to standard error."""
     from orchestr8_sqlite.clients.documents import snippet
     from orchestr8_sqlite.settings import read_places
 
@@ -123,7 +122,7 @@ def _print(client: "Client", scope: "Scope", name: str, entry: "Entry", *, as_js
 
 
 def _write(client: "Client", scope: "Scope", name: str, entry: "Entry", *, force: bool, as_json: bool) -> None:
-    """Put the entry into the client's file and say what was done."""
+    """Write the entry to the client's file and print what was done."""
     from orchestr8_sqlite.clients.documents import with_server
     from orchestr8_sqlite.clients.files import edit_text
     from orchestr8_sqlite.clients.known import Scope
@@ -132,29 +131,29 @@ def _write(client: "Client", scope: "Scope", name: str, entry: "Entry", *, force
     places = read_places()
     path = client.path(places, scope)
     if scope is not Scope.PROJECT and not client.is_installed(places):
-        echo(f"{client.title} does not seem to be installed here; {path} is made for it nevertheless.", err=True)
+        echo(f"{client.title} does not seem to be installed here; writing {path} anyway.", err=True)
     edited = edit_text(path, lambda text: with_server(client, text, name, entry, path=path, force=force))
     if as_json:
         facts = {"written": edited.changed, "backup": str(edited.backup) if edited.backup else None}
         print_json({**_facts(client, scope, name, entry, path), **facts})
     elif not edited.changed:
-        echo(f"{client.title}: {name} is already there in {path}.")
+        echo(f"{client.title}: {name} is already in {path}.")
     else:
-        kept = f" (before: {edited.backup})" if edited.backup else ""
+        kept = f" (backup: {edited.backup})" if edited.backup else ""
         shared = f" {SHARED}" if scope is Scope.PROJECT and _names_this_machine(entry) else ""
         echo(f"{client.title}: {name} is written to {path}{kept}. {client.afterwards}{shared}")
     _tell_other_scopes(client, scope, name, entry)
 
 
 def _names_this_machine(entry: "Entry") -> bool:
-    """Tell whether an entry holds a path that other machines lack."""
+    """Tell whether an entry contains an absolute path, which other machines may lack."""
     arguments = entry["args"]
     assert isinstance(arguments, list)
     return any(Path(word).is_absolute() for word in (str(entry["command"]), *arguments))
 
 
 def _tell_other_scopes(client: "Client", scope: "Scope", name: str, entry: "Entry") -> None:
-    """Say on standard error which other scope has another server of that name, and which of the two wins."""
+    """Warn on standard error if another scope has a different server of that name, and say which of the two wins."""
     from orchestr8_sqlite.clients.documents import servers_of
     from orchestr8_sqlite.clients.files import read_text
     from orchestr8_sqlite.clients.known import find_client
@@ -166,12 +165,12 @@ def _tell_other_scopes(client: "Client", scope: "Scope", name: str, entry: "Entr
         path = client.path(places, other)
         try:
             there = servers_of(find_client(client.id).within(places, other), read_text(path), path).get(name)
-        except (ClientFileError, OSError):  # `doctor` tells of it; what was asked for here is done
+        except (ClientFileError, OSError):  # `doctor` reports it; this scope is done
             continue
         if other is not scope and isinstance(there, dict) and not there.items() >= entry.items():
             winner = max(scope, other, key=scopes.index)
             told = f"{client.title} has another {name} in its {other.value} scope ({path})"
-            echo(f"{told}; the one of the {winner.value} scope counts here.", err=True)
+            echo(f"{told}; the {winner.value} scope wins here.", err=True)
 
 
 def _facts(client: "Client", scope: "Scope", name: str, entry: "Entry", path: Path) -> dict[str, object]:

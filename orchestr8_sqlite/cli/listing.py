@@ -1,4 +1,4 @@
-"""`list`: what an index holds, by category, by tag, or fragment by fragment."""
+"""`list`: shows the categories, tags, fragments or prompts of an index."""
 
 import json
 from typing import Annotated
@@ -53,7 +53,7 @@ def list_contents(
             raise RequestError(f"{problem} Or one of {', '.join(WHOLE)}.") from None
         what = "fragments"
     if tag and what in ("tags", "prompts"):
-        raise RequestError("--tag chooses fragments; give it with fragments or a category.")
+        raise RequestError("--tag selects fragments; use it with fragments or a category.")
     if tag:
         what = "fragments"
     values = {"category": category, "tags": json.dumps([fold_tag(one) for one in tag or ()])}

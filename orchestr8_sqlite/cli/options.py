@@ -1,4 +1,4 @@
-"""Options that several commands share, and how commands print rows and JSON."""
+"""Options that several commands share, and functions that print rows and JSON."""
 
 import json
 import re
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from orchestr8_sqlite.settings import Settings
 
 USUAL_INDEX = "index.db"
-"""What `build` writes unless told otherwise."""
+"""The file that `build` writes by default."""
 
 NUMBER = re.compile(r"~?[-+]?\d[\d,.]*%?|")
 
@@ -43,7 +43,7 @@ Roots = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="[ROOT]...",
-        help="Folders of Markdown files. Default: those of orchestr8.toml here.",
+        help="Folders of Markdown files. Default: as ./orchestr8.toml says.",
         show_default=False,
     ),
 ]
@@ -58,15 +58,15 @@ Config = Annotated[
     ),
 ]
 Select = Annotated[
-    list[str] | None, typer.Option("--select", metavar="RULES", help="Only these rules: a,b; repeatable.")
+    list[str] | None, typer.Option("--select", metavar="RULES", help="Apply only these rules: a,b; repeatable.")
 ]
 Ignore = Annotated[
-    list[str] | None, typer.Option("--ignore", metavar="RULES", help="Not these rules: a,b; repeatable.")
+    list[str] | None, typer.Option("--ignore", metavar="RULES", help="Skip these rules: a,b; repeatable.")
 ]
 
 
 def read_index_settings(db: Path | None) -> "Settings":
-    """Return the settings, and tell people who have an index in this folder if the bundled one answers."""
+    """Return the settings; say on standard error if the bundled index answers although this folder has one."""
     from orchestr8_sqlite.settings import bundled_index, read_settings
 
     settings = read_settings(db)
@@ -78,7 +78,7 @@ def read_index_settings(db: Path | None) -> "Settings":
 def print_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows as comma-separated values with a header line.
 
-    Source: RFC 4180; the lines end as others do here.
+    Source: RFC 4180, except that lines end like all other output.
     """
     import csv
     import io
@@ -107,7 +107,7 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
 
 def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table if no word must be cut for it, else a line for each value: what is to be copied stays whole."""
+    """Print a table if it fits without cutting a word, else one line per value, so that you can copy whole values."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -129,10 +129,10 @@ def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _widths(cells: Sequence[Sequence[str]], whole: Sequence[bool], room: int) -> list[int] | None:
-    """Return the width of each column of *cells*, so that no word is cut; None where *room* is too small for that.
+    """Return the widths at which the columns *cells* cut no word; None if *room* is too small.
 
     Args:
-        whole: Columns that are not wrapped at all.
+        whole: Whether each column must not wrap.
     """
     from rich.cells import cell_len
 
@@ -149,7 +149,7 @@ def _widths(cells: Sequence[Sequence[str]], whole: Sequence[bool], room: int) ->
 
 
 def print_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows as lines that can be copied: aligned on a terminal, which wraps the last column but cuts nothing."""
+    """Print rows as lines that you can copy: aligned on a terminal, where the last column wraps and nothing is cut."""
     if not sys.stdout.isatty():
         print_rows(columns, rows)
         return

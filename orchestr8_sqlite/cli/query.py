@@ -1,4 +1,4 @@
-"""`search`, `explain` and `load`: the very answers that the MCP server gives."""
+"""`search`, `explain` and `load`: the same answers that the MCP server gives."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from orchestr8_sqlite.model.parameters import make_request
 from orchestr8_sqlite.model.requests import DEFAULT_SCORE, DEFAULT_TOKENS, LookupResult, Mode, Ranker, Tier
 
 Terms = Annotated[
-    str | None, typer.Option(help="Names an expert would look it up by, between commas.", show_default=False)
+    str | None, typer.Option(help="Names an expert would look it up by, separated by commas.", show_default=False)
 ]
 
 
@@ -31,7 +31,7 @@ def search(
     max_results: Annotated[
         int | None, typer.Option(help="1 to 100.  [default: index 5, else 15]", show_default=False)
     ] = None,
-    max_tokens: Annotated[int, typer.Option(help="Budget of the whole answer.")] = DEFAULT_TOKENS,
+    max_tokens: Annotated[int, typer.Option(help="Maximum tokens of the answer.")] = DEFAULT_TOKENS,
     min_score: Annotated[float, typer.Option(help="Leave out matches that score less.")] = DEFAULT_SCORE,
     ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
     explain: Annotated[bool, typer.Option("--explain", help="Print the parts of each score.")] = False,
@@ -80,7 +80,7 @@ def explain(
     ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
     as_json: Json = False,
 ) -> None:
-    """Print the parts of the best scores; `search --explain` does so with all options of `search`.
+    """Print the parts of the best scores; `search --explain` has more options.
 
     Example: orchestr8-sqlite explain "retry with exponential backoff"
     """
@@ -90,7 +90,7 @@ def explain(
 def load(
     uris: Annotated[list[str], typer.Argument(metavar="URI...", help="orchestr8://… of fragments, lists or searches.")],
     db: Database = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Budget of the whole answer.", show_default=False)] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Maximum tokens of the answer.", show_default=False)] = None,
     related: Annotated[
         bool, typer.Option("--related", help="List the fragments that each one links to or from.")
     ] = False,
@@ -115,8 +115,8 @@ def load(
 
 
 def _paste(result: LookupResult) -> str:
-    """Return the statements that ran with their parameters, as the sqlite3 shell reads them."""
-    note = "; its rows are weighed in Python" if _is_weighed(result) else ""
+    """Return the statements that ran and their parameters, ready to paste into the sqlite3 shell."""
+    note = "; Python scores its rows" if _is_weighed(result) else ""
     pasted = (f"{_parameters(one.parameters)}\n{one.sql.strip()};" for one in result.statements)
     return "\n".join((f"-- tier: {result.tier.value}{note}", *pasted))
 

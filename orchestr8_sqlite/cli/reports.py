@@ -1,4 +1,4 @@
-"""Diagnostics as people and programs read them: text, JSON, annotations of GitHub Actions, SARIF 2.1.0.
+"""Writes diagnostics for people and programs: as text, JSON, GitHub Actions annotations or SARIF 2.1.0.
 
 Source: GitHub, "Workflow commands"; OASIS, SARIF 2.1.0.
 """
@@ -23,14 +23,14 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 class Places:
-    """Where the files of a library are: `Places(project).path(diagnostic)` can be opened from the working folder."""
+    """Finds the files of a library: you can open `Places(project).path(diagnostic)` from the working folder."""
 
     def __init__(self, project: Project) -> None:
         self._folders = dict(zip(label_roots(project.roots), project.roots, strict=True))
         self._project = project
 
     def path(self, diagnostic: Diagnostic) -> str:
-        """Return the file of a diagnostic, or the folder of its root, relative to the working folder if it is below."""
+        """Return the file of a diagnostic, or its root folder; relative to the working folder if it lies below it."""
         return _below(self._file(diagnostic), Path.cwd())
 
     def line(self, diagnostic: Diagnostic) -> str:
@@ -39,7 +39,7 @@ class Places:
         return f"{place}: {diagnostic.severity.value}: {self.message(diagnostic)} [{diagnostic.code}]; {diagnostic.fix}"
 
     def message(self, diagnostic: Diagnostic) -> str:
-        """Return the message of a diagnostic; the other file that it names can be opened, too."""
+        """Return the message of a diagnostic, naming any other file so that you can open it too."""
         message = diagnostic.message
         if diagnostic.code in NAMING_FILES:
             for label, folder in self._folders.items():
@@ -47,7 +47,7 @@ class Places:
         return message
 
     def is_wanted(self, diagnostic: Diagnostic) -> bool:
-        """Tell whether the rules of the library want a diagnostic."""
+        """Tell whether the library's rules select a diagnostic."""
         path = _below(self._file(diagnostic), self._project.base or Path.cwd())
         return self._project.rules.want(diagnostic, path)
 
@@ -57,7 +57,7 @@ class Places:
 
 
 def _below(file: Path, folder: Path) -> str:
-    """Return a path below *folder*, or as it was given where it is not; / between its parts."""
+    """Return *file* relative to *folder* if it lies below it, else as given; with / between its parts."""
     real, base = Path.cwd() / file, folder.absolute()
     parts: list[str] = []
     for part in real.parts:
@@ -100,7 +100,7 @@ def _fields(one: Diagnostic, places: Places) -> dict[str, object]:
 
 
 def _annotation(one: Diagnostic, places: Places) -> str:
-    """Return a command that GitHub Actions shows beside the line."""
+    """Return a workflow command; GitHub Actions shows it beside the line."""
     properties = {"file": places.path(one), "line": str(one.line or 1), "title": one.code}
     listed = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items())
     return f"::{COMMANDS[one.severity]} {listed}::{_escaped(f'{places.message(one)}; {one.fix}')}"

@@ -33,7 +33,7 @@ def serve(
     profile: Annotated[
         str,
         typer.Option(
-            help="library: the tools search and load; skills: search_skill and load_skill, Agent Skills alone."
+            help="library: the tools search and load; skills: search_skill and load_skill, for Agent Skills only."
         ),
     ] = "library",
     log_format: Annotated[
@@ -43,13 +43,13 @@ def serve(
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Serve streamable HTTP at http://HOST:PORT/mcp instead, such as 127.0.0.1:8765. Reachable from other "
-            "machines only with a token in ORCHESTR8_HTTP_TOKEN or ORCHESTR8_HTTP_TOKEN_FILE.",
+            help="Serve streamable HTTP at http://HOST:PORT/mcp instead, e.g. 127.0.0.1:8765. Other machines can reach "
+            "it only if you set a token in ORCHESTR8_HTTP_TOKEN or ORCHESTR8_HTTP_TOKEN_FILE.",
         ),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer over HTTP.")] = 1,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="Another name by which HTTP clients call the server; repeatable.")
+        list[str] | None, typer.Option(help="Another host name that HTTP clients may use for the server; repeatable.")
     ] = None,
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="An origin whose web pages may call the server; repeatable.")
@@ -59,7 +59,7 @@ def serve(
         typer.Option(
             min=0,
             max=1_000_000,
-            help="Requests a second that a client of another machine may send to a worker; 0 for any number.  "
+            help="Requests per second that a client on another machine may send to a worker; 0 for no limit.  "
             "[default: 20]",
             show_default=False,
         ),

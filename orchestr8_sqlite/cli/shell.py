@@ -1,4 +1,4 @@
-"""`sql` on a terminal: statements are read until each is complete, run, and their problems said."""
+"""`sql` on a terminal: reads each statement until it is complete, runs it, and prints its problems."""
 
 import sqlite3
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.index.catalog import Catalog
 
 PROMPT, MORE = "sql> ", "...> "
-HELP = """End a statement with ; and it runs. Only reading is allowed.
+HELP = """End a statement with ; to run it. Statements can only read.
 
 .tables        tables and views
-.schema NAME   how one of them is made, with a comment for each column
-.quit          leave, as the end of input does"""
+.schema NAME   the SQL that creates one of them, with a comment for each column
+.quit          leave; so does the end of input"""
 NAMES = """
 SELECT name, type FROM sqlite_schema
  WHERE type IN ('table', 'view') AND name NOT LIKE '%\\_text\\_%' ESCAPE '\\' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'

@@ -1,6 +1,6 @@
-"""What commands print: unchanged in a pipe, on a terminal without what would command it.
+"""Prints the output of commands: unchanged to a pipe, but without control characters to a terminal.
 
-Texts of a library may hold escape sequences, which could move the cursor, rename the window or hide a line.
+Texts of a library may contain escape sequences, which could move the cursor, rename the window or hide a line.
 """
 
 import re
@@ -11,7 +11,7 @@ import typer
 from orchestr8_sqlite.text.wording import HIDDEN, UNSEEN
 
 AS_IT_IS = True
-"""Keeps typer from removing escape sequences from what goes into a pipe."""
+"""Keeps typer from removing escape sequences from output to a pipe."""
 
 STANDS_FOR = "\N{REPLACEMENT CHARACTER}"
 
@@ -23,12 +23,12 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def echo_json(text: str) -> None:
-    """Print JSON or TOML; on a terminal, what would command it is escaped in the strings."""
+    """Print JSON or TOML; on a terminal, escape the control characters in its strings."""
     typer.echo(_commands().sub(_escaped, text) if sys.stdout.isatty() else text, color=AS_IT_IS)
 
 
 def harmless(text: str) -> str:
-    """Return *text* with a visible sign for each character that commands a terminal or hides from it."""
+    """Return *text* with a visible sign for each character that controls a terminal or is invisible on it."""
     return _commands().sub(STANDS_FOR, text.replace("\r\n", "\n"))
 
 

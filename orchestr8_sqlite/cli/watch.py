@@ -1,4 +1,4 @@
-"""`build --watch`: one line for each build until interrupted, or until the program that started it is gone."""
+"""`build --watch`: prints a line per build, until interrupted or until the program that started it is gone."""
 
 import _thread
 import json
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestr8_sqlite.cli.terminal import echo
+from orchestr8_sqlite.text.wording import counted
 
 if TYPE_CHECKING:
     from orchestr8_sqlite.builder.watch import SessionBuild
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from orchestr8_sqlite.library.project import Project
 
 NAMED = 3
-"""Changed files that a line names; it counts the others."""
+"""Maximum changed files that a line names; it only counts the rest."""
 
 
 def watch_and_report(project: "Project", places: "Places", output: Path, *, as_json: bool) -> None:
@@ -46,7 +47,7 @@ def watch_and_report(project: "Project", places: "Places", output: Path, *, as_j
 
 
 def _end_with_parent() -> None:
-    """Interrupt this process when its input is a pipe and ends: the program that started it is gone."""
+    """Interrupt this process when its input, if that is a pipe, ends: the program that started it is gone."""
     try:
         mode = os.fstat(0).st_mode
     except OSError:
@@ -59,9 +60,9 @@ def _wait_for_end() -> None:
     try:
         while os.read(0, 4096):
             pass
-    except OSError:  # such as a connection that was reset: nobody is there any more
+    except OSError:  # such as a connection reset: the other end is gone
         pass
-    _thread.interrupt_main(signal.SIGTERM)  # a shell starts its background jobs deaf to SIGINT
+    _thread.interrupt_main(signal.SIGTERM)  # a shell starts its background jobs with SIGINT ignored
 
 
 def _print_built_json(built: "SessionBuild") -> None:
@@ -95,7 +96,7 @@ def _print_built(places: "Places", built: "SessionBuild") -> None:
         echo(places.line(diagnostic), err=True)
     named = ", ".join(built.changed[:NAMED])
     more = f" and {len(built.changed) - NAMED:,} more" if len(built.changed) > NAMED else ""
-    echo(f"{named or 'nothing'}{more} changed: {built.fragments:,} fragments, {built.seconds:.2f} s")
+    echo(f"{named or 'nothing'}{more} changed: {counted(built.fragments, 'fragment')}, {built.seconds:.2f} s")
 
 
 def _print_failed(message: str) -> None:

@@ -12,38 +12,38 @@ Entry = Mapping[str, object]
 
 
 def make_entry(client: Client, command: Sequence[str], arguments: Sequence[str]) -> Entry:
-    """Return what *client* wants to know of a server: the program and its arguments."""
+    """Return the entry of a server for *client*: the program and its arguments."""
     entry = {"command": command[0], "args": [*command[1:], *arguments]}
     return {"type": "stdio", **entry} if client.says_type else entry
 
 
 def snippet(client: Client, name: str, entry: Entry) -> str:
-    """Return the configuration that holds nothing but this server, ready to paste."""
+    """Return a configuration with only this server in it, ready to paste."""
     if client.dialect is Dialect.TOML:
         return toml.render_table((*client.keys, name), entry)
     return jsonc.with_member("", (*client.keys, name), entry)
 
 
 def servers_of(client: Client, text: str, path: Path) -> dict[str, object]:
-    """Return the servers that a configuration names; *path* is only for the errors.
+    """Return the servers that a configuration names; *path* appears only in errors.
 
     Raises:
-        ClientFileError: The client cannot read such a text.
+        ClientFileError: The client cannot read the text.
     """
     servers = _parse(client, text, path)
     for key in client.keys:
         inner = servers.get(key, {})
         if not isinstance(inner, dict):
-            raise ClientFileError(f"{key} in {path} is no table of servers; mend it, then try again.")
+            raise ClientFileError(f"{key} in {path} is not a table of servers; fix it, then try again.")
         servers = inner
     return servers
 
 
 def with_server(client: Client, text: str, name: str, entry: Entry, *, path: Path, force: bool = False) -> str:
-    """Return *text* with the server *name*; the very same text where it is there already.
+    """Return *text* with the server *name*; unchanged if it is already there.
 
     Args:
-        path: Where the text comes from, for the errors.
+        path: The file that contains the text, for errors.
         force: Replace another server of that name.
 
     Raises:
@@ -52,7 +52,7 @@ def with_server(client: Client, text: str, name: str, entry: Entry, *, path: Pat
     present = servers_of(client, text, path)
     own = present.get(name)
     if isinstance(own, dict) and own.get("command") == entry["command"]:
-        entry = {**own, **entry}  # what a user has added, such as an environment, stays
+        entry = {**own, **entry}  # keep what the user has added, such as an environment
     if own == entry:
         return text
     if name in present and not force:
@@ -65,12 +65,12 @@ def with_server(client: Client, text: str, name: str, entry: Entry, *, path: Pat
         if _parse(client, edited, path) == wanted:
             return edited
     except ValueError:
-        pass  # an inline table takes no further one
+        pass  # an inline table cannot be extended
     raise ClientFileError(f"{path} is written in a way that cannot be edited safely; paste the entry by hand.")
 
 
 def _with_value(table: Mapping[str, Any], keys: Sequence[str], value: object) -> dict[str, Any]:
-    """Return *table* with *value* at the end of *keys*, tables all but the last."""
+    """Return *table* with *value* at the path *keys*, creating missing tables."""
     key, *inner = keys
     return {**table, key: _with_value(table.get(key, {}), inner, value) if inner else value}
 
@@ -86,13 +86,13 @@ def _parse(client: Client, text: str, path: Path) -> dict[str, object]:
     try:
         document = toml.parse(text) if client.dialect is Dialect.TOML else jsonc.parse(text)
     except (ValueError, RecursionError) as problem:
-        raise ClientFileError(f"{path} cannot be parsed ({problem}); mend it, then try again.") from None
+        raise ClientFileError(f"{path} cannot be parsed ({problem}); fix it, then try again.") from None
     if client.dialect is Dialect.JSON and not jsonc.is_strict(text):
         raise ClientFileError(
-            f"{path} holds comments or trailing commas, which {client.title} cannot read; remove them."
+            f"{path} contains comments or trailing commas, which {client.title} cannot read; remove them."
         )
     if document is None:
         return {}
     if not isinstance(document, dict):
-        raise ClientFileError(f"{path} holds no JSON object; mend it, then try again.")
+        raise ClientFileError(f"{path} does not contain a JSON object; fix it, then try again.")
     return document

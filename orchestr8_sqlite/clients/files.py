@@ -1,4 +1,4 @@
-"""Configuration files on disk: read as they are, edited by one program at a time, backed up, replaced as a whole."""
+"""Configuration files on disk: read unchanged, edited by one process at a time, backed up, replaced in one step."""
 
 import itertools
 import os
@@ -15,29 +15,29 @@ from orchestr8_sqlite.errors import ClientFileError
 from orchestr8_sqlite.system import give, is_posix, replace, sync_file, try_lock
 
 MOST_BYTES = 64 << 20
-"""Bytes of a file that is read; the largest known one, Claude Code's, has some megabytes."""
+"""Maximum size of a file to read; the largest known one, Claude Code's, has a few megabytes."""
 
 PATIENCE_SECONDS = 10.0
-"""How long another program may be busy with the folder of a file."""
+"""How long to wait while another process edits a file in the same folder."""
 
 RETRY_SECONDS = 0.02
 
 MOST_TRIES = 5
-"""How often a file may be changed by its client while an edit of it is written."""
+"""Maximum attempts at an edit while other programs keep changing the file."""
 
 READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""How a file is opened: as bytes, and without waiting for the other end of what is a pipe."""
+"""Flags that open a file as bytes, without waiting for the other end if it is a pipe."""
 
 
 class Edited(NamedTuple):
-    """What an edit has done: whether it changed anything, and the backup of what was there, None where nothing was."""
+    """The result of an edit: whether it changed anything, and the backup; None if it replaced no file."""
 
     changed: bool
     backup: Path | None = None
 
 
 def read_text(path: Path) -> str:
-    """Return the text of *path* with its line ends and byte order mark; empty where there is no file.
+    """Return the text of *path* with its line ends and byte order mark; empty if there is no file.
 
     Raises:
         ClientFileError: It is not UTF-8, not a regular file, or too large.
@@ -46,14 +46,14 @@ def read_text(path: Path) -> str:
     try:
         return "" if content is None else content.decode("utf-8")
     except UnicodeDecodeError as problem:
-        raise ClientFileError(f"{path} is not UTF-8 (byte {problem.start}); mend it, then try again.") from None
+        raise ClientFileError(f"{path} is not UTF-8 (byte {problem.start}); fix it, then try again.") from None
 
 
 def edit_text(path: Path, change: Callable[[str], str]) -> Edited:
-    """Put what *change* makes of the text of *path* in its place, and leave a backup of what was there.
+    """Replace the text of *path* with what *change* returns for it, and keep a backup of the old file.
 
-    Missing folders are made. A symbolic link stays one: what it leads to is replaced. Owner and access rights stay.
-    What another program writes meanwhile is not lost: *change* is asked again then.
+    This creates missing folders, keeps owner and access rights, and replaces the target of a symbolic link, not the
+    link. If another program writes the file meanwhile, *change* is called again with that text, so nothing is lost.
 
     Raises:
         ClientFileError: The file cannot be read, or must not be written.
@@ -71,11 +71,11 @@ def edit_text(path: Path, change: Callable[[str], str]) -> Edited:
                     backup = _back_up(target, path.parent) if target.exists() else None
                     replace(temporary, target)
                     return Edited(changed=True, backup=backup)
-    raise ClientFileError(f"{path} is changed by another program again and again; quit its client, then try again.")
+    raise ClientFileError(f"Another program keeps changing {path}; quit its client, then try again.")
 
 
 def _read(path: Path) -> bytes | None:
-    """Return the bytes of a file, None where there is none."""
+    """Return the bytes of a file; None if there is none."""
     try:
         number = os.open(path, READING)
     except FileNotFoundError:
@@ -93,7 +93,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder, and those above it, each for whoever owns the one that it is made in."""
+    """Create a folder and its missing parents; each gets the owner of the folder that contains it."""
     if folder.is_dir():
         return
     _make_folder(folder.parent)
@@ -103,10 +103,10 @@ def _make_folder(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Let no other process of this program edit a file in *folder* meanwhile, where the system has such locks.
+    """Keep other processes of this program from editing a file in *folder*, if the system has such locks.
 
     Raises:
-        ClientFileError: Another one does so for too long.
+        ClientFileError: Another process holds the lock for too long.
     """
     if not is_posix():
         yield
@@ -125,14 +125,14 @@ def _locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _written(target: Path, text: str) -> Iterator[Path]:
-    """Yield a file beside *target* with *text*, of the same owner and rights, which is removed where it is still there.
+    """Yield a file beside *target* with *text* and the same owner and rights; remove it at the end if it still exists.
 
     Raises:
-        ClientFileError: *target* may not be written to, or would belong to somebody else.
+        ClientFileError: *target* is read-only, or its owner would change.
     """
     status = target.stat() if target.exists() else None
     if status is not None and not (status.st_mode & 0o222 and os.access(target, os.W_OK)):
-        raise ClientFileError(f"{target} may not be written to; allow it, or paste the entry by hand.")
+        raise ClientFileError(f"{target} is read-only; make it writable, or paste the entry by hand.")
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     temporary = Path(name)
     try:
@@ -144,8 +144,8 @@ def _written(target: Path, text: str) -> Iterator[Path]:
             give(temporary, target.parent.stat())
         elif not give(temporary, status):
             raise ClientFileError(
-                f"{target} belongs to another user, and would be yours afterwards; let them do it, or paste the entry "
-                "by hand."
+                f"{target} belongs to another user, and the edit would make it yours; let them do it, or paste the "
+                "entry by hand."
             )
         else:
             temporary.chmod(stat.S_IMODE(status.st_mode))

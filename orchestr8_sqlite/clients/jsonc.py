@@ -1,7 +1,7 @@
-"""Edits in JSON with comments: one member is set, and every other byte stays, but for blanks before a brace.
+"""Edits JSON with comments: sets one member and keeps every other byte, except blanks before a brace.
 
-A document has two forms here: its *text*, and its *plain* text, which is strict JSON of the same length:
-comments, trailing commas and a byte order mark are blanked. A position holds in both.
+A document has two forms here: its *text*, and its *plain* text, which is strict JSON of the same length, with blanks
+in place of comments, trailing commas and a byte order mark. Positions are the same in both.
 """
 
 import json
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 JSON_SPACE = " \t\r\n"
 STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"?'
-"""A string; one without an end goes on to that of the text, and is looked through but once so."""
+"""A string; an unclosed one extends to the end of the text, so that it is scanned only once."""
 
 COMMENTS = re.compile(STRING + r"|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 COMMAS = re.compile(STRING + r"|[{\[:,][ \t\r\n]*,|,(?=[ \t\r\n]*[}\]])", re.DOTALL)
-"""Strings, commas that nothing stands before, and trailing commas; only the last are blanked."""
+"""Strings, commas with no value before them, and trailing commas; only trailing commas are blanked."""
 
 GAP = re.compile(r"[ \t\r\n]*")
 INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
@@ -33,10 +33,10 @@ class Member:
 
 
 def parse(text: str) -> object:
-    """Return the value of *text*; None where it holds nothing but comments.
+    """Return the value of *text*; None if it contains only comments.
 
     Raises:
-        ValueError: It is no JSON even without comments and trailing commas.
+        ValueError: It is not JSON, even without comments and trailing commas.
     """
     plain = _plain(text)
     return json.loads(plain) if plain.strip(JSON_SPACE) else None
@@ -48,9 +48,9 @@ def is_strict(text: str) -> bool:
 
 
 def with_member(text: str, path: Sequence[str], value: object) -> str:
-    """Return *text* with *value* at *path*, a list of keys; what *text* has there already is replaced.
+    """Return *text* with *value* at *path*, a list of keys, replacing any value there.
 
-    *text* must parse, and whatever it has on the way to the last key must be an object.
+    *text* must parse, and every value that it already has on the way to the last key must be an object.
     """
     plain = _plain(text)
     if not plain.strip(JSON_SPACE):
@@ -99,7 +99,7 @@ def _members(plain: str, start: int) -> tuple[list[Member], int]:
 
 
 def _with_new_member(text: str, start: int, members: Sequence[Member], close: int, key: str, value: object) -> str:
-    """Return *text* with a last member in the object from *start* to *close*; comments stay with their lines."""
+    """Return *text* with a new last member in the object from *start* to *close*; comments stay on their lines."""
     newline = _newline(text)
     outer = _indent_of_line(text, start)
     inner = outer + _unit(text)
@@ -125,7 +125,7 @@ def _has_comma(text: str, position: int, close: int) -> bool:
 
 
 def _layout(value: object, indent: str, text: str) -> str:
-    """Return *value* as JSON: objects with a line for each member, anything else on one line."""
+    """Return *value* as JSON: an object with one line per member, anything else on one line."""
     if not isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False)
     newline, inner = _newline(text), indent + _unit(text)
@@ -149,7 +149,7 @@ def _indent_of_line(text: str, position: int) -> str:
 
 
 def _unit(text: str) -> str:
-    """Return what one level is indented by: what the first line with an indent has, else two spaces."""
+    """Return the indent of one level: that of the first indented line, else two spaces."""
     first = INDENT.search(text)
     return first[1] if first else "  "
 

@@ -1,6 +1,6 @@
-"""The clients: who they are, and where and how each is configured.
+"""The clients, and where and how each is configured.
 
-Where a client has had its file in several places the newest comes first, and the first whose folder exists counts.
+If a client has kept its file in several places, the newest comes first; the first whose folder exists counts.
 """
 
 import shutil
@@ -18,15 +18,15 @@ PathsOf = Callable[[Places], Sequence[Path]]
 
 
 class Dialect(Enum):
-    """How a configuration file is written."""
+    """The format of a configuration file."""
 
-    JSON = "json"  # neither comments nor trailing commas: the client could not read them
+    JSON = "json"  # without comments and trailing commas, which the client cannot read
     JSONC = "jsonc"
     TOML = "toml"
 
 
 class Scope(Enum):
-    """For whom a configuration holds: this user everywhere, whoever works in the project, or this user in it."""
+    """Who a configuration is for: this user everywhere, everyone in the project, or this user in the project."""
 
     USER = "user"
     PROJECT = "project"
@@ -37,7 +37,7 @@ class Scope(Enum):
 class Client:
     """One client; `keys` lead to the object that holds its servers.
 
-    It is here if one of its `programs` is on the PATH, or one of the folders that `traces` names exists.
+    It counts as installed if its file, one of its `programs` on PATH, or one of the folders in `traces` exists.
     """
 
     id: str
@@ -54,7 +54,7 @@ class Client:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """Return the scopes that the client knows; the first is the default, and the last wins over the others."""
+        """Return the client's scopes; the first is the default, and later ones win over earlier ones."""
         known = {Scope.USER: True, Scope.PROJECT: self.project_files, Scope.LOCAL: self.local_keys}
         return tuple(scope for scope, has in known.items() if has)
 
@@ -65,7 +65,7 @@ class Client:
         return replace(self, keys=self.local_keys(places))
 
     def path(self, places: Places, scope: Scope = Scope.USER) -> Path:
-        """Return the file that holds for *scope*, whether it exists or not.
+        """Return the file for *scope*, which need not exist.
 
         Raises:
             RequestError: The client has no such scope.
@@ -73,12 +73,12 @@ class Client:
         files = self.project_files if scope is Scope.PROJECT else self.user_files
         if files is None or scope not in self.scopes:
             known = " or ".join(each.value for each in self.scopes)
-            raise RequestError(f"{self.title} has no configuration of scope {scope.value}; use --scope {known}.")
+            raise RequestError(f"{self.title} has no scope {scope.value}; use --scope {known}.")
         candidates = files(places)
         return next((path for path in candidates if path.parent.is_dir()), candidates[0])
 
     def is_installed(self, places: Places) -> bool:
-        """Tell whether this user evidently has the client: its program, its file or its folder is there."""
+        """Tell whether this user seems to have the client: its program, its file or its folder exists."""
         if self.path(places).is_file() or any(shutil.which(each, path=places.search) for each in self.programs):
             return True
         folders = self.traces(places) if self.traces else [path.parent for path in self.user_files(places)]
@@ -95,19 +95,19 @@ def application_support(places: Places, name: str) -> Path:
 
 
 def dotted_config(places: Places, name: str, windows: str) -> Path:
-    """Return the folder of a program that keeps to XDG on macOS too."""
+    """Return the folder of a program that follows XDG on macOS too."""
     return places.roaming / windows if places.platform == "win32" else places.config / name
 
 
 def _claude_code(places: Places) -> Sequence[Path]:
-    """Return the one file of Claude Code; with CLAUDE_CONFIG_DIR it lies in that folder."""
+    """Return the only file of Claude Code; with CLAUDE_CONFIG_DIR it is in that folder."""
     return [(places.claude or places.home) / ".claude.json"]
 
 
 def claude_project(folder: Path) -> Path:
-    """Return the folder under whose name Claude Code keeps what it knows of the project that *folder* is in.
+    """Return the folder whose path is Claude Code's key for the project that contains *folder*.
 
-    It is the root of the checkout, for a linked worktree that of the main one, and *folder* itself outside of any.
+    That is the root of the checkout (of the main one for a linked worktree), or *folder* itself outside a checkout.
 
     Source: what Claude Code 2.1.197 wrote when `claude mcp add` was called in each of these.
     """
@@ -116,7 +116,7 @@ def claude_project(folder: Path) -> Path:
     try:
         git = root / (root / ".git").read_text(encoding="utf-8").removeprefix("gitdir:").strip()
         shared = (git / (git / "commondir").read_text(encoding="utf-8").strip()).resolve()
-    except (OSError, UnicodeError):  # a checkout of its own
+    except (OSError, UnicodeError):  # not a linked worktree
         return root
     return shared.parent
 
@@ -126,7 +126,7 @@ def _claude_local(places: Places) -> tuple[str, ...]:
 
 
 def _claude_desktop(places: Places) -> Sequence[Path]:
-    """Return the file of Claude Desktop; the Windows Store's versions have their own data folders."""
+    """Return the places of Claude Desktop's file; versions from the Windows Store have their own data folders."""
     name = "claude_desktop_config.json"
     stores: list[Path] = []
     if places.platform == "win32":
@@ -156,10 +156,10 @@ CLIENTS = {
             says_type=True,
             programs=("claude",),
             traces=lambda places: [places.claude or places.home / ".claude"],
-            afterwards="It is there in new sessions; /mcp shows it.",
+            afterwards="New sessions have it; /mcp shows it.",
         ),
-        # Source: modelcontextprotocol.io/docs/develop/connect-local-servers, and for the Windows Store what
-        # programs that edit this file found: packages keep it below LocalCache, newer ones in Claude-Data.
+        # Source: modelcontextprotocol.io/docs/develop/connect-local-servers. For the Windows Store: findings of
+        # programs that edit this file; packages keep it below LocalCache, newer ones in Claude-Data.
         Client(
             "claude-desktop",
             "Claude Desktop",
@@ -176,7 +176,7 @@ CLIENTS = {
             lambda places: [places.project / ".cursor" / "mcp.json"],
             programs=("cursor",),
             says_type=True,
-            afterwards="Restart Cursor and switch the server on under MCP.",
+            afterwards="Restart Cursor and turn the server on under MCP.",
         ),
         # Source: code.visualstudio.com/docs/agents/reference/mcp-configuration, "Configuration file"; the user's
         # profile folder: code.visualstudio.com/docs/configure/settings, "User settings.json location".
@@ -190,7 +190,7 @@ CLIENTS = {
             says_type=True,
             programs=("code",),
             traces=lambda places: [application_support(places, "Code")],
-            afterwards="Run “MCP: List Servers” and start it.",
+            afterwards="Run “MCP: List Servers” and start it there.",
         ),
         # Source: developers.openai.com/codex/mcp and /codex/config-reference; a project's file counts once trusted.
         Client(
@@ -201,7 +201,7 @@ CLIENTS = {
             lambda places: [places.project / ".codex" / "config.toml"],
             keys=("mcp_servers",),
             programs=("codex",),
-            afterwards="It is there in new sessions; /mcp shows it. A project must be trusted first.",
+            afterwards="New sessions have it; /mcp shows it. A project must be trusted first.",
         ),
         # Source: geminicli.com/docs/reference/configuration, "Settings files", mcpServers and GEMINI_CLI_HOME.
         Client(
@@ -211,10 +211,10 @@ CLIENTS = {
             lambda places: [places.gemini / ".gemini" / "settings.json"],
             lambda places: [places.project / ".gemini" / "settings.json"],
             programs=("gemini",),
-            afterwards="It is there in new sessions; /mcp shows it.",
+            afterwards="New sessions have it; /mcp shows it.",
         ),
         # Source: docs.devin.ai/desktop/cascade/mcp, docs.devin.ai/cli/extensibility/mcp/configuration and
-        # vaadin.com/docs (Devin Desktop): Windsurf is called Devin Desktop since June 2026; older ones read .codeium.
+        # vaadin.com/docs (Devin Desktop): Windsurf became Devin Desktop in June 2026; older versions read .codeium.
         Client(
             "windsurf",
             "Windsurf (Devin Desktop)",
@@ -241,10 +241,10 @@ CLIENTS = {
 
 
 def find_client(name: str) -> Client:
-    """Return the client *name*, in any case and with spaces or underscores for hyphens.
+    """Return the client *name*, in upper or lower case, with hyphens, spaces or underscores.
 
     Raises:
-        RequestError: There is none; the sentence names the nearest or all.
+        RequestError: There is no such client; the message names the nearest or all.
     """
     wanted = name.casefold().replace(" ", "-").replace("_", "-")
     if wanted in CLIENTS:

@@ -1,4 +1,4 @@
-"""The command that starts this server: as this process was started, and as a client should start it."""
+"""The commands that start this server: the one that started this process, and the one for a client."""
 
 import shutil
 import sys
@@ -11,7 +11,7 @@ from orchestr8_sqlite.errors import RequestError
 
 PROGRAM = "orchestr8-sqlite"
 SERVER = "orchestr8"
-"""What the server calls itself, and clients unless they are told another name."""
+"""The server's name for itself, and its default name in clients."""
 
 CACHE_TAG = "CACHEDIR.TAG"
 CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
@@ -19,10 +19,10 @@ CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
 
 
 def is_ephemeral(prefix: Path) -> bool:
-    """Tell whether the environment at *prefix* may be deleted at any time: it lies inside a cache.
+    """Tell whether the environment at *prefix* may be deleted at any time because it is inside a cache.
 
-    `uvx` and `pipx run` keep their environments below a folder that is tagged as a cache, `uv tool install`
-    and `pipx install` do not. The tag in the environment itself says nothing: both kinds have one there.
+    `uvx` and `pipx run` keep their environments below a folder that is tagged as a cache; `uv tool install`
+    and `pipx install` do not. A tag in the environment itself proves nothing: both kinds have one there.
     """
     return any(_is_cache(folder) for folder in prefix.absolute().parents)
 
@@ -36,12 +36,12 @@ def _is_cache(folder: Path) -> bool:
 
 
 def own_programs() -> Path | None:
-    """Return the folder that a runner has put on PATH for this process alone; None if this program is here to stay."""
+    """Return the folder that a runner has put on PATH only for this process; None if it is permanently installed."""
     return Path(sys.executable).parent if is_ephemeral(Path(sys.prefix)) else None
 
 
 def own_command() -> list[str]:
-    """Return the command that starts this very program, with absolute paths."""
+    """Return the command that starts this program, with absolute paths."""
     called = Path(sys.argv[0])
     found = shutil.which(called) if called.stem == PROGRAM else None
     beside = shutil.which(PROGRAM, path=str(Path(sys.executable).parent))
@@ -50,11 +50,11 @@ def own_command() -> list[str]:
 
 
 def client_command(scope: Scope, prefix: Path | None = None) -> list[str]:
-    """Return the command that a client's configuration should hold.
+    """Return the command to write into a client's configuration.
 
-    It is this program's absolute path if it is installed to stay. In an environment of `uvx` or `pipx run` it is
-    that command again, with the wheel, folder or URL that it was given: the runner with its path for the user, whose
-    desktop programs often lack the shell's PATH; bare in a project's file, which other machines read too.
+    If this program is permanently installed, that is its absolute path. In an environment of `uvx` or `pipx run`, it
+    is that runner with the same wheel, folder or URL. A user's file gets the runner's path, because desktop programs
+    often lack the shell's PATH. A project's file gets only its name, because other machines read the file too.
     """
     environment = prefix or Path(sys.prefix)
     if not is_ephemeral(environment):
@@ -79,9 +79,9 @@ def _origin() -> str | None:
 
 
 def requirement_of(origin: Mapping[str, Any]) -> str:
-    """Return what to give an installer for the package that it recorded to have from *origin*.
+    """Return the argument with which an installer gets the package again from the *origin* that it recorded.
 
-    A checkout without a named revision is pinned to its commit: each start of the server is then the same program.
+    A checkout without a named revision is pinned to its commit, so that each start of the server runs the same program.
 
     Source: packaging.python.org, "Recording the Direct URL Origin of installed distributions".
     """
@@ -101,7 +101,7 @@ def serve_arguments(database: Path | None, roots: Sequence[Path]) -> list[str]:
     """Return the arguments of `serve` with absolute paths.
 
     Raises:
-        RequestError: A folder is missing, or the index is, and no folder is there to build it from.
+        RequestError: A folder is missing; or the index is, and no folder is given to build it from.
     """
     arguments = ["serve"]
     if database is not None:
@@ -110,6 +110,6 @@ def serve_arguments(database: Path | None, roots: Sequence[Path]) -> list[str]:
         arguments += ["--db", str(database.absolute())]
     for root in roots:
         if not root.is_dir():
-            raise RequestError(f"There is no folder {root}; --root names a folder of Markdown files.")
+            raise RequestError(f"There is no folder {root}; --root must name a folder of Markdown files.")
         arguments += ["--root", str(root.absolute())]
     return arguments

@@ -1,4 +1,4 @@
-"""Edits in TOML: a table is added at the end, or replaced in its place; comments stay."""
+"""Edits TOML: adds a table at the end or replaces one in its place, and keeps comments."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ def parse(text: str) -> dict[str, object]:
     """Return the tables of *text*.
 
     Raises:
-        ValueError: It is no TOML.
+        ValueError: It is not TOML.
     """
     import tomllib
 
@@ -19,7 +19,7 @@ def with_table(text: str, path: Sequence[str], values: Mapping[str, object]) -> 
     """Return *text* with the table *path* at its end.
 
     Raises:
-        ValueError: The tables above it are written inline, so nothing can be added below them.
+        ValueError: A table above it is inline, so it cannot be extended.
     """
     newline = "\r\n" if "\r\n" in text else "\n"
     gap = newline if text.endswith("\n") or not text else newline * 2
@@ -30,7 +30,7 @@ def with_table(text: str, path: Sequence[str], values: Mapping[str, object]) -> 
 
 
 def render_table(path: Sequence[str], values: Mapping[str, object]) -> str:
-    """Return the table *path* with its values, a line each."""
+    """Return the table *path* with one line per value."""
     import tomlkit
 
     lines = "".join(f"{key} = {tomlkit.item(value).as_string()}\n" for key, value in values.items())
@@ -38,7 +38,7 @@ def render_table(path: Sequence[str], values: Mapping[str, object]) -> str:
 
 
 def with_replaced_table(text: str, path: Sequence[str], values: Mapping[str, object]) -> str:
-    """Return *text* with other values in the table *path*, which it has."""
+    """Return *text* with *values* as the values of the existing table *path*."""
     import tomlkit
 
     document = tomlkit.parse(text)

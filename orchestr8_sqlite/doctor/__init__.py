@@ -1,8 +1,8 @@
 """The checks that `doctor` makes: of this installation, of an index, of a running server, of clients' files.
 
-report         what a check says
+report         the result of a check
 index          the index, without a server
-conversation   a server process and the messages to and from it
-server         a server, asked as a client would ask it
+conversation   talks to a server process
+server         a server, used as a client would use it
 configurations the files of the clients
 """

@@ -1,4 +1,4 @@
-"""The clients' files: whether they can be read and name this server, and whether what they start is this server."""
+"""Checks that the clients' files can be read and name this server, and that the commands in them start it."""
 
 import itertools
 import shlex
@@ -19,11 +19,11 @@ from orchestr8_sqlite.settings import Places
 MODULE = "orchestr8_sqlite"
 
 VARIABLE = "${"
-"""What clients put values of their own into; a command with one is known to them alone."""
+"""Begins a placeholder that a client fills in; only the client knows the resulting command."""
 
 
 class _Place(NamedTuple):
-    """One client's servers of one scope, and what was found there."""
+    """One client's servers in one scope, and the problem with the file, if any."""
 
     client: Client
     scope: Scope
@@ -37,7 +37,7 @@ class _Place(NamedTuple):
 
     @property
     def install(self) -> str:
-        """Return the command that writes this server there."""
+        """Return the command that writes this server to the file."""
         scope = "" if self.scope is Scope.USER else f" --scope {self.scope.value}"
         return f"{PROGRAM} install {self.client.id}{scope} --write"
 
@@ -52,13 +52,13 @@ class _Place(NamedTuple):
 
 
 def check_clients(places: Places, *, patience: float, trusts_project: bool = False) -> Iterator[Check]:
-    """Yield what is to be said of each client that is here, and of each file in this project.
+    """Yield the checks of each installed client, and of each file in this project.
 
-    Whatever a file of the user names for this server is started.
+    This starts every command that the user's files have for this server.
 
     Args:
         patience: Seconds to wait for each answer of a server.
-        trusts_project: Whether what files of the working folder name is started too; others may have written them.
+        trusts_project: Whether to start commands in the working folder's files too; others may have written them.
     """
     absent = []
     for client in CLIENTS.values():
@@ -82,14 +82,14 @@ def _look(client: Client, places: Places, scope: Scope) -> _Place:
     try:
         return found._replace(servers=servers_of(found.client, read_text(found.path), found.path))
     except ClientFileError as error:
-        return found._replace(trouble=problem(found.name, str(error), f"mend {found.path}"))
+        return found._replace(trouble=problem(found.name, str(error), f"fix {found.path}"))
     except OSError as error:
         finding = f"{found.path} cannot be read: {error.strerror}"
         return found._replace(trouble=problem(found.name, finding, f"make {found.path} readable"))
 
 
 def _check_client(found: list[_Place], patience: float, trusts_project: bool) -> Iterator[Check]:
-    """Yield what is to be said of the files of one client; that it does not know this server only if no file does."""
+    """Yield the checks of one client's files; say that it does not know this server only if no file names it."""
     unreadable = {place.path: place.trouble for place in reversed(found) if place.trouble}
     yield from unreadable.values()
     ours = [place for place in found if place.ours]
@@ -102,14 +102,14 @@ def _check_client(found: list[_Place], patience: float, trusts_project: bool) ->
 
 
 def _check_entry(place: _Place, name: str, entry: Mapping[str, Any], patience: float, trusts_project: bool) -> Check:
-    """Return what is to be said of one entry, after a conversation with what it starts."""
+    """Return the check of one entry, after talking to the server that it starts."""
     where = f"{name} in {place.path}"
     launch = launch_of(entry)
     if launch is None:
-        return omitted(place.name, f"{where} is reached by its URL, which was not asked")
+        return omitted(place.name, f"{where} has a URL instead of a command; it was not checked")
     if VARIABLE in " ".join((*launch.command, launch.folder or "", *launch.variables.values())):
         return omitted(
-            place.name, f"{where} holds values that only {place.client.title} can put in; it was not started"
+            place.name, f"{where} has placeholders that only {place.client.title} can fill in; it was not started"
         )
     if place.scope is Scope.PROJECT and not trusts_project:
         finding = f"{where} was not started: others may have written it"
@@ -125,7 +125,7 @@ def _check_entry(place: _Place, name: str, entry: Mapping[str, Any], patience: f
 
 
 def launch_of(entry: Mapping[str, Any]) -> Launch | None:
-    """Return what a client starts for *entry*; None if it starts nothing."""
+    """Return how a client starts the server of *entry*; None if it does not start one."""
     if not isinstance(entry.get("command"), str):
         return None
     arguments, variables, folder = entry.get("args"), entry.get("env"), entry.get("cwd")

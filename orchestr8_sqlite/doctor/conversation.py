@@ -1,4 +1,4 @@
-"""A server process and what is said to it and by it, with a bound on every wait."""
+"""Talks to a server process, with a time limit on every wait."""
 
 import json
 import queue
@@ -16,11 +16,11 @@ from orchestr8_sqlite.settings import environment_with
 from orchestr8_sqlite.system import apart, kill_apart
 
 LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes that are read of a line at most."""
+"""Maximum bytes to read of one line."""
 
 
 class Launch(NamedTuple):
-    """What starts a server: a command, variables beside those of this process, and the folder to start in."""
+    """How to start a server: the command, variables to add to this process's, and the working folder."""
 
     command: Sequence[str]
     variables: Mapping[str, str] = {}
@@ -29,22 +29,22 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServerReply:
-    """An answer and how long it took; `message` is None where none came in time."""
+    """A reply and how long it took; `message` is None if none came in time."""
 
     message: Mapping[str, Any] | None
     milliseconds: float
 
     @property
     def result(self) -> Mapping[str, Any] | None:
-        """Return the result, None for an error or no answer."""
+        """Return the result; None for an error or no reply."""
         found = (self.message or {}).get("result")
         return found if isinstance(found, dict) else None
 
 
 class Conversation:
-    """One server process, spoken to over its pipes. Use it as a context manager.
+    """One server process that you talk to over its pipes. Use it as a context manager.
 
-    Neither the process nor one that it has started, as a runner such as `uvx` does, outlives that.
+    Leaving the context kills the process and those that it has started, as a runner such as `uvx` does.
     """
 
     def __init__(self, launch: Launch, *, patience: float) -> None:
@@ -93,7 +93,7 @@ class Conversation:
         self._lines.put(None)
 
     def ask(self, method: str, params: Mapping[str, object]) -> ServerReply:
-        """Send a request and return the reply to it; lines that are no messages are kept as strays."""
+        """Send a request and return the reply to it; keep lines that are not messages as strays."""
         self._next_id += 1
         started = time.perf_counter()
         sent = self._send({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params})
@@ -110,7 +110,7 @@ class Conversation:
         self._send({"jsonrpc": "2.0", "method": method})
 
     def finish(self) -> ServerReply:
-        """End the input and wait for the process; `message` is {"exit": code}, None where it does not end."""
+        """End the input and wait for the process to end; `message` is {"exit": code}, or None if it does not."""
         started = time.perf_counter()
         self._close_input()
         try:
@@ -128,7 +128,7 @@ class Conversation:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def first_error(self) -> str:
-        """Return the first line of its log that tells of an error, without the time; empty where there is none."""
+        """Return the first error in its log, without the time; empty if there is none."""
         self._errors.seek(0)
         errors = (line.partition(" error ")[2] for line in self._errors.read().decode("utf-8", "replace").split("\n"))
         return next(filter(None, errors), "").strip()
@@ -147,10 +147,10 @@ class Conversation:
         try:
             self._process.stdin.close()
         except OSError:
-            return  # what was not written yet cannot be written any more
+            return  # the process is gone, and what it has not read is lost
 
     def _await_reply(self, request_id: int | None, deadline: float) -> Mapping[str, Any] | None:
-        """Return the reply to *request_id*, None at *deadline* or at the end of output."""
+        """Return the reply to *request_id*; None at *deadline* or at the end of output."""
         while not self._ended:
             try:
                 line = self._lines.get(timeout=max(deadline - time.perf_counter(), 0.001))
@@ -168,7 +168,7 @@ class Conversation:
 
 
 def _parse(line: bytes) -> Mapping[str, Any] | None:
-    """Return the message that *line* is, None where it is something else."""
+    """Return the message in *line*; None if it is not a message."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

@@ -27,7 +27,7 @@ SECONDS_A_DAY = 86_400
 
 
 def check_installation() -> Iterator[Check]:
-    """Yield what is to be said of Python and of SQLite."""
+    """Yield the checks of Python, SQLite and PyYAML."""
     yield ok("python", f"{platform.python_version()} on {platform.system()}, orchestr8-sqlite {__version__}")
     found, needed = sqlite3.sqlite_version, ".".join(map(str, MINIMUM_SQLITE[:2]))
     if sqlite3.sqlite_version_info < MINIMUM_SQLITE:
@@ -37,7 +37,7 @@ def check_installation() -> Iterator[Check]:
     else:
         yield ok("sqlite", f"{found} with FTS5")
     if not yaml.__with_libyaml__:
-        yield omitted("yaml", "PyYAML reads without libyaml, ten times as slowly", "install a wheel of PyYAML")
+        yield omitted("yaml", "PyYAML lacks libyaml, so it reads ten times slower", "install a wheel of PyYAML")
 
 
 def _has_fts5() -> bool:
@@ -52,7 +52,7 @@ def _has_fts5() -> bool:
 
 
 def check_index(path: Path) -> Iterator[Check]:
-    """Yield what is to be said of the index at *path*: that it opens, is what was built, and holds something."""
+    """Yield the checks of the index at *path*: it opens, is as it was built, and is not empty."""
     try:
         with Catalog.open(path) as catalog:
             catalog.verify(fully=True)
@@ -85,7 +85,7 @@ def _check_contents(catalog: Catalog) -> Check:
     finding = ", ".join(counted(*one) for one in ((fragments, "fragment"), (prompts, "prompt"), (skills, "skill")))
     if fragments or prompts:
         return ok("contents", finding)
-    return problem("contents", finding, "build the index from folders that hold Markdown files")
+    return problem("contents", finding, "build the index from folders that contain Markdown files")
 
 
 def typical_query(path: Path) -> str:
@@ -101,7 +101,7 @@ def typical_query(path: Path) -> str:
 
 def _age(path: Path) -> str:
     days = int((time.time() - path.stat().st_mtime) // SECONDS_A_DAY)
-    return "of today" if days < 1 else f"{counted(days, 'day')} old"
+    return "from today" if days < 1 else f"{counted(days, 'day')} old"
 
 
 def _size(path: Path) -> str:

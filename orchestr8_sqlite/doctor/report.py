@@ -1,4 +1,4 @@
-"""What a check says: a verdict, what was found, and what to do about it."""
+"""The result of a check: a verdict, what was found, and what to do about it."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -14,7 +14,7 @@ class CheckVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of the report; `advice` says what to do, empty where there is nothing to do."""
+    """One line of the report; `advice` says what to do, and is empty if there is nothing to do."""
 
     name: str
     verdict: CheckVerdict
@@ -33,5 +33,5 @@ def problem(name: str, finding: str, advice: str) -> Check:
 
 
 def omitted(name: str, finding: str, advice: str = "") -> Check:
-    """Return a check that had nothing to look at."""
+    """Return a check that had nothing to check."""
     return Check(name, CheckVerdict.OMITTED, finding, advice)

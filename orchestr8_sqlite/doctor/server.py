@@ -1,4 +1,4 @@
-"""A server asked as a client would ask it: both eras, the tools, one search, and its end."""
+"""Checks a server by using it as a client would: both protocol eras, the tools, one search, and its exit."""
 
 import json
 import shlex
@@ -14,7 +14,7 @@ from orchestr8_sqlite.text.wording import counted
 HANDSHAKE_REVISION = "2025-11-25"
 MODERN_REVISION = "2026-07-28"
 MAX_TOOL_TOKENS = 900
-"""What the definitions of all tools together may cost a model."""
+"""Maximum tokens that the definitions of all tools may cost a model."""
 
 CLIENT_INFO = {"name": "orchestr8-sqlite doctor", "version": __version__}
 INITIALIZE = {"protocolVersion": HANDSHAKE_REVISION, "capabilities": {}, "clientInfo": CLIENT_INFO}
@@ -27,7 +27,7 @@ REPORT = "please report this"
 
 
 def check_server(command: Sequence[str], query: str, *, patience: float) -> Iterator[Check]:
-    """Yield what is to be said of the server that *command* starts; no wait takes longer than *patience* s."""
+    """Yield the checks of the server that *command* starts; no wait takes longer than *patience* seconds."""
     look = f"see what it writes to standard error: {shlex.join(command)}"
     try:
         with Conversation(Launch(command), patience=patience) as server:
@@ -40,9 +40,9 @@ def check_server(command: Sequence[str], query: str, *, patience: float) -> Iter
 
 
 def check_launch(launch: Launch, *, patience: float) -> Check:
-    """Return the first problem of the server that a client starts by *launch*, or that it is this server and answers.
+    """Return the first problem of the server that *launch* starts, or an ok if it is this server and answers.
 
-    Where there is nothing better to do about a problem than to configure the client again, its advice is empty.
+    The advice is empty if the best remedy is to configure the client again.
     """
     look = f"see what it writes to standard error: {shlex.join(launch.command)}"
     try:
@@ -54,7 +54,7 @@ def check_launch(launch: Launch, *, patience: float) -> Check:
                 checks.append(check)
     except OSError as error:
         missing = error.filename if isinstance(error, FileNotFoundError) else None
-        finding = f"{missing} does not exist" if missing else f"{launch.command[0]} is no program: {error.strerror}"
+        finding = f"{missing} does not exist" if missing else f"{launch.command[0]} cannot be started: {error.strerror}"
         return problem("start", finding, "")
     return ok("start", checks[0].finding)
 
@@ -108,7 +108,7 @@ def _check_tools(reply: ServerReply, look: str) -> Check:
         return problem("tools", _error(reply), look)
     tools = reply.result.get("tools")
     if not isinstance(tools, list) or not tools:
-        return problem("tools", "none are offered", REPORT)
+        return problem("tools", "the server offers none", REPORT)
     tokens = estimate_tokens(json.dumps(tools, ensure_ascii=False, separators=(",", ":")))
     finding = f"{', '.join(str(tool.get('name')) for tool in tools)}: ~{tokens:,} tokens"
     if tokens > MAX_TOOL_TOKENS:
@@ -126,9 +126,9 @@ def _check_search(server: Conversation, query: str, look: str) -> Check:
 
 def _check_strays(strays: Sequence[bytes]) -> Check:
     if not strays:
-        return ok("stdout", "nothing but messages")
+        return ok("stdout", "only messages")
     advice = "find what prints: a wrapper script or a shell profile around the command, or a package that it loads"
-    return problem("stdout", f"{counted(len(strays), 'line')} beside the messages, first {strays[0][:60]!r}", advice)
+    return problem("stdout", f"{counted(len(strays), 'line')} besides the messages, first {strays[0][:60]!r}", advice)
 
 
 def _check_end(reply: ServerReply, patience: float, look: str) -> Check:
@@ -140,14 +140,14 @@ def _check_end(reply: ServerReply, patience: float, look: str) -> Check:
 
 
 def _trouble(server: Conversation, reply: ServerReply) -> str:
-    """Return why there is no result: the server's error, else its last words."""
+    """Return why there is no result: the server's error, or that it ended, and its last words."""
     words = server.last_words()
     why = "it ended before it answered" if server.has_ended and reply.message is None else _error(reply)
     return why + (f"; it last wrote: {words[:200]}" if words and reply.message is None else "")
 
 
 def _error(reply: ServerReply) -> str:
-    """Return the error of a reply, or that there is none at all; empty for a result."""
+    """Return the error of a reply, or that no reply came; empty for a result."""
     error = (reply.message or {}).get("error")
     if isinstance(error, dict):
         return f"error {error.get('code')}: {error.get('message')}"

@@ -25,6 +25,7 @@ from orchestr8_sqlite.library.yaml_text import TEXT_TAG, first_styled_line
 from orchestr8_sqlite.model.records import Skill, SkillFile
 from orchestr8_sqlite.model.uris import compose
 from orchestr8_sqlite.text.normal_forms import normalize
+from orchestr8_sqlite.text.wording import counted
 
 FORMAT_FIELDS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
 OWN_FIELDS = frozenset(
@@ -215,7 +216,8 @@ def _check_metadata(faults: _Faults) -> None:
 def _check_files(files: Sequence[SkillFile], faults: _Faults) -> None:
     size = sum(file.source.size for file in files)
     if len(files) > MAX_FILES or size > MAX_BYTES:
-        what = f"the skill has {len(files):,} files of {size:,} bytes, {MAX_FILES} of {MAX_BYTES:,} are allowed"
+        found = f"{counted(len(files), 'file')} of {size:,} bytes"
+        what = f"the skill has {found}, {MAX_FILES} of {MAX_BYTES:,} are allowed"
         faults.add("skill-limits", what, "move what an agent does not read out of the skill's folder")
     odd = next((file.path for file in files if "\\" in file.path), None)
     if odd is not None:

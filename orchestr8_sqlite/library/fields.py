@@ -10,6 +10,7 @@ import yaml
 from orchestr8_sqlite.library.document import ParsedDocument
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.library.yaml_text import TEXT_TAG, node_line
+from orchestr8_sqlite.text.wording import counted
 
 NULL_TAG = "tag:yaml.org,2002:null"
 MAX_JSON_VALUES = 10_000
@@ -80,7 +81,7 @@ def read_list(document: ParsedDocument, name: str, notes: Notes) -> tuple[str, .
         items = _split(str(node.value))
         notes.warn(
             "not-a-list",
-            f"{name} is a text, read as {len(items)} items",
+            f"{name} is a text, read as {counted(len(items), 'item')}",
             "write one '- item' line for each",
             line=node_line(node),
             field=name,
