@@ -43,7 +43,7 @@ SEARCH = Tool(
         terms={
             **TEXTS,
             "maxItems": MAX_TERMS,
-            "description": "3-6 names an expert would look it up by: technology, technique, cause, fix",
+            "description": "3-6 expert keywords the user did not say",
         },
         mode={
             "type": "string",
