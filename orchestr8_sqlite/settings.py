@@ -127,6 +127,15 @@ def read_settings(database: Path | None = None) -> Settings:
     return Settings(database or (Path(named) if named else bundled_index()), level, size)
 
 
+def read_profile(written: str) -> Profile:
+    """Return the profile of that name.
+
+    Raises:
+        SettingsError: There is none.
+    """
+    return Profile(_choice("--profile", written, list(Profile)))
+
+
 def read_server_settings(
     database: Path | None = None,
     roots: Sequence[Path] = (),
@@ -164,7 +173,7 @@ def read_server_settings(
         else _understood(values.get("LOG_FORMAT"), "text", lambda value: _choice("LOG_FORMAT", value, LOG_FORMATS))
     )
     follows = bool(chosen) and (not production if watch is None else watch)
-    offered = Profile(_choice("--profile", profile, list(Profile)))
+    offered = read_profile(profile)
     return ServerSettings(base, form, chosen, follows, level, offered)
 
 

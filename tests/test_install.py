@@ -49,6 +49,14 @@ def test_index_and_roots_are_named_with_absolute_paths(invoke: Invoke, home: Pat
     ]
 
 
+@pytest.mark.usefixtures("home")
+def test_profile_is_written_too_and_one_that_does_not_exist_is_refused(invoke: Invoke) -> None:
+    _, out, _ = invoke("install", "zed", "--profile", "skills")
+    assert json.loads(out)["context_servers"]["orchestr8"]["args"][-3:] == ["serve", "--profile", "skills"]
+    code, _, err = invoke("install", "zed", "--profile", "skill")
+    assert (code, err) == (1, "--profile must be one of library, skills, not 'skill'.\n")
+
+
 def test_write_keeps_what_is_there_and_leaves_a_backup(invoke: Invoke, home: Path) -> None:
     path = home / ".gemini" / "settings.json"
     path.parent.mkdir()

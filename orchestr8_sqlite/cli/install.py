@@ -39,6 +39,10 @@ def install(
     root: Annotated[
         list[Path] | None, typer.Option("--root", help="Library folder to serve; repeatable.", show_default=False)
     ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(metavar="library|skills", help="Tools to offer. Default: library.", show_default=False),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace another server of that name.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -60,7 +64,7 @@ def install(
     chosen = find_client(client).within(read_places(), wanted)
     if not SERVER_NAME.fullmatch(name):
         raise RequestError(f"--name must be 1 to 64 letters, digits, hyphens and underscores, not {name!r}.")
-    entry = make_entry(chosen, client_command(wanted), serve_arguments(db, root or []))
+    entry = make_entry(chosen, client_command(wanted), serve_arguments(db, root or [], profile or ""))
     if write:
         _write(chosen, wanted, name, entry, force=force, as_json=as_json)
     else:

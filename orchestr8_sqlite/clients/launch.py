@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestr8_sqlite.clients.known import Scope
 from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.settings import read_profile
 
 PROGRAM = "orchestr8-sqlite"
 SERVER = "orchestr8"
@@ -97,11 +98,12 @@ def requirement_of(origin: Mapping[str, Any]) -> str:
     return url2pathname(parts.path) if parts.scheme == "file" else url
 
 
-def serve_arguments(database: Path | None, roots: Sequence[Path]) -> list[str]:
+def serve_arguments(database: Path | None, roots: Sequence[Path], profile: str = "") -> list[str]:
     """Return the arguments of `serve` with absolute paths.
 
     Raises:
         RequestError: A folder is missing; or the index is, and no folder is given to build it from.
+        SettingsError: There is no such profile.
     """
     arguments = ["serve"]
     if database is not None:
@@ -112,4 +114,4 @@ def serve_arguments(database: Path | None, roots: Sequence[Path]) -> list[str]:
         if not root.is_dir():
             raise RequestError(f"There is no folder {root}; --root must name a folder of Markdown files.")
         arguments += ["--root", str(root.absolute())]
-    return arguments
+    return [*arguments, "--profile", read_profile(profile)] if profile else arguments

@@ -119,7 +119,7 @@ def _check_entry(place: _Place, name: str, entry: Mapping[str, Any], patience: f
     if said.verdict is CheckVerdict.OK:
         return ok(place.name, f"{where}: {said.finding}, by: {asked}")
     pairs = itertools.pairwise(launch.command)
-    kept = [part for option, value in pairs if option in ("--db", "--root") for part in (option, value)]
+    kept = [part for option, value in pairs if option in ("--db", "--root", "--profile") for part in (option, value)]
     again = shlex.join([*place.install.split(), "--name", name, *kept, "--force"])
     return problem(place.name, f"{where}: {said.finding}", f"{again}, or {said.advice}" if said.advice else again)
 

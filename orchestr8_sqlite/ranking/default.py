@@ -19,7 +19,7 @@ from orchestr8_sqlite.ranking.reading import SEARCHED_WHOLE, Form, Reading, quot
 
 RANKED = f"""
 WITH
-form (number, word, text, how, stem, gain, own, alone, body) AS MATERIALIZED (  -- what each word is looked for by
+form (number, word, text, how, stem, gain, own, alone, body) AS MATERIALIZED (  -- the forms that stand for each word
     SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
            json_extract(value, '$[3]'), json_extract(value, '$[4]'), json_extract(value, '$[5]'),
            json_extract(value, '$[6]'), json_extract(value, '$[7]'), json_extract(value, '$[8]')
@@ -42,7 +42,7 @@ found (id, points) AS MATERIALIZED (
               FROM form f CROSS JOIN fragment_text t WHERE f.body IS NOT NULL AND t.fragment_text MATCH f.body)
      GROUP BY fragment_id
     HAVING NOT :is_filtered OR EXISTS (SELECT 1 FROM fragment f WHERE f.id = fragment_id AND {FILTERS})),
-bound (points) AS MATERIALIZED (  -- whoever reaches it is looked at more closely
+bound (points) AS MATERIALIZED (  -- fragments that reach it are looked at more closely
     SELECT min(points) FROM (SELECT points FROM found ORDER BY points DESC LIMIT :raised)),
 named (id, uri, points, value) AS MATERIALIZED (
     SELECT c.id, f.uri, c.points, c.points * (1 + :name_bonus * min(1.0, coalesce(
