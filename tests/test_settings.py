@@ -9,7 +9,9 @@ import pytest
 from orchestr8_sqlite.errors import SettingsError
 from orchestr8_sqlite.settings import (
     Limits,
+    Profile,
     bundled_index,
+    environment_with,
     index_of,
     latest_file_time,
     missing_root,
@@ -114,6 +116,38 @@ def test_variable_that_other_programs_use_too_stops_nothing(
     monkeypatch.setenv(name, value)
     assert read_server_settings() == usual
     assert caplog.messages == [sentence]
+    assert [record.name for record in caplog.records] == ["orchestr8_sqlite.settings"]
+
+
+def test_form_of_the_log_and_tools_come_from_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (read_server_settings().log_format, read_server_settings().profile) == ("text", Profile.LIBRARY)
+    monkeypatch.setenv("LOG_FORMAT", "json")
+    assert read_server_settings().log_format == "json"
+    assert read_server_settings(log_format="Text").log_format == "text"
+    with pytest.raises(SettingsError, match=r"^--log-format must be one of text, json, not 'pretty'\.$"):
+        read_server_settings(log_format="pretty")
+    assert read_server_settings(profile="skills").profile is Profile.SKILLS
+    with pytest.raises(SettingsError, match=r"^--profile must be one of library, skills, not 'none'\.$"):
+        read_server_settings(profile="none")
+
+
+def test_program_is_started_with_variables_of_its_own_and_without_a_folder_of_programs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", os.pathsep.join(["/usr/my bin", "/opt/own", "/bin"]))
+    monkeypatch.setenv("KEPT", "kept")
+    given = environment_with({"NEW": "new"}, without=Path("/opt/own"))
+    assert given == {**os.environ, "PATH": os.pathsep.join(["/usr/my bin", "/bin"]), "NEW": "new"}
+    assert environment_with({"KEPT": "other"}) == {**os.environ, "KEPT": "other"}
+    monkeypatch.delenv("PATH")
+    assert environment_with({})["PATH"] == os.defpath
+
+
+def test_programs_are_searched_for_where_the_shell_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/one:/two")
+    assert read_places().search == "/one:/two"
+    monkeypatch.delenv("PATH")
+    assert read_places().search == os.defpath
 
 
 def test_no_replies_need_be_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

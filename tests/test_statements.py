@@ -169,6 +169,12 @@ def test_rows_may_take_as_many_bytes_as_they_are_allowed(run: Run, monkeypatch: 
         run(statement)
 
 
+@pytest.mark.parametrize("statement", ["", " \n", ";"])
+def test_statement_that_is_empty_is_refused_in_one_sentence(run: Run, statement: str) -> None:
+    with pytest.raises(RequestError, match=r"^The statement is empty; write a SELECT\.$"):
+        run(statement)
+
+
 def test_columns_are_named_where_there_are_no_rows_too() -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         assert statements.run_statement(db, "SELECT 1 AS one, 2 AS two", 1) == (["one", "two"], [(1, 2)])

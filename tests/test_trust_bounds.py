@@ -61,6 +61,20 @@ def test_five_hundred_runs_are_weighed_and_of_more_the_worst_is_assumed() -> Non
 
 
 @pytest.mark.parametrize(
+    ("content", "places", "expected"),
+    [
+        (b"a b\nc d\ne f", [0, 2, 8], [b"a b", b"e f"]),  # two places in one line, one behind it
+        (b"a\nb\nc", [4], [b"c"]),
+        (b"a\nb \\\nc\nd", [2], [b"b \\\nc"]),
+    ],
+)
+def test_statement_around_a_place_is_its_line_and_those_joined_to_it(
+    content: bytes, places: list[int], expected: list[bytes]
+) -> None:
+    assert [content[start:end] for start, end in statements_around(content, places, 100)] == expected
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         (f"{FLAG}{tags('gbeng')}{END_OF_FLAG}", []),
