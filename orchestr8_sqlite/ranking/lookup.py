@@ -19,7 +19,7 @@ from orchestr8_sqlite.ranking.filters import Found
 from orchestr8_sqlite.ranking.precomputed import DEPTH, match_quick
 from orchestr8_sqlite.ranking.reading import Reading, quoted, read_parts, read_request, read_words
 from orchestr8_sqlite.ranking.weights import ENOUGH
-from orchestr8_sqlite.text.keywords import extract_keywords, has_keywords
+from orchestr8_sqlite.text.keywords import extract_keywords, stem
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupR
         return result._replace(confident=False, coverage=0.0)
     held = held_forms(catalog.db, reading, [candidate.fragment_id for candidate in result.candidates[:JUDGED]])
     result = result._replace(coverage=_coverage(reading, held))
-    if result.coverage >= catalog.least_coverage or _holds_phrase(catalog, result.request.query, held):
+    if result.coverage >= catalog.least_coverage or _holds_phrase(catalog, result.request.query, reading, held):
         return result
     reached = {form.word.text for forms in held.values() for form, _ in forms if form.how != "related"}
     missing = [word for word in reading.words if word.text not in reached and not word.everyday]
@@ -121,11 +121,16 @@ def _coverage(reading: Reading, held: Mapping[int, Sequence[HeldForm]]) -> float
     return round(covered_share(reading, [coverage(reading, forms) for forms in held.values()]), 3)
 
 
-def _holds_phrase(catalog: Catalog, query: str, fragment_ids: Iterable[int]) -> bool:
-    """Tell whether a scenario of one of the fragments holds PHRASE keywords that stand in a row in *query*."""
+def _holds_phrase(catalog: Catalog, query: str, reading: Reading, fragment_ids: Iterable[int]) -> bool:
+    """Tell whether a scenario of one of the fragments holds PHRASE known words that stand in a row in *query*."""
+    known = {word.stem for word in reading.words if word.fragment_count}
+
+    def is_known(text: str) -> bool:
+        return any(stem(keyword) in known for keyword in extract_keywords(text))
+
     texts = [text.strip(SIGNS) for text in query.split()[:MOST_SEARCHED]]
     rows = zip(*(texts[at:] for at in range(PHRASE)), strict=False)
-    phrases = [quoted(" ".join(row)) for row in rows if all(map(has_keywords, row))]
+    phrases = [quoted(" ".join(row)) for row in rows if all(map(is_known, row))]
     asked = {"match": f"{{scenarios}} : ({' OR '.join(phrases)})", "ids": str(list(fragment_ids))}
     return bool(phrases) and catalog.db.execute(HOLDS_PHRASE, asked).fetchone() is not None
 
