@@ -52,6 +52,9 @@ WORKER_GONE = ("worker ended", "worker failed to start", "Unknown child process"
 """What may be logged where workers are killed; the last is asyncio's, up to Python 3.12, of one that ends while it is
 told to."""
 
+SAVED_MEANWHILE = ("written-while-read", "kept")
+"""What is logged of a file that is being saved while a build reads it: the version before stays until the next one."""
+
 LONGEST_LINE = 1 << 24
 HTTP = ("--http", "127.0.0.1:0")
 
@@ -203,6 +206,7 @@ class Load:
         for line in self._log.read_text(encoding="utf-8").splitlines():
             said = json.loads(line) if line.startswith("{") else {"level": "none", "message": line}
             is_expected = self._change.breaks and said["message"].startswith(WORKER_GONE)
+            is_expected |= said.get("code") in SAVED_MEANWHILE
             if said["level"] not in ("debug", "info") and not is_expected:
                 raise Lost(f"the log says {line[:600]}")
 
