@@ -300,20 +300,6 @@ def test_path_is_that_of_the_index_in_use(
     assert invoke("path")[1] == f"{index}\n"
 
 
-def test_who_has_an_index_here_is_told_if_the_bundled_one_answers(
-    invoke: Invoke, index: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    told = "The bundled library answers; add --db index.db to ask the index in this folder.\n"
-    assert invoke("list", "categories")[2] == told
-    assert invoke("list", "categories", "--db", "index.db")[2] == ""
-    monkeypatch.setenv("ORCHESTR8_DB", "index.db")
-    assert invoke("list", "categories")[2] == ""
-    monkeypatch.delenv("ORCHESTR8_DB")
-    index.rename(tmp_path / "other.db")
-    assert invoke("list", "categories")[2] == ""
-
-
 def test_argument_that_is_no_text_is_one_sentence(invoke: Invoke) -> None:
     for arguments in (["build", "bad\udcff", "-o", "x.db"], ["sql", "SELECT '\udcff'"], ["search", "\udcff"]):
         code, out, err = invoke(*arguments)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestr8_sqlite.cli.options import (
-    USUAL_INDEX,
     Category,
     Config,
     Deny,
@@ -41,7 +40,7 @@ EXAMPLES = 3
 
 def build(
     roots: Roots = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Index file to write.")] = Path(USUAL_INDEX),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Index file to write.")] = Path("index.db"),
     category: Category = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a library with warnings or errors.")] = False,
     deny: Deny = None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows, read_index_settings
+from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.text.wording import counted
@@ -60,12 +60,13 @@ def evaluate(
     from orchestr8_sqlite.evaluation.failures import find_failures
     from orchestr8_sqlite.index.catalog import Catalog
     from orchestr8_sqlite.model.parameters import make_request
+    from orchestr8_sqlite.settings import read_settings
 
     chosen = make_request({"query": "any", "ranker": ranker}).ranker
     if own in (queries is not None, qrels is not None):
         raise RequestError("Give either --queries and --qrels, or --self.")
     missing = 0
-    database = read_index_settings(db).database
+    database = read_settings(db).database
     with Catalog.open(database) as catalog:
         if queries is None or qrels is None:
             asked, judged, report = measures.run_self(catalog, chosen)

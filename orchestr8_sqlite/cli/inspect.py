@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Database, Json, print_csv, print_json, print_rows, read_index_settings
+from orchestr8_sqlite.cli.options import Database, Json, print_csv, print_json, print_rows
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.settings import read_settings
@@ -64,7 +64,7 @@ def sql(
 
     is_shell = statement is None and sys.stdin.isatty()
     text = sys.stdin.read() if statement is None and not is_shell else statement or ""
-    with Catalog.open(read_index_settings(db).database) as catalog:
+    with Catalog.open(read_settings(db).database) as catalog:
         if is_shell:
             from orchestr8_sqlite.cli.shell import read_statements
 
@@ -111,7 +111,7 @@ def stats(
     """
     from orchestr8_sqlite.index.catalog import Catalog
 
-    path = read_index_settings(db).database
+    path = read_settings(db).database
     if tables:
         _print_tables(path, as_json=as_json)
         return
@@ -252,6 +252,6 @@ def export(
 
     if form != "json":
         raise RequestError(f"--format must be json, not {form!r}.")
-    with Catalog.open(read_index_settings(db).database) as catalog:
+    with Catalog.open(read_settings(db).database) as catalog:
         for written in export_json(catalog, output):
             echo(str(written))

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows, read_index_settings
+from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
 from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.settings import read_settings
 
 CATEGORIES = "SELECT category, count(*) AS fragments, sum(token_estimate) AS tokens FROM fragment GROUP BY 1 ORDER BY 1"
 TAGS = "SELECT tag, count(*) AS fragments FROM tag GROUP BY 1 ORDER BY 2 DESC, 1"
@@ -57,7 +58,7 @@ def list_contents(
     if tag:
         what = "fragments"
     values = {"category": category, "tags": json.dumps([fold_tag(one) for one in tag or ()])}
-    with Catalog.open(read_index_settings(db).database) as catalog:
+    with Catalog.open(read_settings(db).database) as catalog:
         found = catalog.db.execute(WHOLE[what], values)
         columns, rows = [column[0] for column in found.description], found.fetchall()
     if as_json:

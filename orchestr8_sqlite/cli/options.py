@@ -5,17 +5,11 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from orchestr8_sqlite.cli.terminal import echo, echo_json, harmless
-
-if TYPE_CHECKING:
-    from orchestr8_sqlite.settings import Settings
-
-USUAL_INDEX = "index.db"
-"""The file that `build` writes by default."""
 
 NUMBER = re.compile(r"~?[-+]?\d[\d,.]*%?|")
 
@@ -63,16 +57,6 @@ Select = Annotated[
 Ignore = Annotated[
     list[str] | None, typer.Option("--ignore", metavar="RULES", help="Skip these rules: a,b; repeatable.")
 ]
-
-
-def read_index_settings(db: Path | None) -> "Settings":
-    """Return the settings; say on standard error if the bundled index answers although this folder has one."""
-    from orchestr8_sqlite.settings import bundled_index, read_settings
-
-    settings = read_settings(db)
-    if settings.database == bundled_index() and Path(USUAL_INDEX).is_file():
-        echo(f"The bundled library answers; add --db {USUAL_INDEX} to ask the index in this folder.", err=True)
-    return settings
 
 
 def print_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Database, Json, print_json, read_index_settings
+from orchestr8_sqlite.cli.options import Database, Json, print_json
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.model.parameters import make_request
 from orchestr8_sqlite.model.requests import DEFAULT_SCORE, DEFAULT_TOKENS, LookupResult, Mode, Ranker, Tier
@@ -46,6 +46,7 @@ def search(
     """
     from orchestr8_sqlite.answers.render import to_json
     from orchestr8_sqlite.service.service import Service
+    from orchestr8_sqlite.settings import read_settings
 
     request = make_request(
         {
@@ -61,7 +62,7 @@ def search(
             "explain": explain,
         }
     )
-    with closing(Service(read_index_settings(db))) as service:
+    with closing(Service(read_settings(db))) as service:
         answer = service.search(request, whole=as_json)
     assert answer.result is not None
     if sql:
@@ -104,8 +105,9 @@ def load(
     Example: orchestr8-sqlite load orchestr8://skills/error-handling-resilience
     """
     from orchestr8_sqlite.service.service import Service
+    from orchestr8_sqlite.settings import read_settings
 
-    with closing(Service(read_index_settings(db))) as service:
+    with closing(Service(read_settings(db))) as service:
         answer = service.load(uris, max_tokens=max_tokens, related=related, shown=source)
     if as_json:
         sources = [one._asdict() for one in answer.sources]
