@@ -450,10 +450,11 @@ class Oracle:
         return sorted(found, key=lambda row: (-row[1], row[0]))
 
     def answer(self, request: MatchRequest) -> Expected:
-        """Return what *request* is answered, wider where fewer than two fragments match."""
+        """Return what *request* is answered, wider where fewer than two fragments match and filters admit more."""
         words, further, forms = self.beside_terms(self.words(request.query), request.terms)
         found = self.listed(request, words, forms)
-        is_wider = len(found) < weights.ENOUGH
+        admitted = sum(is_admitted(fragment, request) for fragment in self.library)
+        is_wider = len(found) < (min(weights.ENOUGH, admitted) if request.is_filtered else weights.ENOUGH)
         if is_wider:
             forms += self.parts([*words, *further], forms)
             found = self.listed(request, words, forms)

@@ -22,7 +22,7 @@ from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.records import Fragment
 from orchestr8_sqlite.model.requests import LookupResult, MatchRequest, Part, Tier
 from orchestr8_sqlite.ranking import weights
-from orchestr8_sqlite.ranking.explanation import coverage, covered_share, held_forms
+from orchestr8_sqlite.ranking.explanation import coverage, covered_share, held_anywhere, held_forms
 from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.ranking.reading import read_parts, read_request
 from orchestr8_sqlite.text.keywords import extract_keywords
@@ -63,7 +63,8 @@ def covered(catalog: Catalog, query: str, id_: str, *, parts: bool = False) -> t
     if parts:
         reading = read_parts(catalog.db, reading)
     (number,) = catalog.db.execute("SELECT id FROM fragment WHERE path = ?", (id_,)).fetchone()
-    shares = coverage(reading, held_forms(catalog.db, reading, [number])[number])
+    held = held_anywhere(catalog.db, reading, held_forms(catalog.db, reading, [number]))
+    shares = coverage(reading, held[number])
     return shares, covered_share(reading, [shares])
 
 

@@ -82,6 +82,17 @@ def test_threshold_counts_what_the_filters_leave(make_catalog: MakeCatalog) -> N
     assert (found.tier, ids(found)) == (Tier.FUZZY, ["agents/b"])
 
 
+def test_answer_with_all_that_the_filters_leave_is_not_widened(make_catalog: MakeCatalog) -> None:
+    catalog = make_catalog(
+        make_fragment("a", "Adding retry", tags=("net",)),
+        make_fragment("b", "Adding retryable calls", tags=("net",)),
+        make_fragment("c", "Adding retry", category="agent"),
+    )
+    assert find(catalog, MatchRequest("retry", categories=("agent",))).tier is Tier.INDEX
+    widened = find(catalog, MatchRequest("retry", tags=("net",)))
+    assert (widened.tier, ids(widened)) == (Tier.FUZZY, ["skills/a", "skills/b"])
+
+
 def test_limit_does_not_make_a_sufficient_answer_insufficient(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(*(make_fragment(name, "Adding retry") for name in "abc"))
     found = find(catalog, MatchRequest("retry", max_results=1, ranker=CLASSIC))
@@ -234,6 +245,13 @@ def test_word_in_the_body_alone_is_half_covered(make_catalog: MakeCatalog) -> No
     assert find(catalog, MatchRequest("retry")).coverage == 0.5
 
 
+def test_body_is_looked_at_only_if_the_short_texts_cover_too_little(make_catalog: MakeCatalog) -> None:
+    library = (make_fragment("a", tags=("retry",), body="With jitter."), *(make_fragment(name) for name in "bcde"))
+    short, whole = (find(make_catalog(*library, least_coverage=one), MatchRequest("retry jitter")) for one in (0.5, 0.6))
+    assert (short.coverage, short.confident) == (0.5, True)
+    assert (whole.coverage, whole.confident) == (0.75, True)
+
+
 def test_request_with_more_words_than_matter_is_covered_by_six_rare_ones(make_catalog: MakeCatalog) -> None:
     words = "retry backoff jitter timeout cache circuit".split()
     catalog = make_catalog(*(make_fragment(name, tags=tuple(words)) for name in "ab"), *map(make_fragment, "cdefghij"))
@@ -379,7 +397,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("retry jitter", {}, Tier.INDEX),
         ("retry", {"categories": ("skill",), "tags": ("retry",)}, Tier.INDEX),
         ("it's \"slow\" -- DROP TABLE meta; 'sql'", {}, Tier.FUZZY),
-        ("retry", {"tags": ("it's",)}, Tier.FUZZY),
+        ("retry", {"tags": ("it's",)}, Tier.INDEX),
+        ("pos", {"tags": ("it's",)}, Tier.FUZZY),
         ("postgre", {}, Tier.FUZZY),
         ("再試行 c++ müller", {"min_score": 0.5}, Tier.FUZZY),
         ("zzyzx", {}, Tier.FUZZY),

@@ -30,12 +30,12 @@ found (id, points) AS MATERIALIZED (
     SELECT fragment_id, sum(points)
       FROM (SELECT p.fragment_id, w.gain * p.weight AS points  -- words with a single form need no comparing
               FROM wanted w CROSS JOIN field_posting p
-             WHERE w.alone AND p.keyword_id = w.keyword_id
+             WHERE w.alone AND p.keyword_id = w.keyword_id AND p.weight
              UNION ALL
             SELECT fragment_id, max(points)
               FROM (SELECT p.fragment_id, w.number, w.gain * p.weight AS points
                       FROM wanted w CROSS JOIN field_posting p
-                     WHERE NOT w.alone AND p.keyword_id = w.keyword_id)
+                     WHERE NOT w.alone AND p.keyword_id = w.keyword_id AND p.weight)
              GROUP BY fragment_id, number
              UNION ALL
             SELECT t.rowid, f.gain * :body_weight

@@ -41,20 +41,29 @@ class HeldForm(NamedTuple):
 
 
 def held_forms(db: sqlite3.Connection, reading: Reading, fragment_ids: Sequence[int]) -> dict[int, list[HeldForm]]:
-    """Return the forms of the request that each fragment holds, by fragment."""
+    """Return the forms of the request that the short texts of each fragment hold, by fragment."""
     fields: dict[tuple[int, int], int] = {}
     stems = [(form.stem,) for form in reading.forms]
     asked = {"forms": json.dumps(stems, ensure_ascii=False), "ids": json.dumps(list(fragment_ids))}
     for id_, place, bits in db.execute(HELD, asked):
         fields[id_, place] = fields.get((id_, place), 0) | bits
-    whole = [(place, body_match(form)) for place, form in enumerate(reading.forms) if form.how in SEARCHED_WHOLE]
-    pairs = [(id_, place, match) for place, match in whole for id_ in fragment_ids if (id_, place) not in fields]
-    if pairs:
-        for id_, place in db.execute(HELD_IN_BODIES, {"pairs": json.dumps(pairs, ensure_ascii=False)}):
-            fields[id_, place] = 0
     found: dict[int, list[HeldForm]] = {id_: [] for id_ in fragment_ids}
     for (id_, place), bits in fields.items():
         found[id_].append(HeldForm(reading.forms[place], bits))
+    return found
+
+
+def held_anywhere(
+    db: sqlite3.Connection, reading: Reading, held: Mapping[int, Sequence[HeldForm]]
+) -> dict[int, list[HeldForm]]:
+    """Return *held*, with the forms that only the bodies of these fragments hold."""
+    known = {id_: {form for form, _ in forms} for id_, forms in held.items()}
+    whole = [(place, form, body_match(form)) for place, form in enumerate(reading.forms) if form.how in SEARCHED_WHOLE]
+    pairs = [(id_, place, match) for place, form, match in whole for id_ in held if form not in known[id_]]
+    found = {id_: list(forms) for id_, forms in held.items()}
+    if pairs:
+        for id_, place in db.execute(HELD_IN_BODIES, {"pairs": json.dumps(pairs, ensure_ascii=False)}):
+            found[id_].append(HeldForm(reading.forms[place], 0))
     return found
 
 

@@ -1,6 +1,7 @@
 """What every tier returns, and the filters that every tier applies before its limit."""
 
 import json
+import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,8 @@ FILTERS = """
 """A condition on `f`, a row of fragment: it has any of the categories or its own SKILL.md, and all of the tags.
 A filter that is not asked for costs nothing, and each list of fragments is computed once per statement."""
 
+ADMITTED = f"SELECT count(*) FROM fragment f WHERE {FILTERS}"
+
 
 class Found(NamedTuple):
     """The candidates of one tier, best first; `total` counts the fragments that match, listed or not.
@@ -28,6 +31,12 @@ class Found(NamedTuple):
     total: int
     statement: Statement
     coverage: float = 1.0
+
+
+def count_admitted(db: sqlite3.Connection, request: MatchRequest) -> int:
+    """Return the number of fragments that the filters of *request* admit."""
+    count: int = db.execute(ADMITTED, filter_parameters(request)).fetchone()[0]
+    return count
 
 
 def filter_parameters(request: MatchRequest) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Answers a request from the first tier that finds enough.
 
 1  a precomputed answer, for requests without filters
-2  the keyword index; enough if two fragments match
+2  the keyword index; enough if two fragments match, or all that the filters admit
 3  words inside other words too; the classic ranker has its own points for them,
    the default one uses the scale of tier 2
 """
@@ -14,8 +14,8 @@ from itertools import chain
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.requests import DEFAULT_SCORE, Candidate, LookupResult, MatchRequest, Ranker, Tier
 from orchestr8_sqlite.ranking.default import rank
-from orchestr8_sqlite.ranking.explanation import HeldForm, coverage, covered_share, explain, held_forms
-from orchestr8_sqlite.ranking.filters import Found
+from orchestr8_sqlite.ranking.explanation import HeldForm, coverage, covered_share, explain, held_anywhere, held_forms
+from orchestr8_sqlite.ranking.filters import Found, count_admitted
 from orchestr8_sqlite.ranking.precomputed import DEPTH, match_quick
 from orchestr8_sqlite.ranking.reading import Reading, quoted, read_parts, read_request, read_words
 from orchestr8_sqlite.ranking.weights import ENOUGH
@@ -86,13 +86,13 @@ def cover(catalog: Catalog, request: MatchRequest) -> float:
     judged = request._replace(max_results=JUDGED)
     _, reading, found = _ranked(catalog, judged, scenarios=False)
     ids = [candidate.fragment_id for candidate in found.candidates]
-    return _coverage(reading, held_forms(catalog.db, reading, ids))
+    return _coverage(reading, held_anywhere(catalog.db, reading, held_forms(catalog.db, reading, ids)))
 
 
 def _ranked(catalog: Catalog, request: MatchRequest, *, scenarios: bool) -> tuple[Tier, Reading, Found]:
     reading = read_request(catalog.db, extract_keywords(request.query), catalog.size, request.terms)
     found = rank(catalog.db, request, reading, scenarios=scenarios)
-    if found.total >= ENOUGH:
+    if found.total >= ENOUGH or (request.is_filtered and found.total == count_admitted(catalog.db, request)):
         return Tier.INDEX, reading, found
     reading = read_parts(catalog.db, reading)
     return Tier.FUZZY, reading, rank(catalog.db, request, reading, scenarios=scenarios)
@@ -103,6 +103,10 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupR
     if not result.candidates:
         return result._replace(confident=False, coverage=0.0)
     held = held_forms(catalog.db, reading, [candidate.fragment_id for candidate in result.candidates[:JUDGED]])
+    result = result._replace(coverage=_coverage(reading, held))
+    if 0 < catalog.least_coverage <= result.coverage:  # most requests need no look into bodies
+        return result
+    held = held_anywhere(catalog.db, reading, held)
     result = result._replace(coverage=_coverage(reading, held))
     if result.coverage >= catalog.least_coverage or _holds_phrase(catalog, result.request.query, reading, held):
         return result
