@@ -1,6 +1,7 @@
 """The documents show what the programs really print, and name what really exists."""
 
 import re
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +21,16 @@ SHADOW = re.compile(r"(fragment|keyword)_text_\w+")
 def test_generated_output_in_the_documents_is_what_the_commands_print(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     assert docs_output.renewed(text) == text
+
+
+@pytest.mark.parametrize("command", ["search retry", "stats", "list tags"])
+def test_commands_print_the_same_beside_an_index_that_was_just_built(tmp_path: Path, command: str) -> None:
+    beside, alone = tmp_path / "beside", tmp_path / "alone"
+    for folder in (beside, alone):
+        folder.mkdir()
+    shutil.copy(docs_output.ROOT / "orchestr8_sqlite" / "bundled.db", beside / "index.db")
+    answers = {docs_output.run(f"orchestr8-sqlite {command}", folder) for folder in (beside, alone)}
+    assert len(answers) == 1
 
 
 def test_a_table_of_rows_shows_signs_of_markdown_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
