@@ -34,7 +34,7 @@ EVERYDAY = {
 }
 TOPIC = weights.NAME, weights.TITLE, weights.TAG
 WHOLE = "exact", "typo", "joined", "term"
-"""Forms that are searched in bodies too, and that count wherever they stand."""
+"""Forms that the request itself says, which count wherever they stand."""
 
 MOST_PARTS = 20
 FULL_TEXT = """CREATE VIRTUAL TABLE full_text USING fts5 (
@@ -323,7 +323,8 @@ class Oracle:
         for place, stem in enumerate(synonym.forms):
             factor = weights.FACTORS[synonym.how] * (weights.DECAY**place if synonym.how == "related" else 1.0)
             if stem in self.keywords:
-                found.append((Standing(rarest, self.keywords[stem][0], synonym.how, factor), [w.text for w in meeting]))
+                text = min(self.keywords[stem], key=lambda one: (-self.used[one], one))
+                found.append((Standing(rarest, text, synonym.how, factor), [w.text for w in meeting]))
         return found
 
     def parts(self, words: Sequence[Asked], forms: Sequence[Standing]) -> list[Standing]:
@@ -367,7 +368,7 @@ class Oracle:
                 unit = form.word.unit
                 best[unit] = max(best.get(unit, 0), gain * self.weight(at, form.stem))
             few = max(weights.BODY_FEW, weights.BODY_SPREAD * len(self.library))
-            if form.how in WHOLE and self.count(form.text) <= few and self.is_in_body(at, form.text):
+            if form.how != "part" and self.count(form.text) <= few and self.is_in_body(at, form.text):
                 in_body.append(gain * weights.BODY_WEIGHT)
         return sum(best.values()) + sum(in_body) if best or in_body else None
 

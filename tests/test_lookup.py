@@ -247,7 +247,9 @@ def test_word_in_the_body_alone_is_half_covered(make_catalog: MakeCatalog) -> No
 
 def test_body_is_looked_at_only_if_the_short_texts_cover_too_little(make_catalog: MakeCatalog) -> None:
     library = (make_fragment("a", tags=("retry",), body="With jitter."), *(make_fragment(name) for name in "bcde"))
-    short, whole = (find(make_catalog(*library, least_coverage=one), MatchRequest("retry jitter")) for one in (0.5, 0.6))
+    short, whole = (
+        find(make_catalog(*library, least_coverage=one), MatchRequest("retry jitter")) for one in (0.5, 0.6)
+    )
     assert (short.coverage, short.confident) == (0.5, True)
     assert (whole.coverage, whole.confident) == (0.75, True)
 

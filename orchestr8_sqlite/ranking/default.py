@@ -15,7 +15,7 @@ from collections import Counter
 from orchestr8_sqlite.model.requests import MatchRequest, Statement
 from orchestr8_sqlite.ranking import weights
 from orchestr8_sqlite.ranking.filters import FILTERS, Found, filter_parameters, read_candidate
-from orchestr8_sqlite.ranking.reading import SEARCHED_WHOLE, Form, Reading, quoted
+from orchestr8_sqlite.ranking.reading import SAID, Form, Reading, quoted
 
 RANKED = f"""
 WITH
@@ -193,7 +193,7 @@ def form_rows(reading: Reading) -> list[tuple[object, ...]]:
             form.how,
             form.stem,
             round(1000 * form.gain),
-            int(form.how in SEARCHED_WHOLE),
+            int(form.how in SAID),
             int(sizes[unit] == 1),
             body_match(form) if reading.searches_bodies(form) else None,
         )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from orchestr8_sqlite.model.requests import Candidate, Part, Statement
 from orchestr8_sqlite.ranking.default import HELD, HELD_IN_BODIES, PARTS, body_match
-from orchestr8_sqlite.ranking.reading import SEARCHED_WHOLE, Form, Reading, Word
+from orchestr8_sqlite.ranking.reading import SAID, Form, Reading, Word
 from orchestr8_sqlite.ranking.weights import (
     BODY_COVERS,
     CAPABILITY,
@@ -58,7 +58,7 @@ def held_anywhere(
 ) -> dict[int, list[HeldForm]]:
     """Return *held*, with the forms that only the bodies of these fragments hold."""
     known = {id_: {form for form, _ in forms} for id_, forms in held.items()}
-    whole = [(place, form, body_match(form)) for place, form in enumerate(reading.forms) if form.how in SEARCHED_WHOLE]
+    whole = [(place, form, body_match(form)) for place, form in enumerate(reading.forms) if form.how in SAID]
     pairs = [(id_, place, match) for place, form, match in whole for id_ in held if form not in known[id_]]
     found = {id_: list(forms) for id_, forms in held.items()}
     if pairs:

@@ -36,8 +36,8 @@ from orchestr8_sqlite.text.wordlists import everyday_words
 OWN = "exact"
 """The word itself, inflected or not."""
 
-SEARCHED_WHOLE = (OWN, "typo", "joined", "term")
-"""Forms that are also searched for in bodies; the others only in the short texts."""
+SAID = (OWN, "typo", "joined", "term")
+"""Forms that the request itself says, however it spells them; the others are what the word lists know, and parts."""
 
 MIN_PART_LENGTH = 3
 MAX_PARTS = 20
@@ -69,7 +69,8 @@ SELECT w.synonym_id, met.slots, w.slot, w.stem
 """Which slots the stems of a request fill, for synonyms with at least as many words in the request as slots."""
 
 SYNONYM_FORMS = """
-SELECT f.synonym_id, f.ordinal, f.how, s.stem, s.fragment_count
+SELECT f.synonym_id, f.ordinal, f.how, s.stem, s.fragment_count,
+       (SELECT text FROM keyword k WHERE k.stem = s.stem ORDER BY k.fragment_count DESC, k.text LIMIT 1)
   FROM json_each(:ids) met CROSS JOIN rank_synonym_form f ON f.synonym_id = met.value
  CROSS JOIN rank_stem s ON s.stem = f.stem
  ORDER BY 1, 2
@@ -149,7 +150,7 @@ class Reading(NamedTuple):
 
     def searches_bodies(self, form: Form) -> bool:
         """Tell whether *form* is also searched for in bodies: a whole word that not too many fragments hold."""
-        return form.how in SEARCHED_WHOLE and form.fragment_count <= max(BODY_FEW, BODY_SPREAD * self.size)
+        return form.how != "part" and form.fragment_count <= max(BODY_FEW, BODY_SPREAD * self.size)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -284,11 +285,11 @@ def _synonyms(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Itera
     met = _met_synonyms(db.execute(SYNONYM_WORDS, {"stems": json.dumps(list(by_stem))}))
     if not met:
         return
-    for id_, ordinal, how, one, count in db.execute(SYNONYM_FORMS, {"ids": str(list(met))}):
+    for id_, ordinal, how, one, count, text in db.execute(SYNONYM_FORMS, {"ids": str(list(met))}):
         meeting = [word for text, word in by_stem.items() if text in met[id_]]
         rarest, texts = max(meeting, key=lambda word: word.rarity), [word.text for word in meeting]
         factor = FACTORS[how] * (DECAY**ordinal if how == "related" else 1.0)
-        yield Form(rarest, one, how, one, count, rarity_of(size, count), factor), texts
+        yield Form(rarest, text, how, one, count, rarity_of(size, count), factor), texts
 
 
 def _met_synonyms(rows: Iterable[tuple[int, int, int, str]]) -> dict[int, list[str]]:
