@@ -1,6 +1,13 @@
-"""Opens the judged sets; their indexes are built for each run."""
+"""Opens the judged sets; their indexes are built for each run.
+
+Three sets lie beside the checkout, and the ranking was tuned on them. Those in bench/judgements/ were written and
+judged after the ranking stood, and no weight was chosen by them: requests to the shipped library, short and long, and
+to a public collection of rules for editors.
+"""
 
 import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +30,12 @@ SETS = {
     "skills": ("dev/skills", "skills"),
     "metatool": ("metatool", "metatool"),
 }
+"""Set that the ranking was tuned on → its folder of queries, its library."""
+
+UNTUNED = Path(__file__).with_name("judgements")
+RULES_URL = os.environ.get("CURSOR_RULES", "https://github.com/PatrickJS/awesome-cursorrules")
+RULES_COMMIT = "b044f956f021b6e8877f16781bcfc466a6a120e9"
+"""257 rules for editors in the public domain (CC0); CURSOR_RULES names a copy of the repository."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +81,38 @@ def open_set(name: str, folder: Path) -> JudgedSet:
         for query in read_queries(SHARED / "eval" / queries / "queries.jsonl")
     ]
     return JudgedSet(name, catalog, asked, qrels, names)
+
+
+def open_untuned(folder: Path) -> list[JudgedSet]:
+    """Return the sets in bench/judgements/; without a connection, the one for the public collection is left out."""
+    opened = []
+    for place in sorted(path.parent for path in UNTUNED.glob("*/queries.jsonl")):
+        library = fetch_rules(folder / "rules") if place.name == "rules" else UNTUNED.parents[1] / "resources"
+        if library is None:
+            sys.stderr.write(f"{place.name} is left out: {RULES_URL} cannot be fetched.\n")
+            continue
+        index = folder / f"untuned-{place.name}.db"
+        build_index([library], index, category="guide")
+        catalog = Catalog.open(index)
+        qrels, _ = present_only(catalog, read_qrels(place / "qrels.tsv"))
+        queries = read_queries(place / "queries.jsonl")
+        opened.append(JudgedSet(place.name, catalog, queries, qrels, document_names(catalog, qrels)))
+    return opened
+
+
+def fetch_rules(folder: Path) -> Path | None:
+    """Return the folder of the public collection, its files named as Markdown; None without a connection."""
+    git = ("git", "-C", str(folder))
+    folder.mkdir()
+    try:
+        for command in (("init", "--quiet"), ("fetch", "--quiet", "--depth=1", RULES_URL, RULES_COMMIT)):
+            subprocess.run((*git, *command), check=True, capture_output=True)
+        subprocess.run((*git, "checkout", "--quiet", RULES_COMMIT, "--", "rules"), check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    for rule in folder.glob("rules/*.mdc"):
+        rule.rename(rule.with_suffix(".md"))
+    return folder
 
 
 def _terms() -> dict[str, tuple[str, ...]]:

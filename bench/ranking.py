@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from statistics import mean, median
 
-from judged import SETS, SHARED, JudgedSet, open_set
+from judged import SETS, SHARED, JudgedSet, open_set, open_untuned
 from settings import GRID_OF_TERMS, cross_validate, measure_queries
 
 from orchestr8_sqlite.answers.render import render
@@ -58,6 +58,7 @@ RIGHT = 2
 
 REPEATS = 3
 WITH_TERMS = "default, with terms"
+HELP = ("plain", "with terms")
 
 
 def main() -> None:
@@ -72,6 +73,7 @@ def main() -> None:
         asked = [open_set(name, Path(folder)) for name in SETS]
         sets = [judged.plain for judged in asked]
         helped = [judged for judged in asked if judged.has_terms]
+        unseen = open_untuned(Path(folder))
         validated: dict[str, dict[str, float]] = {}
         if not options.no_cross_validation:
             validated = {"default": cross_validate(sets), WITH_TERMS: cross_validate(helped, GRID_OF_TERMS)}
@@ -80,13 +82,14 @@ def main() -> None:
             [
                 quality(sets, helped, validated),
                 strata(whole),
-                without(sets),
+                untuned(unseen),
+                without([*sets, *(judged.plain for judged in unseen)]),
                 confidence(whole),
                 costs(sets),
                 speed(whole),
             ]
         )
-        for judged in sets:
+        for judged in (*sets, *unseen):
             judged.catalog.close()
     sys.stdout.write(text + "\n")
     if not options.print_only:
@@ -162,6 +165,47 @@ def _named(sets: Mapping[str, Sequence[JudgedSet]]) -> Iterator[tuple[str, Judge
     """Yield every set of queries with the name of its row."""
     for system, asked in sets.items():
         yield from ((judged.name + system.removeprefix("default"), judged) for judged in asked)
+
+
+def untuned(sets: Sequence[JudgedSet]) -> str:
+    """Return the table of the sets that no weight was chosen by."""
+    table = {}
+    for judged in sets:
+        runs = {
+            "plain": ranked(judged.plain, Ranker.DEFAULT),
+            "with terms": ranked(judged, Ranker.DEFAULT) if judged.has_terms else None,
+            "classic": ranked(judged.plain, Ranker.CLASSIC),
+            "FTS5 bm25": bm25(judged),
+        }
+        means = {system: ndcg(judged, run) for system, run in runs.items() if run is not None}
+        plain, helped = (_wrong(one) for one in (judged.plain, judged))
+        problems = [f"{means[one]['prob']:.3f}" for one in HELP if "prob" in means.get(one, {})]
+        table[f"{judged.name}, {len(judged.answerable)} requests"] = {
+            **{system: f"{found['ALL']:.3f}" for system, found in means.items()},
+            "prob": " / ".join(problems) or "–",
+            "judged@10": f"{judged_share(judged, runs['plain'] or {}):.2f}",
+            "answered in vain": " / ".join(one[0] for one in (plain, helped)),
+            "refused": " / ".join(one[1] for one in (plain, helped)),
+        }
+    columns = ("plain", "with terms", "classic", "FTS5 bm25", "prob", "judged@10", "answered in vain", "refused")
+    return _table(("not tuned on, nDCG@10", *columns), table)
+
+
+def judged_share(judged: JudgedSet, run: Run) -> float:
+    """Return the share of the first ten documents of each answer that somebody judged."""
+    shares = [
+        mean(document in judged.qrels[query.id] for document, _ in run[query.id][:10])
+        for query in judged.answerable
+        if run.get(query.id)
+    ]
+    return mean(shares)
+
+
+def _wrong(judged: JudgedSet) -> tuple[str, str]:
+    """Return the shares of foreign requests answered and of answerable requests refused."""
+    report = run_queries(judged.catalog, judged.queries, judged.names, Ranker.DEFAULT)
+    wrong = false_answers(judged.queries, report)
+    return "–" if wrong is None else f"{wrong:.3f}", f"{false_refusals(judged.queries, report):.3f}"
 
 
 def without(sets: Sequence[JudgedSet]) -> str:
