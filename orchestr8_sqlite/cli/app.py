@@ -20,6 +20,7 @@ COMMANDS = {
     "diff": "inspect:diff",
     "lint": "build:lint",
     "eval": "evaluate:evaluate",
+    "budget": "budget:budget",
     "path": "inspect:path",
     "export": "inspect:export",
     "install": "install:install",
