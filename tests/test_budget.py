@@ -53,6 +53,14 @@ def test_claude_code_passes_over_what_does_not_fit_as_recorded() -> None:
     assert [entry.fate for entry in longer.entries][-2:] == [Fate.NAME, Fate.WHOLE]
 
 
+def test_claude_code_counts_the_lines_and_the_line_feeds_between_them() -> None:
+    room = 8000 - sum(len(f"- {name}: ") + length + 1 for name, length in find_rule("claude-code").own.items())
+    fits = Skill("a", "x" * ((room - len("- a: ")) // 6 - 1))
+    rest = room - 5 * len(f"- a: {fits.description}\n") - len("- a: ")
+    assert listed("claude-code", *[fits] * 5, Skill("b", "y" * rest)).fates[Fate.WHOLE] == 6
+    assert listed("claude-code", *[fits] * 5, Skill("b", "y" * (rest + 1))).fates[Fate.WHOLE] == 5
+
+
 def test_codex_gives_every_description_the_same_room_as_recorded() -> None:
     skills = [Skill(f"skill-{number:03d}", topics(number, 297) + "end") for number in range(400)]
     listing = listed("codex", *skills)

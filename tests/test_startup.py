@@ -67,6 +67,7 @@ BUDGETS = {
     "search retry --json --db {index}": Budget(39, 21, SEARCHING),
     "search retry --mode full --db {index}": Budget(41, 21, SEARCHING),
     "explain retry --db {index}": Budget(39, 21, SEARCHING),
+    "suggest --db={index}": Budget(43, 24, SEARCHING),
     "load orchestr8://skills/retry --db {index}": Budget(47, 24, SEARCHING | {"dataclasses", "mimetypes"}),
     "sql SELECT/**/1 --db {index}": Budget(17, 7),
     "sql SELECT/**/1 --csv --db {index}": Budget(17, 9),

@@ -13,6 +13,7 @@ COMMANDS = {
     "serve": "serve:serve",
     "search": "query:search",
     "explain": "query:explain",
+    "suggest": "suggest:suggest",
     "load": "query:load",
     "sql": "inspect:sql",
     "stats": "inspect:stats",
