@@ -1,6 +1,5 @@
 """`install --hook`: lets a client ask this library before each prompt, or takes that back with `--remove`."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,8 +35,9 @@ def install_hook(
     from orchestr8_sqlite.settings import read_places
 
     hook = find_hook(client, scope)
-    path = hook.files[scope](read_places())
-    command = command_line([*client_command(scope), "suggest", *_index(db, roots)], sys.platform)
+    places = read_places()
+    path = hook.files[scope](places)
+    command = command_line([*client_command(scope), "suggest", *_index(db, roots)], places.platform)
     facts = {"client": client.id, "scope": scope.value, "path": str(path), "event": hook.event, "command": command}
     if not (write or remove):
         if as_json:
