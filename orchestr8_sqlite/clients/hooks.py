@@ -62,7 +62,7 @@ HOOKS = {
         dialect=Dialect.JSONC,
     ),
 }
-"""Clients whose hooks can add to a prompt. Those of Cursor, VS Code and Copilot CLI can only see it or block it."""
+"""Clients whose hooks are known to add to a prompt; docs/suggest.md says why others are left out."""
 
 
 def find_hook(client: Client, scope: Scope) -> Hook:
