@@ -85,8 +85,9 @@ bench/.venv/made.stamp: bench/requirements.txt | $(VENV)/bin/python
 bench/node_modules: bench/package-lock.json # without npm the peer for Node is left out, and that is said
 	@if command -v npm >/dev/null; then cd bench && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; fi
 
-eval: $(VENV)/dev.stamp ## Measure the ranking on judged queries and renew docs/ranking.md; needs ../shared
+eval: $(VENV)/dev.stamp $(BUNDLED) ## Measure the ranking on judged queries, renew docs/ranking.md and docs/suggest.md; needs ../shared
 	$(BIN)/python bench/ranking.py
+	$(BIN)/python bench/suggestions.py
 
 wheel: $(VENV)/dev.stamp ## Build the wheel with the bundled index into dist/
 	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir dist

@@ -56,12 +56,18 @@ WRITING = frozenset({"concurrent.futures", "importlib.resources", "logging", "nu
 
 BUILDING = PARSING | WRITING
 EDITING = frozenset({"dataclasses"})
+DEFINING = SEARCHING | {
+    *("mcp_types", "pydantic", "tomllib"),
+    *("dataclasses", "email", "importlib.metadata", "importlib.resources", "tempfile"),
+}
+"""The definitions of tools are types of the SDK."""
 
 BUDGETS = {
     "search retry --db {index}": Budget(39, 21, SEARCHING),
     "search retry --json --db {index}": Budget(39, 21, SEARCHING),
     "search retry --mode full --db {index}": Budget(41, 21, SEARCHING),
     "explain retry --db {index}": Budget(39, 21, SEARCHING),
+    "suggest --db={index}": Budget(43, 24, SEARCHING),
     "load orchestr8://skills/retry --db {index}": Budget(47, 24, SEARCHING | {"dataclasses", "mimetypes"}),
     "sql SELECT/**/1 --db {index}": Budget(17, 7),
     "sql SELECT/**/1 --csv --db {index}": Budget(17, 9),
@@ -69,6 +75,7 @@ BUDGETS = {
     "init {folder}/begun": Budget(10, 8),
     "stats --db {index}": Budget(16, 7),
     "diff {index} {index}": Budget(17, 7),
+    "budget --db {index}": Budget(47, None, DEFINING),
     "path --db {index}": Budget(16, 7),
     "export --db {index} -o {folder}/export": Budget(17, 7),
     "lint {library}": Budget(82, None, BUILDING),
@@ -78,8 +85,8 @@ BUDGETS = {
     "install cursor --db {index}": Budget(17, 8, EDITING),
     "install codex --db {index}": Budget(17, 23, EDITING | {"tomlkit"}),
     "serve --help": Budget(10, 8),
-    "--help": Budget(22, 9),
-    "--version": Budget(22, 8),
+    "--help": Budget(24, 9),
+    "--version": Budget(24, 8),
 }
 BUDGET_OF_DOCTOR = Budget(30, 43, EDITING | {"tempfile", "tomllib", "yaml"})
 BUDGET_OF_THE_SERVER = Budget(70, 18, SEARCHING)

@@ -10,9 +10,20 @@ from pathlib import Path
 
 from orchestr8_sqlite.errors import Orchestr8Error, RequestError
 
+HOOK = "suggest"
+
 
 def main() -> None:
     """Run the command line; report a known problem as one sentence on standard error, never as a traceback."""
+    try:
+        _main()
+    except SystemExit as end:
+        if end.code == 2 and sys.argv[1:2] == [HOOK]:  # by which a hook would block the user's prompt
+            sys.exit(1)
+        raise
+
+
+def _main() -> None:
     _let_texts_out()
     try:
         _check_arguments(sys.argv[1:])
@@ -64,8 +75,12 @@ def _harmless(text: str) -> str:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    """Run the command; `serve`, as clients call it, skips typer so that they need not wait for its import."""
+    """Run the command; `serve` and `suggest`, as clients call them, skip typer, whose import takes time."""
     match arguments:
+        case [name] | [name, "--db", _] if name == HOOK:
+            from orchestr8_sqlite.cli.hook import run_hook
+
+            run_hook(Path(arguments[2]) if arguments[2:] else None)
         case ["serve", *options] if _are_plain(options):
             _serve(options)
         case _:

@@ -13,13 +13,19 @@ from orchestr8_sqlite.text.wording import counted
 
 if TYPE_CHECKING:
     from orchestr8_sqlite.evaluation.failures import Failure
+    from orchestr8_sqlite.evaluation.judgements import JudgedQuery
     from orchestr8_sqlite.evaluation.measures import RunReport, StratumScore
+    from orchestr8_sqlite.index.catalog import Catalog
 
 
 def evaluate(
     queries: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="JSON Lines: id, text, stratum (none if nothing fits), terms."),
+        typer.Option(
+            exists=True,
+            help="JSON Lines: id, text, stratum (none if nothing fits), terms. Without --qrels: a BEIR folder, a JSON "
+            "file with evals or triggers of a skill, or a folder of such.",
+        ),
     ] = None,
     qrels: Annotated[
         Path | None,
@@ -37,7 +43,9 @@ def evaluate(
     ] = None,
     fail_over: Annotated[
         list[str] | None,
-        typer.Option(metavar="SHARE=N", help="Exit with 1 above N: false-answers or false-refusals; repeatable."),
+        typer.Option(
+            metavar="SHARE=N", help="Exit with 1 above N: false-answers, false-refusals or false-triggers; repeatable."
+        ),
     ] = None,
     present_only: Annotated[
         bool, typer.Option("--present-only", help="Ignore judgements of documents that the index lacks.")
@@ -50,6 +58,9 @@ def evaluate(
     db: Database = None,
     ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
     run: Annotated[Path | None, typer.Option(help="Write the ranking here in TREC format.", show_default=False)] = None,
+    badge: Annotated[
+        Path | None, typer.Option(help="Write recall@5 here as a badge of shields.io.", show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure answers to judged queries, or to the library's own.
@@ -63,15 +74,15 @@ def evaluate(
     from orchestr8_sqlite.settings import read_settings
 
     chosen = make_request({"query": "any", "ranker": ranker}).ranker
-    if own in (queries is not None, qrels is not None):
+    if own == (queries is not None) or (queries is None and qrels is not None) or _lacks_qrels(queries, qrels):
         raise RequestError("Give either --queries and --qrels, or --self.")
     missing = 0
     database = read_settings(db).database
     with Catalog.open(database) as catalog:
-        if queries is None or qrels is None:
+        if queries is None:
             asked, judged, report = measures.run_self(catalog, chosen)
         else:
-            asked, judged = judgements.read_queries(queries), judgements.read_qrels(qrels)
+            asked, judged = _read_judged(queries, qrels, catalog)
             present, missing = judgements.present_only(catalog, judged)
             judged = present if present_only else judged
             report = measures.run_queries(catalog, asked, judgements.document_names(catalog, judged), chosen)
@@ -82,11 +93,14 @@ def evaluate(
     shares = {
         "false-answers": measures.false_answers(asked, report),
         "false-refusals": measures.false_refusals(asked, report),
+        "false-triggers": measures.false_triggers(asked, judged, report),
     }
     if own and not (fail_under or fail_over):
         fail_under, fail_over = _bounds(config)
     unmet = measures.unmet_bounds(fail_under or (), scores) + measures.exceeded_bounds(fail_over or (), shares)
     failed = find_failures(asked, judged, report)
+    if badge is not None:
+        _write_badge(badge, scores, bounded=bool(fail_under or fail_over), unmet=unmet)
     judged_whole = {**shares, "missingDocuments": missing}
     if as_json:
         rows = [{"stratum": s.stratum, "queries": s.queries, **s.means, "nDCG@10 interval": s.interval} for s in scores]
@@ -101,6 +115,33 @@ def evaluate(
         for problem in unmet:
             echo(problem, err=True)
     raise typer.Exit(1 if unmet else 0)
+
+
+def _lacks_qrels(queries: Path | None, qrels: Path | None) -> bool:
+    """Tell whether *queries* are JSON Lines without judgements; other forms hold their own."""
+    return queries is not None and qrels is None and not queries.is_dir() and queries.suffix != ".json"
+
+
+def _read_judged(
+    queries: Path, qrels: Path | None, catalog: "Catalog"
+) -> tuple[list["JudgedQuery"], dict[str, dict[str, int]]]:
+    """Return queries and judgements, from JSON Lines with *qrels* or in a form that others use."""
+    from orchestr8_sqlite.evaluation.formats import read_collection
+    from orchestr8_sqlite.evaluation.judgements import read_qrels, read_queries
+
+    if qrels is None:
+        return read_collection(queries, catalog)
+    if queries.is_dir():
+        raise RequestError("With --qrels, --queries must be a file of JSON Lines; leave --qrels out for a folder.")
+    return read_queries(queries), read_qrels(qrels)
+
+
+def _write_badge(path: Path, scores: "Sequence[StratumScore]", *, bounded: bool, unmet: Sequence[str]) -> None:
+    import json
+
+    from orchestr8_sqlite.evaluation.badge import make_badge
+
+    path.write_text(json.dumps(make_badge(scores, bounded=bounded, unmet=unmet)) + "\n", encoding="utf-8")
 
 
 def _bounds(config: Path | None) -> tuple[list[str], list[str]]:
@@ -157,6 +198,8 @@ def _print(
     if judged_whole["false-answers"] is not None:
         echo(f"false-answers {judged_whole['false-answers']:.3f}: answered although nothing fits")
     echo(f"false-refusals {judged_whole['false-refusals']:.3f}: refused although something fits")
+    if judged_whole["false-triggers"] is not None:
+        echo(f"false-triggers {judged_whole['false-triggers']:.3f}: begins with a skill that should not trigger")
     echo("means: " + ", ".join(f"{name} {value}" for name, value in costs.items()))
     if missing := judged_whole["missingDocuments"]:
         lacking = counted(int(missing), "judged document")

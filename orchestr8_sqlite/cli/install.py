@@ -44,6 +44,13 @@ def install(
         typer.Option(metavar="library|skills", help="Tools to offer. Default: library.", show_default=False),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace another server of that name.")] = False,
+    hook: Annotated[
+        bool,
+        typer.Option(
+            "--hook", help="Instead of the server: ask `suggest` before each prompt (claude-code, codex, gemini)."
+        ),
+    ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="With --hook: remove it from the client's file.")] = False,
     as_json: Json = False,
 ) -> None:
     """Connect a client: print its configuration, or write it with --write.
@@ -55,12 +62,19 @@ def install(
     from orchestr8_sqlite.clients.launch import client_command, serve_arguments
     from orchestr8_sqlite.settings import read_places
 
-    if client is None and write:
+    if remove and not hook:
+        raise RequestError("--remove takes back what --hook has written; use them together.")
+    if client is None and (write or hook):
         raise RequestError("Name the client to write for, such as: orchestr8-sqlite install cursor --write")
     if client is None or list_clients:
         _list(as_json)
         return
     wanted = _parse_scope(scope)
+    if hook:
+        from orchestr8_sqlite.cli.install_hook import install_hook
+
+        install_hook(find_client(client), wanted, db, root or [], write=write, remove=remove, as_json=as_json)
+        return
     chosen = find_client(client).within(read_places(), wanted)
     if not SERVER_NAME.fullmatch(name):
         raise RequestError(f"--name must be 1 to 64 letters, digits, hyphens and underscores, not {name!r}.")

@@ -30,7 +30,7 @@ def servers_of(client: Client, text: str, path: Path) -> dict[str, object]:
     Raises:
         ClientFileError: The client cannot read the text.
     """
-    servers = _parse(client, text, path)
+    servers = parse(client, text, path)
     for key in client.keys:
         inner = servers.get(key, {})
         if not isinstance(inner, dict):
@@ -59,10 +59,10 @@ def with_server(client: Client, text: str, name: str, entry: Entry, *, path: Pat
         raise ClientFileError(
             f"{path} has another server named {name!r}; replace it with --force, or choose another --name."
         )
-    wanted = _with_value(_parse(client, text, path), (*client.keys, name), entry)
+    wanted = _with_value(parse(client, text, path), (*client.keys, name), entry)
     try:
         edited = _edited(client, text, name, entry, replace=name in present)
-        if _parse(client, edited, path) == wanted:
+        if parse(client, edited, path) == wanted:
             return edited
     except ValueError:
         pass  # an inline table cannot be extended
@@ -82,7 +82,12 @@ def _edited(client: Client, text: str, name: str, entry: Entry, *, replace: bool
     return edit(text, (*client.keys, name), entry)
 
 
-def _parse(client: Client, text: str, path: Path) -> dict[str, object]:
+def parse(client: Client, text: str, path: Path) -> dict[str, object]:
+    """Return the value of a configuration; *path* appears only in errors.
+
+    Raises:
+        ClientFileError: The client cannot read the text.
+    """
     try:
         document = toml.parse(text) if client.dialect is Dialect.TOML else jsonc.parse(text)
     except (ValueError, RecursionError) as problem:

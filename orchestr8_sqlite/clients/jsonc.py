@@ -1,4 +1,4 @@
-"""Edits JSON with comments: sets one member and keeps every other byte, except blanks before a brace.
+"""Edits JSON with comments: sets one member or item and keeps every other byte, except blanks before a brace.
 
 A document has two forms here: its *text*, and its *plain* text, which is strict JSON of the same length, with blanks
 in place of comments, trailing commas and a byte order mark. Positions are the same in both.
@@ -66,6 +66,51 @@ def with_member(text: str, path: Sequence[str], value: object) -> str:
             return _with_new_member(text, start, members, close, key, value)
         start, end = found.value_start, found.value_end
     return text[:start] + _layout(value, _indent_of_line(text, start), text) + text[end:]
+
+
+def with_item(text: str, path: Sequence[str], place: int, value: object) -> str:
+    """Return *text* with *value* at *place* of the list at *path*: instead of the item there, or after the last one."""
+    items, close = _items(_plain(text), path)
+    written = json.dumps(value, ensure_ascii=False)
+    if place < len(items):
+        start, end = items[place]
+        return text[:start] + written + text[end:]
+    if not items:
+        return text[:close] + written + text[close:]
+    start, end = items[-1]
+    before = text[_line_start(text, start) : start]
+    gap = " " if before.strip(JSON_SPACE) else _newline(text) + before
+    return f"{text[:end]},{gap}{written}{text[end:]}"
+
+
+def without_item(text: str, path: Sequence[str], place: int) -> str:
+    """Return *text* without the item at *place* of the list at *path*, and without its comma."""
+    plain = _plain(text)
+    items, _ = _items(plain, path)
+    start, end = items[place]
+    if place + 1 < len(items):
+        comma = plain.index(",", end)
+        return text[:start] + (text[end:comma] + text[comma + 1 :]).lstrip(JSON_SPACE)
+    if place:
+        comma = plain.index(",", items[place - 1][1])
+        return text[:comma] + text[comma + 1 : start].rstrip(JSON_SPACE) + text[end:]
+    return text[:start] + text[end:]
+
+
+def _items(plain: str, path: Sequence[str]) -> tuple[list[tuple[int, int]], int]:
+    """Return start and end of each item of the list at *path*, and the position of its closing bracket."""
+    start = _after_gap(plain, 0)
+    for key in path:
+        start = next(member for member in reversed(_members(plain, start)[0]) if member.key == key).value_start
+    items: list[tuple[int, int]] = []
+    position = _after_gap(plain, start + 1)
+    while plain[position] != "]":
+        end = DECODER.raw_decode(plain, position)[1]
+        items.append((position, end))
+        position = _after_gap(plain, end)
+        if plain[position] == ",":
+            position = _after_gap(plain, position + 1)
+    return items, position
 
 
 def _plain(text: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from orchestr8_sqlite.evaluation.judgements import NO_ANSWER, JudgedQuery, Qrels
+from orchestr8_sqlite.evaluation.judgements import ELSEWHERE, NO_ANSWER, JudgedQuery, Qrels
 from orchestr8_sqlite.evaluation.measures import RunReport
 
 FIRST = 5
@@ -29,13 +29,15 @@ class Failure(NamedTuple):
         """Return what went wrong, in two words."""
         if self.refused:
             return "false refusal"
+        if self.query.stratum == ELSEWHERE:
+            return "false trigger"
         if not self.wanted:
             return "false answer"
         return f"place {self.place}" if self.place else "not found"
 
 
 def find_failures(queries: Iterable[JudgedQuery], qrels: Qrels, report: RunReport) -> list[Failure]:
-    """Return the failed queries: no right document among the first, falsely refused, or falsely answered.
+    """Return the failed queries: no right document among the first, falsely refused, falsely answered or triggered.
 
     The worst come first: false refusals, false answers, documents not found, then documents found further down.
     """
@@ -48,12 +50,21 @@ def _failure(query: JudgedQuery, qrels: Qrels, report: RunReport) -> Failure | N
     refused = query.id in report.weak or not found
     wanted = tuple(sorted(document for document, grade in qrels.get(query.id, {}).items() if grade > 0))
     place = next((place for place, (document, _) in enumerate(found, start=1) if document in wanted), None)
-    fails = not refused if query.stratum == NO_ANSWER else refused or place is None or place > FIRST
-    if not fails:
+    if not _fails(query, qrels, found, refused=refused, place=place):
         return None
     right_first = place == 1
     first, score = (None, 0.0) if right_first or not found else found[0]
     return Failure(query, wanted, place, first, score, refused)
+
+
+def _fails(
+    query: JudgedQuery, qrels: Qrels, found: Sequence[tuple[str, float]], *, refused: bool, place: int | None
+) -> bool:
+    if query.stratum == NO_ANSWER:
+        return not refused
+    if query.stratum == ELSEWHERE:
+        return not refused and found[0][0] in qrels[query.id]
+    return refused or place is None or place > FIRST
 
 
 def _badness(failure: Failure) -> tuple[bool, bool, float, float]:

@@ -12,6 +12,9 @@ from orchestr8_sqlite.index.catalog import Catalog
 NO_ANSWER = "none"
 """The stratum of queries that nothing in the library answers."""
 
+ELSEWHERE = "elsewhere"
+"""The stratum of queries whose answer must not begin with the documents judged for them, all graded 0."""
+
 ALL = "ALL"
 SOURCE_PATHS = "SELECT f.uri, s.path FROM fragment f JOIN source s ON s.id = f.source_id"
 

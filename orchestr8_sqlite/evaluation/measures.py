@@ -16,7 +16,7 @@ from statistics import mean
 
 from orchestr8_sqlite.answers.render import render
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.evaluation.judgements import ALL, NO_ANSWER, JudgedQuery, Qrels
+from orchestr8_sqlite.evaluation.judgements import ALL, ELSEWHERE, NO_ANSWER, JudgedQuery, Qrels
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.parameters import DEFAULT_RESULTS, make_request
 from orchestr8_sqlite.model.requests import MatchRequest, Mode, Ranker
@@ -143,7 +143,7 @@ def score_run(queries: Sequence[JudgedQuery], qrels: Qrels, run: Run) -> list[St
     Raises:
         RequestError: ir_measures is not installed.
     """
-    answerable = [query for query in queries if query.stratum != NO_ANSWER]
+    answerable = [query for query in queries if query.stratum not in (NO_ANSWER, ELSEWHERE)]
     values = _measure(answerable, qrels, run)
     strata = sorted({query.stratum for query in answerable} - {ALL})
     groups = {ALL: answerable, **{name: [query for query in answerable if query.stratum == name] for name in strata}}
@@ -172,8 +172,20 @@ def false_answers(queries: Iterable[JudgedQuery], report: RunReport) -> float | 
 def false_refusals(queries: Iterable[JudgedQuery], report: RunReport) -> float:
     """Return the share of answerable queries whose answer said that nothing fits."""
     return mean(
-        query.id in report.weak or not report.run.get(query.id) for query in queries if query.stratum != NO_ANSWER
+        query.id in report.weak or not report.run.get(query.id)
+        for query in queries
+        if query.stratum not in (NO_ANSWER, ELSEWHERE)
     )
+
+
+def false_triggers(queries: Iterable[JudgedQuery], qrels: Qrels, report: RunReport) -> float | None:
+    """Return the share of queries for other documents whose answer begins with the judged ones; None without such."""
+    begun = [
+        query.id not in report.weak and any(document in qrels[query.id] for document, _ in report.run[query.id][:1])
+        for query in queries
+        if query.stratum == ELSEWHERE
+    ]
+    return mean(begun) if begun else None
 
 
 def unmet_bounds(bounds: Iterable[str], scores: Sequence[StratumScore]) -> list[str]:

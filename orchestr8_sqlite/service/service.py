@@ -217,6 +217,14 @@ class Service:
         return Answer(handout.text, estimate_tokens(handout.text), content=handout.content)
 
     @_request
+    def suggest(self, prompt: str) -> tuple[str, ...]:
+        """Return a line for each fragment that *prompt* is surely about, two at most; none for most prompts."""
+        from orchestr8_sqlite.answers.suggestions import suggestion_line
+        from orchestr8_sqlite.ranking.suggestion import find_suggestions
+
+        return tuple(map(suggestion_line, find_suggestions(self.catalog, prompt)))
+
+    @_request
     def prompt(self, name: str, values: Mapping[str, str]) -> "tuple[PromptRow, str]":
         """Return the prompt *name* and its text, filled with *values*.
 
