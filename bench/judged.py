@@ -10,6 +10,7 @@ from orchestr8_sqlite.evaluation.judgements import (
     NO_ANSWER,
     JudgedQuery,
     Qrels,
+    count_copies_once,
     document_names,
     present_only,
     read_qrels,
@@ -27,13 +28,17 @@ SETS = {
 
 @dataclass(frozen=True)
 class JudgedSet:
-    """An open index with its queries and judgements."""
+    """An open index with its queries and judgements.
+
+    `names` maps URIs, and `once` maps documents as others name them, to documents of which near-copies are one.
+    """
 
     name: str
     catalog: Catalog
     queries: Sequence[JudgedQuery]
     qrels: Qrels
     names: Mapping[str, str]
+    once: Mapping[str, str]
 
     @property
     def answerable(self) -> list[JudgedQuery]:
@@ -61,13 +66,14 @@ def open_set(name: str, folder: Path) -> JudgedSet:
     renamed = _metatool_names(catalog) if name == "metatool" else None
     if renamed is None:
         qrels, _ = present_only(catalog, qrels)
-    names = renamed or document_names(catalog, qrels)
+    each = renamed or document_names(catalog, qrels)
+    qrels, names = count_copies_once(catalog, qrels, each)
     terms = _terms()
     asked = [
         replace(query, terms=terms.get(f"{name}/{query.id}", ()))
         for query in read_queries(SHARED / "eval" / queries / "queries.jsonl")
     ]
-    return JudgedSet(name, catalog, asked, qrels, names)
+    return JudgedSet(name, catalog, asked, qrels, names, once={each[uri]: names[uri] for uri in each})
 
 
 def _terms() -> dict[str, tuple[str, ...]]:

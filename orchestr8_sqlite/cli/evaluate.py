@@ -74,7 +74,9 @@ def evaluate(
             asked, judged = judgements.read_queries(queries), judgements.read_qrels(qrels)
             present, missing = judgements.present_only(catalog, judged)
             judged = present if present_only else judged
-            report = measures.run_queries(catalog, asked, judgements.document_names(catalog, judged), chosen)
+            names = judgements.document_names(catalog, judged)
+            judged, names = judgements.count_copies_once(catalog, judged, names)
+            report = measures.run_queries(catalog, asked, names, chosen)
         index = {"index": str(database), "fragments": catalog.size}
     scores = measures.score_run(asked, judged, report.run)
     if run is not None:

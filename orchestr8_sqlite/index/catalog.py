@@ -19,7 +19,7 @@ from orchestr8_sqlite.index.connections import Identity, connect, is_at
 T = TypeVar("T")
 
 APPLICATION_ID = 1_865_970_545
-SCHEMA_MAJOR = 5
+SCHEMA_MAJOR = 6
 MINIMUM_SQLITE = (3, 37, 0)
 
 COMMITS = "commits"
