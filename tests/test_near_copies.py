@@ -26,11 +26,11 @@ def skill(description: str, more: str = "", body: str = "# Text\n") -> str:
 
 def groups(index: Path) -> list[list[str]]:
     """Return the groups of near-copies, as the index has them."""
-    found: dict[int, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for first, path in rows(
         index, "SELECT first_id, path FROM near_copy n JOIN fragment f ON f.id = n.fragment_id ORDER BY path"
     ):
-        found.setdefault(first, []).append(path.removeprefix("skills/"))
+        found.setdefault(str(first), []).append(str(path).removeprefix("skills/"))
     return sorted(found.values())
 
 
@@ -144,7 +144,7 @@ def test_update_groups_as_a_build_from_nothing_does(make_library: MakeLibrary, t
     root = make_library(files | {f"skills/s{number}.md": skill(f"Say {number}.") for number in range(30)})
     build_index([root], index)
     for change in (
-        lambda: (root / "skills/acme/retry.md").unlink(),
+        (root / "skills/acme/retry.md").unlink,
         lambda: (root / "skills/cove/retry.md").write_text(skill("Quite another thing than before.")),
         lambda: (root / "skills/aaa.md").write_text(skill(SAID)),
         lambda: (root / "skills/cove/retry.md").write_text(skill(SAID)),

@@ -100,7 +100,7 @@ def count_copies_once(
     firsts = {names[uri]: names[first] for uri, first in catalog.db.execute(NEAR_COPIES)}
     judged: dict[str, dict[str, int]] = {}
     for query, grades in qrels.items():
-        judged[query] = once = {}
+        once = judged[query] = dict[str, int]()
         for document, grade in grades.items():
             name = firsts.get(document, document)
             once[name] = max(grade, once.get(name, grade))
