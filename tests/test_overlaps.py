@@ -72,7 +72,12 @@ def test_overlaps_come_last_and_can_be_ignored(make_library: MakeLibrary, invoke
 
 
 def test_many_texts_of_one_template_take_little_time(make_library: MakeLibrary) -> None:
-    root = make_library({f"skills/p{number}/part.md": markdown("description: Parts numbers lists charts tables") for number in range(400)})
+    root = make_library(
+        {
+            f"skills/p{number}/part.md": markdown("description: Parts numbers lists charts tables")
+            for number in range(400)
+        }
+    )
     started = time.process_time()
     assert len(overlaps(root)) == 399
     assert time.process_time() - started < 20

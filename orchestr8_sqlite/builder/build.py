@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from orchestr8_sqlite.builder.changes import good_name
 from orchestr8_sqlite.builder.checks import check_index
@@ -34,7 +34,6 @@ from orchestr8_sqlite.builder.job import (
     refuse,
     write_settings,
 )
-from orchestr8_sqlite.builder.overlaps import Lost, find_lost_scenarios, find_overlaps
 from orchestr8_sqlite.builder.precomputed import settle_rows
 from orchestr8_sqlite.builder.references import settle_library
 from orchestr8_sqlite.builder.target import Moment, behind_links, check_target, date, open_for_writing, replacing
@@ -52,6 +51,9 @@ from orchestr8_sqlite.model.records import Diagnostic
 from orchestr8_sqlite.settings import latest_file_time, read_limits
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.text.wordlists import read_synonyms
+
+if TYPE_CHECKING:
+    from orchestr8_sqlite.builder.overlaps import Lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,8 @@ def lint_library(
         overlaps: list[Diagnostic] = []
         if similar:
             found += find_similar(db)
+            from orchestr8_sqlite.builder.overlaps import find_overlaps  # noqa: PLC0415 - no build needs it
+
             lost = _lost_scenarios(folders, category, own, lists) if overlap else {}
             overlaps += find_overlaps(db, lost)
         return Lint((*sorted(found, key=Diagnostic.order), *overlaps), fragments, prompts)
@@ -198,7 +202,9 @@ def lint_library(
 
 def _lost_scenarios(
     folders: Sequence[Path], category: str | None, own: OwnCategories, lists: Sequence[tuple[str, str]]
-) -> Lost:
+) -> "Lost":
+    from orchestr8_sqlite.builder.overlaps import find_lost_scenarios  # noqa: PLC0415
+
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder) / "index.db"
         build_index(folders, index, category=category, own=own, lists=lists, settle=False)
