@@ -17,6 +17,7 @@ from orchestr8_sqlite.evaluation.judgements import (
     NO_ANSWER,
     JudgedQuery,
     Qrels,
+    count_copies_once,
     document_names,
     present_only,
     read_qrels,
@@ -40,13 +41,17 @@ RULES_COMMIT = "b044f956f021b6e8877f16781bcfc466a6a120e9"
 
 @dataclass(frozen=True)
 class JudgedSet:
-    """An open index with its queries and judgements."""
+    """An open index with its queries and judgements.
+
+    `names` maps URIs, and `once` maps documents as others name them, to documents of which near-copies are one.
+    """
 
     name: str
     catalog: Catalog
     queries: Sequence[JudgedQuery]
     qrels: Qrels
     names: Mapping[str, str]
+    once: Mapping[str, str]
 
     @property
     def answerable(self) -> list[JudgedQuery]:
@@ -74,13 +79,14 @@ def open_set(name: str, folder: Path) -> JudgedSet:
     renamed = _metatool_names(catalog) if name == "metatool" else None
     if renamed is None:
         qrels, _ = present_only(catalog, qrels)
-    names = renamed or document_names(catalog, qrels)
+    each = renamed or document_names(catalog, qrels)
+    qrels, names = count_copies_once(catalog, qrels, each)
     terms = _terms()
     asked = [
         replace(query, terms=terms.get(f"{name}/{query.id}", ()))
         for query in read_queries(SHARED / "eval" / queries / "queries.jsonl")
     ]
-    return JudgedSet(name, catalog, asked, qrels, names)
+    return JudgedSet(name, catalog, asked, qrels, names, once={each[uri]: names[uri] for uri in each})
 
 
 def open_untuned(folder: Path) -> list[JudgedSet]:
@@ -96,7 +102,8 @@ def open_untuned(folder: Path) -> list[JudgedSet]:
         catalog = Catalog.open(index)
         qrels, _ = present_only(catalog, read_qrels(place / "qrels.tsv"))
         queries = read_queries(place / "queries.jsonl")
-        opened.append(JudgedSet(place.name, catalog, queries, qrels, document_names(catalog, qrels)))
+        qrels, names = count_copies_once(catalog, qrels, document_names(catalog, qrels))
+        opened.append(JudgedSet(place.name, catalog, queries, qrels, names, once={}))
     return opened
 
 

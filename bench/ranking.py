@@ -9,7 +9,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import mean, median
@@ -114,7 +114,7 @@ def bm25(judged: JudgedSet) -> Run:
     run = {}
     for query in judged.queries:
         found = judged.catalog.db.execute(BM25, (_any_word(query.text),)) if _any_word(query.text) else ()
-        run[query.id] = [(judged.names[uri], -float(rank)) for rank, (uri,) in enumerate(found)]
+        run[query.id] = _places(judged.names[uri] for (uri,) in found)
     return run
 
 
@@ -126,8 +126,16 @@ def published(judged: JudgedSet) -> dict[str, Run]:
         for line in path.read_text(encoding="utf-8").splitlines():
             query, _, document, _, score, _ = line.split()
             run.setdefault(query, []).append((document, float(score)))
-        runs[path.stem] = {query: sorted(docs, key=lambda doc: -doc[1]) for query, docs in run.items()}
+        runs[path.stem] = {
+            query: _places(judged.once.get(doc, doc) for doc, _ in sorted(docs, key=lambda doc: -doc[1]))
+            for query, docs in run.items()
+        }
     return runs
+
+
+def _places(documents: Iterable[str]) -> list[tuple[str, float]]:
+    """Return each document once, with a score that falls with its place."""
+    return [(document, -float(place)) for place, document in enumerate(dict.fromkeys(documents))]
 
 
 def quality(

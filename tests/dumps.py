@@ -54,7 +54,7 @@ def dump(path: Path) -> Dump:
 def _rows(db: sqlite3.Connection, table: str, names: Mapping[str, Mapping[int, str]]) -> list[tuple[object, ...]]:
     columns = [row[1] for row in db.execute(f"PRAGMA table_info ({table})")]
     points = {f"{name}_id": known for name, known in names.items()}
-    points |= {"target_id": names["fragment"]}
+    points |= {"target_id": names["fragment"], "first_id": names["fragment"]}
     kept = [
         (number, points.get(column))
         for number, column in enumerate(columns)

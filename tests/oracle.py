@@ -459,7 +459,28 @@ class Oracle:
         if is_wider:
             forms += self.parts([*words, *further], forms)
             found = self.listed(request, words, forms)
-        return Expected(found[: request.max_results], len(found), is_wider)
+        taken: set[str] = set()
+        rows = []
+        for row in found:
+            if row[0] not in taken:
+                rows.append(row)
+                taken |= self.group(row[0])
+        return Expected(rows[: request.max_results], len(found), is_wider)
+
+    def group(self, uri: str) -> set[str]:
+        """Return the near-copies of a fragment, and theirs, itself included."""
+        group, added = {uri}, [uri]
+        while added:
+            one = self.library[self.uris.index(added.pop())]
+            near = {u for u, other in zip(self.uris, self.library, strict=True) if are_near_copies(one, other)} - group
+            group |= near
+            added += near
+        return group
+
+    def copies(self, uri: str, request: MatchRequest) -> set[str]:
+        """Return the near-copies that stand beside a fragment in an answer."""
+        admitted = {u for u, one in zip(self.uris, self.library, strict=True) if is_admitted(one, request)}
+        return (self.group(uri) & admitted) - {uri}
 
 
 def without(text: str, line: str) -> str:
@@ -469,6 +490,14 @@ def without(text: str, line: str) -> str:
         if not any(one.isascii() and one.isalnum() for one in around):
             text = f"{text[: found.start()]} {text[found.end() :]}"
     return text
+
+
+def are_near_copies(one: Fragment, other: Fragment) -> bool:
+    """Tell whether two of these agree: name, description, text; for short texts, to agree is to be equal."""
+    words = [{*re.findall(r"\w+", fragment.description.casefold())} for fragment in (one, other)]
+    common, either = len(words[0] & words[1]), len(words[0] | words[1])
+    is_described = min(map(len, words)) >= 4 and common >= 0.75 * either
+    return (one.name == other.name) + is_described + (one.body == other.body and len(one.body.encode()) >= 80) >= 2
 
 
 def is_admitted(fragment: Fragment, request: MatchRequest) -> bool:

@@ -88,6 +88,7 @@ def test_default_answers_what_the_rules_say_of_every_fragment(
     assert [c.uri for c in found.candidates] == [uri for uri, _, _ in expected.rows]
     assert [c.score for c in found.candidates] == pytest.approx([score for _, score, _ in expected.rows], abs=0.011)
     assert [c.scenario for c in found.candidates] == [scenario for _, _, scenario in expected.rows]
+    assert [{*c.copies} for c in found.candidates] == [oracle.copies(c.uri, request) for c in found.candidates]
     assert (found.total, found.tier) == (expected.total, Tier.FUZZY if expected.is_wider else Tier.INDEX)
 
 
@@ -100,7 +101,7 @@ def test_short_list_is_the_beginning_of_a_long_one(library: list[Fragment], quer
         patch.setattr(weights, "RAISED", 3)
         long, short = search(catalog, query), search(catalog, query, max_results=listed)
     assert short.candidates == long.candidates[:listed]
-    assert short.total == long.total == len(long.candidates)
+    assert short.total == long.total == sum(1 + len(one.copies) for one in long.candidates)
 
 
 @settings(max_examples=25, deadline=None)

@@ -78,7 +78,7 @@ BUDGETS = {
     "budget --db {index}": Budget(47, None, DEFINING),
     "path --db {index}": Budget(16, 7),
     "export --db {index} -o {folder}/export": Budget(17, 7),
-    "lint {library}": Budget(82, None, BUILDING),
+    "lint {library}": Budget(83, None, BUILDING),
     "build {library} -o {folder}/built.db": Budget(83, None, BUILDING),
     "eval --self --db {index}": Budget(42, None, SEARCHING | {"dataclasses", "ir_measures", "numpy", "tempfile"}),
     "install --list": Budget(17, 8, EDITING),

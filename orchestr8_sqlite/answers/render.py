@@ -27,6 +27,9 @@ WORD_LENGTH = 30
 CATALOG_TAGS = 4
 MOST_BARE = 20
 
+MOST_COPIES = 3
+"""Most near-copies to name beside the one that takes their place; `to_json` names all."""
+
 MOST_TOKENS = 3
 """Upper bound of tokens per character: the weights in `tokens` give at most 2.9."""
 
@@ -98,6 +101,7 @@ def _match(candidate: Candidate, result: LookupResult) -> dict[str, object]:
         "tags": list(candidate.tags),
         "capabilities": list(candidate.capabilities),
         "scenario": candidate.scenario,
+        "also": list(candidate.copies),
     }
     if result.request.explain:
         match["parts"] = [
@@ -116,11 +120,19 @@ def _found(result: LookupResult, shown: int) -> str:
 
 
 def _index_entry(candidate: Candidate, _: LookupResult) -> Entry:
-    return {"uri": candidate.uri, "tokens": candidate.token_estimate}
+    return {"uri": candidate.uri, "tokens": candidate.token_estimate} | _also(candidate)
+
+
+def _also(candidate: Candidate) -> Entry:
+    return {"also": list(candidate.copies[:MOST_COPIES])} if candidate.copies else {}
 
 
 def _index_lines(number: int, entry: Entry) -> str:
-    return f"{number}. {entry['uri']} ~{entry['tokens']}"
+    return f"{number}. {entry['uri']} ~{entry['tokens']}{_copies(entry)}"
+
+
+def _copies(entry: Entry) -> str:
+    return f" (also: {', '.join(entry['also'])})" if "also" in entry else ""
 
 
 def _catalog_head(result: LookupResult, shown: int) -> str:
@@ -132,6 +144,7 @@ def _catalog_entry(candidate: Candidate, result: LookupResult) -> Entry:
     """Return a catalog entry: URI, score, tokens, some tags, the best capability, the scenario that matched best."""
     wanted = set(result.keywords)
     entry: Entry = {"uri": candidate.uri, "score": candidate.score, "tokens": candidate.token_estimate}
+    entry |= _also(candidate)
     if candidate.tags:
         tags = sorted(candidate.tags, key=lambda tag: wanted.isdisjoint((tag, *tag.split("-"))))[:CATALOG_TAGS]
         entry["tags"] = [one_line(tag, WORD_LENGTH) for tag in tags]
@@ -146,7 +159,7 @@ def _catalog_entry(candidate: Candidate, result: LookupResult) -> Entry:
 
 def _catalog_lines(number: int, entry: Entry) -> str:
     """Return up to five short lines, the first with URI, score and tokens."""
-    lines = [f"{number}. {entry['uri']} · {_points(entry['score'])} · ~{entry['tokens']}"]
+    lines = [f"{number}. {entry['uri']} · {_points(entry['score'])} · ~{entry['tokens']}{_copies(entry)}"]
     if "tags" in entry:
         lines.append("tags: " + ", ".join(entry["tags"]))
     lines += [f"{name}: {entry[name]}" for name in ("gives", "when") if name in entry]

@@ -6,13 +6,14 @@ rename, the old index stays as it was.
 """
 
 import sqlite3
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from orchestr8_sqlite.builder.changes import good_name
 from orchestr8_sqlite.builder.checks import check_index
@@ -50,6 +51,9 @@ from orchestr8_sqlite.model.records import Diagnostic
 from orchestr8_sqlite.settings import latest_file_time, read_limits
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.text.wordlists import read_synonyms
+
+if TYPE_CHECKING:
+    from orchestr8_sqlite.builder.overlaps import Lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +150,10 @@ def build_index(
 
 
 class Lint(NamedTuple):
-    """What is wrong with a library, and how many fragments and prompts it has."""
+    """What is wrong with a library, and how many fragments and prompts it has.
+
+    The diagnostics are in the order of files; overlaps come last, the worst first.
+    """
 
     diagnostics: tuple[Diagnostic, ...]
     fragments: int
@@ -161,13 +168,15 @@ def lint_library(
     own: OwnCategories = (),
     lists: Sequence[tuple[str, str]] = (),
     similar: bool = False,
+    overlap: bool = False,
 ) -> Lint:
     """Return what a build would report about the library in *folders*; nothing is written.
 
     This is an in-memory build without the ranking rows. A problem that would end a build is one more error here.
 
     Args:
-        similar: Also compare all texts with each other, which is too slow for a build.
+        similar: Also compare all texts, names and descriptions with each other, which is too slow for a build.
+        overlap: Then also ask an index of the library all scenarios, each while its line is hidden: some ms for each.
 
     Raises:
         LibraryError: A root cannot be read.
@@ -181,9 +190,26 @@ def lint_library(
         settle_library(db, roots)
         fragments, prompts = db.execute("SELECT (SELECT count(*) FROM fragment), count(*) FROM prompt").fetchone()
         found = [*diagnostics_of(db), *_check_synonyms(roots, lists)]
+        overlaps: list[Diagnostic] = []
         if similar:
             found += find_similar(db)
-        return Lint(tuple(sorted(found, key=Diagnostic.order)), fragments, prompts)
+            from orchestr8_sqlite.builder.overlaps import find_overlaps  # noqa: PLC0415 - no build needs it
+
+            lost = _lost_scenarios(folders, category, own, lists) if overlap else {}
+            overlaps += find_overlaps(db, lost)
+        return Lint((*sorted(found, key=Diagnostic.order), *overlaps), fragments, prompts)
+
+
+def _lost_scenarios(
+    folders: Sequence[Path], category: str | None, own: OwnCategories, lists: Sequence[tuple[str, str]]
+) -> "Lost":
+    from orchestr8_sqlite.builder.overlaps import find_lost_scenarios  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as folder:
+        index = Path(folder) / "index.db"
+        build_index(folders, index, category=category, own=own, lists=lists, settle=False)
+        with Catalog.open(index) as catalog:
+            return find_lost_scenarios(catalog)
 
 
 def _check_synonyms(roots: Sequence[Root], lists: Sequence[tuple[str, str]]) -> Iterator[Diagnostic]:

@@ -82,7 +82,8 @@ def check_quick_lookups(db: sqlite3.Connection, answers: Iterable[LookupResult])
     """Raise CheckError if a precomputed answer differs from the one that a search gives."""
     for live in answers:
         quick = match_quick(db, live.request, live.keywords)
-        same = quick.candidates == live.candidates and quick.total == (live.total if live.candidates else 0)
+        searched = tuple(one._replace(copies=()) for one in live.candidates)  # near-copies are looked up for any answer
+        same = quick.candidates == searched and quick.total == (live.total if live.candidates else 0)
         _require(same, f"the precomputed answer to {live.request.query!r} differs from the live one")
 
 

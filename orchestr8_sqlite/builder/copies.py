@@ -1,10 +1,13 @@
 """Finds fragments of an index that repeat another one: the same text or scenario, or nearly the same text."""
 
+import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
 
-from orchestr8_sqlite.library.near_copies import find_near_copies
+from orchestr8_sqlite.library.near_copies import LEAST_ALIKE, Beginnings, Run, find_near_copies, likeness, sketch
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.model.records import Diagnostic
 
@@ -30,6 +33,27 @@ TEXTS = """
 SELECT f.path, s.root, s.path, b.body
   FROM fragment f JOIN source s ON s.id = f.source_id JOIN fragment_body b ON b.fragment_id = f.id ORDER BY f.id
 """
+REPEATED = """
+SELECT id, name, description, size FROM fragment
+ WHERE name IN (SELECT name FROM fragment GROUP BY name HAVING count(*) > 1)
+    OR description IN (
+       SELECT description FROM fragment WHERE description <> '' GROUP BY description HAVING count(*) > 1)
+ ORDER BY uri
+"""
+"""Fragments that have their name or description in common with others."""
+
+BODY = "SELECT body FROM fragment_body WHERE fragment_id = ?"
+WORD = re.compile(r"\w+")
+
+FEWEST_WORDS = 4
+"""Fewest different words of a description to compare."""
+
+FEWEST_BYTES = 80
+"""Size of the shortest text to compare."""
+
+MOST_SHARING = 20
+"""Most fragments that share a name or a description of their own; more share boilerplate, such as `README`."""
+
 Holder = tuple[str, str, str]
 """A fragment's id and its file's root and path."""
 
@@ -90,3 +114,61 @@ def _warning(holder: Sequence[str], code: str, what: str) -> Diagnostic:
     notes = Notes(holder[1], holder[2])
     notes.warn(code, what, MERGE)
     return notes.diagnostics[0]
+
+
+class _Repeated(NamedTuple):
+    """A fragment that has its name or its description in common with others."""
+
+    id: int
+    name: str
+    words: frozenset[str]
+    size: int
+
+
+class _Bodies(dict[int, tuple[str, frozenset[Run]]]):
+    """Fragment → its body and a sketch of it, read when asked for."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        super().__init__()
+        self._db = db
+        self._begins = Beginnings()
+
+    def __missing__(self, fragment: int) -> tuple[str, frozenset[Run]]:
+        (body,) = self._db.execute(BODY, (fragment,)).fetchone()
+        self[fragment] = read = (body, sketch(body, self._begins))
+        return read
+
+
+def write_near_copies(db: sqlite3.Connection) -> None:
+    """Write the groups of fragments that agree in two of three: name, description, text.
+
+    Names agree if they are equal, descriptions and texts if LEAST_ALIKE of them is the same. The groups depend only on
+    the texts: neither on the order in which files were read nor on earlier groups.
+    """
+    ordered: dict[int, int] = {}
+    sharing: dict[tuple[str, str], list[_Repeated]] = defaultdict(list)
+    for number, (id_, name, description, size) in enumerate(db.execute(REPEATED)):
+        ordered[id_] = number
+        one = _Repeated(id_, name, frozenset(WORD.findall(description.casefold())), size)
+        sharing["name", name].append(one)
+        sharing["description", description].append(one)
+    bodies, groups = _Bodies(db), dict[int, frozenset[int]]()
+    for ones in sharing.values():
+        for one, other in combinations(ones if len(ones) <= MOST_SHARING else (), 2):
+            if other.id not in groups.get(one.id, ()) and _are_near_copies(one, other, bodies):
+                united = frozenset((one.id, other.id)).union(groups.get(one.id, ()), groups.get(other.id, ()))
+                groups |= dict.fromkeys(united, united)
+    db.execute("DELETE FROM near_copy")
+    rows = ((id_, min(united, key=ordered.__getitem__)) for id_, united in groups.items())
+    db.executemany("INSERT INTO near_copy (fragment_id, first_id) VALUES (?, ?)", rows)
+
+
+def _are_near_copies(one: _Repeated, other: _Repeated, bodies: _Bodies) -> bool:
+    have_words = min(len(one.words), len(other.words)) >= FEWEST_WORDS
+    agreeing = (one.name == other.name) + (have_words and likeness(one.words, other.words) >= LEAST_ALIKE)
+    if agreeing != 1:
+        return agreeing == 2
+    if min(one.size, other.size) < max(FEWEST_BYTES, LEAST_ALIKE * max(one.size, other.size)):
+        return False
+    (body, own), (another, others) = bodies[one.id], bodies[other.id]
+    return body == another or likeness(own, others) >= LEAST_ALIKE

@@ -30,7 +30,7 @@ from orchestr8_sqlite.text.wording import counted
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.text.wordlists import Synonym, read_synonyms
 
-SCHEMA_VERSION = "5.1.0"
+SCHEMA_VERSION = "6.0.0"
 
 SET_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 

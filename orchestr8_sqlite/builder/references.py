@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from orchestr8_sqlite.builder.copies import SAME_SCENARIO, SAME_TEXT, find_copies
+from orchestr8_sqlite.builder.copies import SAME_SCENARIO, SAME_TEXT, find_copies, write_near_copies
 from orchestr8_sqlite.builder.writer import write_diagnostics, write_queries
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.library.agent_skills import Offered, settle_skill_paths
@@ -113,6 +113,7 @@ def settle_library(db: sqlite3.Connection, roots: Sequence[Root]) -> None:
         db.execute(statement, {"dangling": DANGLING})
     _note_shared_ids(db, order)
     write_diagnostics(db, find_copies(db, order))
+    write_near_copies(db)
     _write_listed_queries(db, roots)
 
 

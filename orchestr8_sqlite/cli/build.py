@@ -157,6 +157,9 @@ def lint(
     form: Annotated[
         str, typer.Option("--format", help="text | json | github | sarif", autocompletion=lambda: [*FORMATS])
     ] = "text",
+    overlap: Annotated[
+        bool, typer.Option("--overlap", help="Also ask all scenarios, for fragments that answer each other's; slow.")
+    ] = False,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules.")] = False,
     config: Config = None,
     as_json: Json = False,
@@ -188,6 +191,7 @@ def lint(
             own=tuple(project.categories.items()),
             lists=project.synonyms,
             similar=True,
+            overlap=overlap,
         )
     wanted = [one for one in found.diagnostics if places.is_wanted(one)]
     form = "json" if as_json else form

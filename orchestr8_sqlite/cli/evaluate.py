@@ -85,7 +85,9 @@ def evaluate(
             asked, judged = _read_judged(queries, qrels, catalog)
             present, missing = judgements.present_only(catalog, judged)
             judged = present if present_only else judged
-            report = measures.run_queries(catalog, asked, judgements.document_names(catalog, judged), chosen)
+            names = judgements.document_names(catalog, judged)
+            judged, names = judgements.count_copies_once(catalog, judged, names)
+            report = measures.run_queries(catalog, asked, names, chosen)
         index = {"index": str(database), "fragments": catalog.size}
     scores = measures.score_run(asked, judged, report.run)
     if run is not None:

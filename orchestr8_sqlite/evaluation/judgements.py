@@ -17,6 +17,9 @@ ELSEWHERE = "elsewhere"
 
 ALL = "ALL"
 SOURCE_PATHS = "SELECT f.uri, s.path FROM fragment f JOIN source s ON s.id = f.source_id"
+NEAR_COPIES = """
+SELECT f.uri, o.uri FROM near_copy n JOIN fragment f ON f.id = n.fragment_id JOIN fragment o ON o.id = n.first_id
+"""
 
 Qrels = Mapping[str, Mapping[str, int]]
 """Query id → document → grade: 2 exactly what is needed, 1 useful, 0 not useful."""
@@ -88,6 +91,23 @@ def document_names(catalog: Catalog, qrels: Qrels) -> dict[str, str]:
         spellings = (uri, uri.partition("://")[2], below)
         names[uri] = next((spelling for spelling in spellings if spelling in judged), below)
     return names
+
+
+def count_copies_once(
+    catalog: Catalog, qrels: Qrels, names: Mapping[str, str]
+) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
+    """Return *qrels* and *names* in which near-copies are one document, with the best grade that any of them has.
+
+    An answer lists one of them and names the others beside it. The document has the name of the first by URI.
+    """
+    firsts = {names[uri]: names[first] for uri, first in catalog.db.execute(NEAR_COPIES)}
+    judged: dict[str, dict[str, int]] = {}
+    for query, grades in qrels.items():
+        once = judged[query] = dict[str, int]()
+        for document, grade in grades.items():
+            name = firsts.get(document, document)
+            once[name] = max(grade, once.get(name, grade))
+    return judged, {uri: firsts.get(name, name) for uri, name in names.items()}
 
 
 def present_only(catalog: Catalog, qrels: Qrels) -> tuple[dict[str, dict[str, int]], int]:

@@ -16,7 +16,14 @@ from statistics import mean
 
 from orchestr8_sqlite.answers.render import render
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.evaluation.judgements import ALL, ELSEWHERE, NO_ANSWER, JudgedQuery, Qrels
+from orchestr8_sqlite.evaluation.judgements import (
+    ALL,
+    ELSEWHERE,
+    NO_ANSWER,
+    JudgedQuery,
+    Qrels,
+    count_copies_once,
+)
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.parameters import DEFAULT_RESULTS, make_request
 from orchestr8_sqlite.model.requests import MatchRequest, Mode, Ranker
@@ -77,8 +84,8 @@ def run_self(catalog: Catalog, ranker: Ranker) -> tuple[list[JudgedQuery], dict[
     Stratum `scenario`: each scenario is asked while its own line is hidden from the index. Strata `queries` and
     `queries.jsonl`: the requests that authors listed there are asked of the whole index.
     """
-    ids = dict(catalog.db.execute("SELECT id, path FROM fragment"))
-    names = dict(catalog.db.execute("SELECT uri, path FROM fragment"))
+    _, names = count_copies_once(catalog, {}, dict(catalog.db.execute("SELECT uri, path FROM fragment")))
+    ids = {id_: names[uri] for id_, uri in catalog.db.execute("SELECT id, uri FROM fragment")}
     recorder = _Recorder(names, ranker, DEFAULT_RESULTS[Mode.CATALOG])
     queries, qrels = [], {}
     with HeldOut.copy(catalog) as held_out:
@@ -119,7 +126,10 @@ class _Recorder:
         deep = result
         if self._depth > usual.max_results:
             deep = find(catalog, usual._replace(max_results=self._depth, min_score=0), quick=False)
-        self._run[query.id] = [(self._names[candidate.uri], candidate.score) for candidate in deep.candidates]
+        found: dict[str, float] = {}
+        for candidate in deep.candidates:  # the classic ranker lists near-copies, which may have one name
+            found.setdefault(self._names[candidate.uri], candidate.score)
+        self._run[query.id] = [*found.items()]
         if not result.confident:
             self._weak.add(query.id)
         for mode in (Mode.INDEX, Mode.CATALOG):

@@ -19,7 +19,7 @@ from orchestr8_sqlite.index.connections import Identity, connect, is_at
 T = TypeVar("T")
 
 APPLICATION_ID = 1_865_970_545
-SCHEMA_MAJOR = 5
+SCHEMA_MAJOR = 6
 MINIMUM_SQLITE = (3, 37, 0)
 
 COMMITS = "commits"
@@ -59,6 +59,7 @@ SELECT uri FROM fragment WHERE id = :id
 """
 ANY_SKILL = "SELECT 1 FROM skill_file LIMIT 1"
 MOST_TAGS = 2000
+ANY_NEAR_COPY = "SELECT 1 FROM near_copy LIMIT 1"
 TAGS_BY_USE = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMIT :limit"
 
 
@@ -274,6 +275,11 @@ class Catalog:
         parameters = {"name": name, "pattern": f"%{escape_like(name)}%", "limit": limit}
         rows = self.rows(PATHS_LIKE, parameters)
         return [row[0] for row in rows or self.rows(ALL_PATHS, {"limit": limit})]
+
+    @property
+    def has_near_copies(self) -> bool:
+        """Tell whether any fragments are near-copies of each other."""
+        return self._once(ANY_NEAR_COPY, lambda: bool(self.rows(ANY_NEAR_COPY)))
 
     @property
     def frequent_tags(self) -> dict[str, list[str]]:

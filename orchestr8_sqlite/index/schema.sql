@@ -1,4 +1,4 @@
--- The index database of orchestr8-sqlite, schema version 5.1.
+-- The index database of orchestr8-sqlite, schema version 6.0.
 --
 -- Made to be read: `sqlite3 index.db .schema` prints the tables with their comments, the views at the end answer the
 -- common questions, and docs/schema.md shows both with examples. The rank_ tables serve the ranking alone.
@@ -15,9 +15,10 @@
 --   4.1  view provenance, commits in meta; severities of findings
 --   5.0  rows instead of packed lists: field_posting, rank_stem, rank_topic; the full text keeps no copy of the texts
 --   5.1  terms of library_query
+--   6.0  near_copy
 
 PRAGMA application_id = 1865970545;  -- "o8sq" in ASCII
-PRAGMA user_version = 50100;          -- major * 10000 + minor * 100 + patch
+PRAGMA user_version = 60000;          -- major * 10000 + minor * 100 + patch
 
 CREATE TABLE meta (  -- what an index says of itself
     key   TEXT PRIMARY KEY,  -- schema_version, built_by, generation, totals, build settings, commits of git checkouts
@@ -113,6 +114,12 @@ CREATE TABLE field_posting (  -- which fragments hold a keyword, where, and what
                                    -- keyword of the stem, 0 with the others
     PRIMARY KEY (keyword_id, fragment_id)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE near_copy (  -- fragments that say nearly the same; a group of them takes one place in an answer
+    fragment_id INTEGER PRIMARY KEY REFERENCES fragment (id),  -- a fragment that has near-copies
+    first_id    INTEGER NOT NULL REFERENCES fragment (id)  -- names the group: the one of its fragments whose URI sorts first
+) STRICT;
+CREATE INDEX near_copy_by_first ON near_copy (first_id);
 
 CREATE TABLE reference (  -- what each fragment points to, as its file writes it and as the library resolves it
     fragment_id INTEGER NOT NULL REFERENCES fragment (id),  -- the fragment that points

@@ -9,6 +9,7 @@ every run.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 from zlib import crc32
 
@@ -33,21 +34,21 @@ class NearCopy(NamedTuple):
 
 def find_near_copies(texts: Iterable[str]) -> Iterator[NearCopy]:
     """Yield each text that nearly or exactly repeats an earlier one, paired with the most similar."""
-    begins = _Beginnings()
+    begins = Beginnings()
     sketches: list[frozenset[Run]] = []
     first: dict[Run, int] = {}  # first text with each run; enough, as near copies share most other runs too
     for place, text in enumerate(texts):
-        own = _sketch(text, begins)
+        own = sketch(text, begins)
         sketches.append(own)
         common = Counter([first.setdefault(run, place) for run in own])
         del common[place]
-        alike = [(_alike(own, sketches[other]), -other) for other, _ in common.most_common(MOST_COMPARED)]
+        alike = [(likeness(own, sketches[other]), -other) for other, _ in common.most_common(MOST_COMPARED)]
         best, other = max(alike, default=(0.0, 0))
         if best >= LEAST_ALIKE:
             yield NearCopy(place, -other, best)
 
 
-class _Beginnings(dict[str, bool]):
+class Beginnings(dict[str, bool]):
     """Tells whether runs that begin with a word are sampled; every process agrees."""
 
     def __missing__(self, word: str) -> bool:
@@ -55,12 +56,14 @@ class _Beginnings(dict[str, bool]):
         return begins
 
 
-def _sketch(text: str, begins: _Beginnings) -> frozenset[Run]:
+def sketch(text: str, begins: Beginnings) -> frozenset[Run]:
+    """Return the sampled runs of *text*; none if they are too few to compare."""
     words = text.casefold().split()
     runs = frozenset([(*words[at : at + 4],) for at, word in enumerate(words) if begins[word]])
     return runs if len(runs) >= FEWEST else frozenset()
 
 
-def _alike(one: frozenset[Run], other: frozenset[Run]) -> float:
+def likeness(one: AbstractSet[object], other: AbstractSet[object]) -> float:
+    """Return the Jaccard similarity of two sets, 0 to 1; 0 if both are empty."""
     both = len(one & other)
-    return both / (len(one) + len(other) - both)
+    return both / (len(one) + len(other) - both) if both else 0.0

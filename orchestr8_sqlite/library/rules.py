@@ -40,6 +40,7 @@ SAID: Mapping[str, str] = {
     "not-a-number": "A field is not a whole number.",
     "not-text": "YAML does not read a field as text.",
     "null-list": "A list is empty.",
+    "overlap": "Two fragments have nearly the same name and description, or answer each other's scenarios.",
     "other-suffix": "A Markdown file has a suffix other than .md.",
     "outside-layout": "A file does not lie in a folder that is read.",
     "queries-document": "A judged request names a document that does not exist.",

@@ -88,7 +88,10 @@ class MatchRequest(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """One fragment that answers a request, with the evidence that matched best."""
+    """One fragment that answers a request, with the evidence that matched best.
+
+    `copies` are the URIs of its near-copies, which have no place of their own in the answer.
+    """
 
     fragment_id: int
     uri: str
@@ -100,6 +103,7 @@ class Candidate(NamedTuple):
     scenario: str | None
     tags: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -132,7 +136,7 @@ class Statement(NamedTuple):
 class LookupResult(NamedTuple):
     """The answer to a request before it becomes text: candidates, best first, and how they were found.
 
-    `total` counts all fragments that match under the request's filters, listed or not.
+    `total` counts all fragments that match under the request's filters, listed or not, each near-copy too.
     If `confident` is false, nothing fits: the candidates are the closest, and cover only the share `coverage` of the
     request.
     `read_as` maps each word that was taken for a typo to its correction. `uncovered` has the words that the index does

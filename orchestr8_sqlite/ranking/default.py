@@ -68,14 +68,23 @@ raised (id, uri, points, value) AS MATERIALIZED (
       FROM named n)
 """
 MATCHES = f"""{RANKED.rstrip()},
-listed (id, uri, score) AS MATERIALIZED (
-    SELECT id, uri, round(100 * value / (value + :half), 2) AS score
+taken (places) AS MATERIALIZED (
+    SELECT count(DISTINCT coalesce(n.first_id, r.id)) FROM raised r LEFT JOIN near_copy n ON n.fragment_id = r.id),
+scored (id, uri, score) AS MATERIALIZED (
+    SELECT id, uri, round(100 * value / (value + :half), 2)
       FROM (SELECT id, uri, value FROM raised
              UNION ALL
-            SELECT c.id, f.uri, c.points FROM found c CROSS JOIN fragment f
-             WHERE :limit > :raised AND f.id = c.id AND c.points < (SELECT points FROM bound))
-     WHERE value >= :least
-     ORDER BY score DESC, uri LIMIT :limit)
+            SELECT c.id, f.uri, c.points FROM taken t CROSS JOIN found c CROSS JOIN fragment f
+             WHERE :limit > t.places AND f.id = c.id AND c.points < (SELECT points FROM bound))
+     WHERE value >= :least),
+listed (id, uri, score) AS MATERIALIZED (
+    SELECT s.id, s.uri, s.score
+      FROM scored s LEFT JOIN near_copy n ON n.fragment_id = s.id
+     WHERE n.first_id IS NULL OR s.id = (  -- the best of near-copies takes the place of all
+           SELECT b.id FROM near_copy c CROSS JOIN scored b
+            WHERE c.first_id = n.first_id AND b.id = c.fragment_id
+            ORDER BY b.score DESC, b.uri LIMIT 1)
+     ORDER BY s.score DESC, s.uri LIMIT :limit)
 SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, b.score,
        CASE WHEN :described THEN (
             SELECT s.text FROM scenario s  -- the one that holds most words of the request

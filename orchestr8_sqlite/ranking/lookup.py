@@ -7,6 +7,7 @@
 """
 
 import difflib
+import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -15,7 +16,7 @@ from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.requests import DEFAULT_SCORE, Candidate, LookupResult, MatchRequest, Ranker, Tier
 from orchestr8_sqlite.ranking.default import rank
 from orchestr8_sqlite.ranking.explanation import HeldForm, coverage, covered_share, explain, held_anywhere, held_forms
-from orchestr8_sqlite.ranking.filters import Found, count_admitted
+from orchestr8_sqlite.ranking.filters import FILTERS, Found, count_admitted, filter_parameters
 from orchestr8_sqlite.ranking.precomputed import DEPTH, match_quick
 from orchestr8_sqlite.ranking.reading import Reading, quoted, read_parts, read_request, read_words
 from orchestr8_sqlite.ranking.weights import ENOUGH
@@ -33,6 +34,17 @@ On both dev sets and on the shipped library, this answered no foreign request.""
 HOLDS_PHRASE = """
 SELECT 1 FROM fragment_text WHERE fragment_text MATCH :match AND rowid IN (SELECT value FROM json_each(:ids)) LIMIT 1
 """
+COPIES = f"""
+SELECT wanted.value, f.uri
+  FROM json_each(:ids) wanted
+ CROSS JOIN near_copy own ON own.fragment_id = wanted.value
+ CROSS JOIN near_copy other ON other.first_id = own.first_id AND other.fragment_id <> own.fragment_id
+ CROSS JOIN fragment f ON f.id = other.fragment_id
+ WHERE NOT :is_filtered OR {FILTERS}
+ ORDER BY f.uri
+"""
+"""The near-copies of the fragments `:ids` that the filters admit."""
+
 SIGNS = ".,;:!?()\"'“”"
 MOST_SEARCHED = 200
 """Number of a request's first words that are searched for such rows."""
@@ -59,6 +71,7 @@ def find(
         result = _find(catalog, request, quick=quick, scenarios=scenarios)
         for statement in result.statements:
             logger.debug("tier %s ran %s with %s", result.tier.value, statement.sql, statement.parameters)
+        result = _with_copies(catalog, result)
         return _with_lists(catalog, result) if lists else result
 
 
@@ -178,6 +191,17 @@ def _with_lists(catalog: Catalog, result: LookupResult) -> LookupResult:
         candidate._replace(tags=lists[candidate.fragment_id][0], capabilities=lists[candidate.fragment_id][1])
         for candidate in result.candidates
     )
+    return result._replace(candidates=tuple(candidates))
+
+
+def _with_copies(catalog: Catalog, result: LookupResult) -> LookupResult:
+    """Return *result* with the near-copies whose place its candidates take; the classic ranker lists each by itself."""
+    if result.request.ranker is Ranker.CLASSIC or not catalog.has_near_copies:
+        return result
+    copies: dict[int, list[str]] = {candidate.fragment_id: [] for candidate in result.candidates}
+    for id_, uri in catalog.db.execute(COPIES, {**filter_parameters(result.request), "ids": json.dumps([*copies])}):
+        copies[id_].append(uri)
+    candidates = (one._replace(copies=tuple(copies[one.fragment_id])) for one in result.candidates)
     return result._replace(candidates=tuple(candidates))
 
 
