@@ -358,19 +358,26 @@ class Oracle:
         most = weights.RARITY_BOUND * self.rarity(form.word.holders) if form.word.holders else math.inf
         return min(self.rarity(self.count(form.text)), most) * form.factor * form.word.share
 
-    def points(self, at: int, forms: Sequence[Standing]) -> int | None:
-        """Return what the forms of a request earn, None where the fragment holds none: a word counts by its best."""
+    def points(self, at: int, forms: Sequence[Standing]) -> tuple[int, int] | None:
+        """Return what the forms of a request earn, a word by its best, then by all; None if the fragment holds none."""
         best: dict[tuple[str, str], int] = {}
+        met = []
         in_body = []
         for form in forms:
             gain = self.to_whole(1000 * self.gain(form))
             if any(form.stem in held for held in self.held[at].values()):
                 unit = form.word.unit
                 best[unit] = max(best.get(unit, 0), gain * self.weight(at, form.stem))
+                met.append(gain * self.weight(at, form.stem))
             few = max(weights.BODY_FEW, weights.BODY_SPREAD * len(self.library))
             if form.how != "part" and self.count(form.text) <= few and self.is_in_body(at, form.text):
                 in_body.append(gain * weights.BODY_WEIGHT)
-        return sum(best.values()) + sum(in_body) if best or in_body else None
+        return (sum(best.values()) + sum(in_body), sum(met) + sum(in_body)) if best or in_body else None
+
+    def norm(self, at: int) -> int:
+        """Return the root of the sum of the squares of what the words of its short texts earn, at least 1000."""
+        words = {stem for held in self.held[at].values() for stem in held}
+        return max(1000, self.to_whole(math.sqrt(sum(self.weight(at, stem) ** 2 for stem in words))))
 
     def name_share(self, at: int, asked: set[str]) -> float:
         """Return the share of the letters of its name that the request covers, word by word to the next thousandth."""
@@ -403,7 +410,8 @@ class Oracle:
     def values(self, request: MatchRequest, forms: Sequence[Standing]) -> dict[int, float]:
         """Return the value of every fragment that is admitted and holds anything."""
         admitted = [at for at, fragment in enumerate(self.library) if is_admitted(fragment, request)]
-        points = {at: earned for at in admitted if (earned := self.points(at, forms)) is not None}
+        both = {at: earned for at in admitted if (earned := self.points(at, forms)) is not None}
+        points = {at: best for at, (best, _) in both.items()}
         bound = sorted(points.values(), reverse=True)[: weights.RAISED][-1] if points else 0
         asked = {form.stem for form in forms}
         raised = {
@@ -418,6 +426,9 @@ class Oracle:
             at: value + unit * math.fsum(points for stem, points in learnt.items() if stem in self.topics[at])
             for at, value in raised.items()
         }
+        focus = {at: both[at][1] / self.norm(at) for at in gained}
+        most = max(focus.values(), default=1.0)
+        gained = {at: value * (1 + weights.FOCUS * focus[at] / most) for at, value in gained.items()}
         return {at: gained.get(at, earned) for at, earned in points.items()}
 
     def ideal(self, words: Sequence[Asked], forms: Sequence[Standing]) -> float:

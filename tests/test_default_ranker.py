@@ -236,7 +236,7 @@ def test_everyday_word_earns_less_beside_a_topic_and_all_of_its_rarity_alone(mak
     assert scores(catalog, "month") == {"skills/a": scores(catalog, "retry")["skills/b"]}
 
 
-def test_only_the_best_of_a_words_forms_counts(make_index: MakeIndex) -> None:
+def test_only_the_best_of_a_words_forms_counts_and_the_others_add_to_the_focus(make_index: MakeIndex) -> None:
     fragments = (
         make_fragment("a", title="Retry cache"),
         make_fragment("b", title="Retry backoff"),
@@ -244,8 +244,23 @@ def test_only_the_best_of_a_words_forms_counts(make_index: MakeIndex) -> None:
         *others(),
     )
     other_name = Synonym((frozenset({"retri"}),), ("backoff",), "synonym")
-    found = scores(make_index(*fragments, synonyms=(other_name,)), "retry")
+    catalog = make_index(*fragments, synonyms=(other_name,))
+    found = scores(catalog, "retry")
+    assert found["skills/b"] > found["skills/a"] > found["skills/c"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weights, "FOCUS", 0.0)
+        found = scores(catalog, "retry")
     assert found["skills/a"] == found["skills/b"] > found["skills/c"]
+
+
+def test_fragment_that_says_less_beside_what_is_asked_comes_first(make_index: MakeIndex) -> None:
+    catalog = make_index(
+        make_fragment("a", title="x", capabilities=("Retry calls", "Charts of sales", "Letters to banks")),
+        make_fragment("b", title="x", capabilities=("Retry calls",), tags=("invoices",)),
+        *others(),
+    )
+    alone = scores(catalog, "retry")
+    assert alone["skills/b"] > alone["skills/a"]
 
 
 def test_of_a_long_request_the_24_rarest_words_count(make_catalog: MakeCatalog) -> None:

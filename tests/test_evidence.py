@@ -202,12 +202,13 @@ def test_weights_of_the_view_make_the_score_of_a_word_that_nothing_else_adds_to(
     catalog = make_catalog(*SMALL[2:], make_fragment("a", title="Sundry", capabilities=("Budgets",)))
     (weight,) = catalog.db.execute("SELECT weight FROM field_detail WHERE keyword = 'budgets'").fetchone()
     found = find(catalog, MatchRequest("budget", min_score=0, explain=True))
-    points = weight / 1000 * math.log(1 + 6.5 / 1.5)
-    score = 100 * points / (points + 0.5 * math.log(1 + 6.5 / 1.5))
+    rarity = math.log(1 + 6.5 / 1.5)
+    points = 1.6 * weight / 1000 * rarity  # the only match has the largest focus
+    score = 100 * points / (points + 0.5 * rarity)
     assert found.candidates[0].score == pytest.approx(score, abs=0.005)
-    assert [(part.how, part.points) for part in found.parts[found.candidates[0].fragment_id]] == [
-        ("stem", found.candidates[0].score)
-    ]
+    stem, focus = found.parts[found.candidates[0].fragment_id]
+    assert (stem.how, focus.how) == ("stem", "focus")
+    assert focus.points / stem.points == pytest.approx(0.6, abs=0.002)
 
 
 def test_synonyms_are_kept_whether_the_index_knows_their_forms_or_not() -> None:

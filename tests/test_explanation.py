@@ -29,7 +29,7 @@ from orchestr8_sqlite.text.keywords import extract_keywords
 from orchestr8_sqlite.text.wordlists import Synonym
 
 PERF = Synonym((frozenset({"perf", "perform"}),), ("perf", "perform"), "synonym")
-HOWS = {"exact", "stem", "typo", "joined", "synonym", "related", "part", "name", "learnt"}
+HOWS = {"exact", "stem", "typo", "joined", "synonym", "related", "part", "name", "learnt", "focus"}
 SLOW = Synonym((frozenset({"slow", "laggi"}),), ("absent", "perform", "cach"), "related")
 
 
@@ -42,14 +42,19 @@ def explained(catalog: Catalog, query: str, **options: object) -> LookupResult:
     return find(catalog, request)
 
 
+def beside_focus(result: LookupResult, id_: str) -> tuple[Part, ...]:
+    return tuple(part for part in parts_of(result, id_) if part.how != "focus")
+
+
 def parts_of(result: LookupResult, id_: str) -> tuple[Part, ...]:
     (candidate,) = [candidate for candidate in result.candidates if candidate.id == id_]
     return result.parts[candidate.fragment_id]
 
 
 def why(catalog: Catalog, query: str, id_: str) -> set[tuple[str | None, str, str, tuple[str, ...]]]:
-    """Return (word, form, how, fields) of every part of a fragment's score."""
-    return {(part.word, part.form, part.how, part.fields) for part in parts_of(explained(catalog, query), id_)}
+    """Return (word, form, how, fields) of every part of a fragment's score but its focus."""
+    parts = beside_focus(explained(catalog, query), id_)
+    return {(part.word, part.form, part.how, part.fields) for part in parts}
 
 
 def met(catalog: Catalog, query: str, id_: str) -> set[tuple[str | None, str, str, tuple[str, ...]]]:
@@ -102,7 +107,7 @@ def test_parts_add_up_to_the_printed_score(
         assert len(in_fields) == len(set(in_fields))
         assert set(words) <= words_asked
         assert {part.how for part in parts} <= HOWS
-        assert all((part.word is None) == (part.how in ("name", "learnt")) for part in parts)
+        assert all((part.word is None) == (part.how in ("name", "learnt", "focus")) for part in parts)
 
 
 @settings(max_examples=100, deadline=None)
@@ -179,11 +184,25 @@ def test_covered_name_is_a_part_of_its_own(make_index: MakeIndex) -> None:
         ("retry", "retry", "exact", ("name",)),
         (None, "", "name", ("name",)),
     }
-    word, name = parts_of(explained(catalog, "retry"), "skills/retry")
+    word, name = beside_focus(explained(catalog, "retry"), "skills/retry")
     assert (word.how, name.how) == ("exact", "name")
     assert name.points / word.points == pytest.approx(0.4, abs=0.001)
-    word, name = parts_of(explained(catalog, "retry"), "skills/retry-calls")
+    word, name = beside_focus(explained(catalog, "retry"), "skills/retry-calls")
     assert name.points / word.points == pytest.approx(0.4 * 5 / 9, abs=0.001)  # "retri" of "retri" and "call"
+
+
+def test_focus_is_a_part_of_its_own_in_proportion_to_the_largest(make_index: MakeIndex) -> None:
+    catalog = make_index(
+        make_fragment("a", title="Retry"), make_fragment("b", title="Retry", tags=("cache", "queue")), *others()
+    )
+    shares = {}
+    for id_ in ("skills/a", "skills/b"):
+        word, focus = parts_of(explained(catalog, "retry"), id_)
+        assert (word.how, focus.word, focus.how, focus.fields) == ("exact", None, "focus", ())
+        shares[id_] = focus.points / word.points
+    norms = dict(catalog.db.execute("SELECT f.path, l.norm FROM rank_length l JOIN fragment f ON f.id = l.fragment_id"))
+    assert shares["skills/a"] == pytest.approx(0.6, abs=0.001)
+    assert shares["skills/b"] == pytest.approx(0.6 * norms["skills/a"] / norms["skills/b"], abs=0.001)
 
 
 def test_typo_is_shown_as_the_word_that_it_was_read_as(make_index: MakeIndex) -> None:
@@ -248,7 +267,7 @@ def test_what_the_best_have_in_common_is_shown_where_a_fragment_has_it(make_inde
     retry = ("retry", "retry", "exact", ("scenario",))
     assert why(catalog, "retry", "skills/a") == {retry, (None, "resilience", "learnt", ())}
     assert why(catalog, "retry", "skills/c") == {retry}
-    word, learnt = parts_of(explained(catalog, "retry"), "skills/a")
+    word, learnt = beside_focus(explained(catalog, "retry"), "skills/a")
     assert learnt.points / word.points == pytest.approx(0.3, abs=0.001)
 
 

@@ -15,7 +15,7 @@
 --   4.1  view provenance, commits in meta; severities of findings
 --   5.0  rows instead of packed lists: field_posting, rank_stem, rank_topic; the full text keeps no copy of the texts
 --   5.1  terms of library_query
---   6.0  near_copy
+--   6.0  near_copy; norm of rank_length
 
 PRAGMA application_id = 1865970545;  -- "o8sq" in ASCII
 PRAGMA user_version = 60000;          -- major * 10000 + minor * 100 + patch
@@ -235,7 +235,8 @@ CREATE TABLE rank_length (  -- how long the short texts of a fragment are, in ke
     tag         INTEGER NOT NULL,  -- of all its tags
     capability  INTEGER NOT NULL,  -- of all its capabilities
     scenario    INTEGER NOT NULL,  -- of all its scenarios
-    description INTEGER NOT NULL   -- of its description
+    description INTEGER NOT NULL,  -- of its description
+    norm        INTEGER NOT NULL   -- root of the sum of the squares of its weights in field_posting, at least 1000
 ) STRICT;
 
 CREATE TABLE rank_synonym_word (  -- which words of a request have another name, or state a need

@@ -115,8 +115,8 @@ class Part(NamedTuple):
     """One part of a score: `points` for a `word` of the request that matched as `form` in `fields`.
 
     `how` is exact, stem (another inflection), typo, joined, synonym, related, term (`word` is from a term that the
-    caller added) or part (of a word). Two more have no `word`: `name`, for the share of the name that matched, and
-    `learnt`, for what the best answers have in common.
+    caller added) or part (of a word). Three more have no `word`: `name`, for the share of the name that matched,
+    `learnt`, for what the best answers have in common, and `focus`, for how much of the fragment is met.
     """
 
     word: str | None

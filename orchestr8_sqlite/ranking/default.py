@@ -2,8 +2,9 @@
 
 A word earns its rarity times its weight in the fragment; if it has several forms, the one that earns most counts. Words
 that FTS5 finds in the body earn a little. The best fragments gain by the share of their names that the request covers,
-and by words that the names, titles and tags of the best have in common. The printed score maps the sum to 0..100,
-relative to the most that the request's rarest words can earn.
+by words that the names, titles and tags of the best have in common, and by how much of what they say is met: there,
+every form of a word counts. The printed score maps the sum to 0..100, relative to the most that the request's rarest
+words can earn.
 
 Until names are counted, points are whole numbers, millionths of a rarity: their sum is the same in any order.
 """
@@ -26,6 +27,9 @@ form (number, word, text, how, stem, gain, own, alone, body) AS MATERIALIZED (  
       FROM json_each(:words)),
 wanted (keyword_id, number, gain, own, alone) AS MATERIALIZED (
     SELECT k.id, f.number, f.gain, f.own, f.alone FROM form f CROSS JOIN keyword k WHERE k.stem = f.stem),
+in_body (id, points) AS MATERIALIZED (
+    SELECT t.rowid, f.gain * :body_weight
+      FROM form f CROSS JOIN fragment_text t WHERE f.body IS NOT NULL AND t.fragment_text MATCH f.body),
 found (id, points) AS MATERIALIZED (
     SELECT fragment_id, sum(points)
       FROM (SELECT p.fragment_id, w.gain * p.weight AS points  -- words with a single form need no comparing
@@ -38,17 +42,21 @@ found (id, points) AS MATERIALIZED (
                      WHERE NOT w.alone AND p.keyword_id = w.keyword_id AND p.weight)
              GROUP BY fragment_id, number
              UNION ALL
-            SELECT t.rowid, f.gain * :body_weight
-              FROM form f CROSS JOIN fragment_text t WHERE f.body IS NOT NULL AND t.fragment_text MATCH f.body)
+            SELECT id, points FROM in_body)
      GROUP BY fragment_id
     HAVING NOT :is_filtered OR EXISTS (SELECT 1 FROM fragment f WHERE f.id = fragment_id AND {FILTERS})),
 bound (points) AS MATERIALIZED (  -- fragments that reach it are looked at more closely
     SELECT min(points) FROM (SELECT points FROM found ORDER BY points DESC LIMIT :raised)),
-named (id, uri, points, value) AS MATERIALIZED (
-    SELECT c.id, f.uri, c.points, c.points * (1 + :name_bonus * min(1.0, coalesce(
+named (id, uri, points, focus, value) AS MATERIALIZED (
+    SELECT c.id, f.uri, c.points,
+           (coalesce((SELECT sum(w.gain * p.weight) FROM wanted w CROSS JOIN field_posting p
+                       WHERE p.keyword_id = w.keyword_id AND p.fragment_id = c.id), 0)
+               + coalesce((SELECT sum(points) FROM in_body b WHERE b.id = c.id), 0)) * 1.0 / l.norm,
+           c.points * (1 + :name_bonus * min(1.0, coalesce(
                (SELECT sum(t.share) FROM rank_topic t
                  WHERE t.fragment_id = c.id AND t.stem IN (SELECT stem FROM form)), 0) / 1000.0))
-      FROM found c CROSS JOIN fragment f WHERE f.id = c.id AND c.points >= (SELECT points FROM bound)),
+      FROM found c CROSS JOIN fragment f CROSS JOIN rank_length l
+     WHERE f.id = c.id AND l.fragment_id = c.id AND c.points >= (SELECT points FROM bound)),
 seed (id, value) AS MATERIALIZED (
     SELECT id, value FROM named ORDER BY value DESC, uri LIMIT :seeds),
 learnt (stem, strength) AS MATERIALIZED (  -- what the names, titles and tags of the best have in common
@@ -61,11 +69,13 @@ learnt (stem, strength) AS MATERIALIZED (  -- what the names, titles and tags of
      ORDER BY 2 DESC, 1 LIMIT :learnt_words),
 unit (points) AS MATERIALIZED (  -- what a strength of 1 adds
     SELECT :feedback * (SELECT max(value) FROM named) / (SELECT sum(strength) FROM learnt)),
-raised (id, uri, points, value) AS MATERIALIZED (
-    SELECT n.id, n.uri, n.points, n.value + coalesce((SELECT points FROM unit) * (
+taught (id, uri, points, focus, value) AS MATERIALIZED (
+    SELECT n.id, n.uri, n.points, n.focus, n.value + coalesce((SELECT points FROM unit) * (
                SELECT sum(l.strength) FROM rank_topic t CROSS JOIN learnt l
                 WHERE t.fragment_id = n.id AND l.stem = t.stem), 0)
-      FROM named n)
+      FROM named n),
+raised (id, uri, points, value) AS MATERIALIZED (
+    SELECT id, uri, points, value * (1 + :focus * focus / (SELECT max(focus) FROM named)) FROM taught)
 """
 MATCHES = f"""{RANKED.rstrip()},
 taken (places) AS MATERIALIZED (
@@ -121,7 +131,9 @@ part (id, word, form, how, fields, points) AS (
     SELECT t.fragment_id, NULL,
            (SELECT text FROM keyword k WHERE k.stem = l.stem ORDER BY k.fragment_count DESC, k.text LIMIT 1),
            'learnt', 0, l.strength * (SELECT points FROM unit)
-      FROM learnt l CROSS JOIN named n CROSS JOIN rank_topic t WHERE t.fragment_id = n.id AND t.stem = l.stem)
+      FROM learnt l CROSS JOIN named n CROSS JOIN rank_topic t WHERE t.fragment_id = n.id AND t.stem = l.stem
+     UNION ALL
+    SELECT r.id, NULL, '', 'focus', 0, r.value - t.value FROM taught t CROSS JOIN raised r ON r.id = t.id)
 SELECT f.id, f.uri, part.word, part.form, part.how, part.fields,
        100 * part.points / (value.value + :half) AS points
   FROM json_each(:ids) wanted
@@ -186,6 +198,7 @@ def rank_parameters(request: MatchRequest, reading: Reading, *, scenarios: bool)
         "votes": weights.FEEDBACK_VOTES,
         "learnt_words": weights.FEEDBACK_WORDS,
         "feedback": weights.FEEDBACK,
+        "focus": weights.FOCUS,
     }
 
 

@@ -9,7 +9,7 @@ import math
 import re
 import sqlite3
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from orchestr8_sqlite.ranking.weights import (
     CAPABILITY,
     DESCRIPTION,
     FIELD_WEIGHTS,
+    LEAST_NORM,
     LENGTH_SHARE,
     NAME,
     SCENARIO,
@@ -43,8 +44,10 @@ INSERT_POSTING = "INSERT INTO posting (keyword_id, fragment_id, ordinal) VALUES 
 INSERT_FIELDS = "INSERT INTO field_posting (keyword_id, fragment_id, fields, weight) VALUES (?, ?, ?, ?)"
 INSERT_TOPIC = "INSERT INTO rank_topic (fragment_id, stem, share) VALUES (?, ?, ?)"
 INSERT_LENGTHS = """
-INSERT INTO rank_length (fragment_id, name, title, tag, capability, scenario, description) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO rank_length (fragment_id, name, title, tag, capability, scenario, description, norm)
+VALUES (?, ?, ?, ?, ?, ?, ?, 0)
 """
+SET_NORM = "UPDATE rank_length SET norm = ? WHERE fragment_id = ?"
 MEAN_LENGTHS = """
 SELECT avg(name), avg(title), avg(tag), avg(capability), avg(scenario), avg(description) FROM rank_length
 """
@@ -292,17 +295,23 @@ class EvidenceWriter:
     def close(self, typical: Lengths) -> None:
         """Write the postings of everything taken, weighed by the *typical* text lengths."""
         self._db.executemany(INSERT_KEYWORD, self._added)
-        self._db.executemany(INSERT_FIELDS, self._field_rows(typical))
+        squares = Counter[int]()
+        self._db.executemany(INSERT_FIELDS, self._field_rows(typical, squares))
+        norms = ((max(LEAST_NORM, round(math.sqrt(squares[number]))), number) for number in self._lengths)
+        self._db.executemany(SET_NORM, norms)
         self._db.executemany(INSERT_POSTING, self._scenario_rows())
         self._db.execute(SET_TYPICAL, (TYPICAL, json.dumps(typical)))
 
-    def _field_rows(self, typical: Lengths) -> Iterator[tuple[int, int, int, int]]:
+    def _field_rows(self, typical: Lengths, squares: Counter[int]) -> Iterator[tuple[int, int, int, int]]:
+        """Yield the rows of `field_posting`; add the square of each weight to its fragment's in *squares*."""
         weights = {number: FieldWeights(lengths, typical) for number, lengths in self._lengths.items()}
         for keyword in sorted(self._fields):
             for packed in self._fields[keyword]:
                 held = packed >> FIELD_BITS
                 number = held >> FIELD_BITS
-                yield keyword, number, packed & ALL_FIELDS, weights[number][held & ALL_FIELDS]
+                weight = weights[number][held & ALL_FIELDS]
+                squares[number] += weight * weight
+                yield keyword, number, packed & ALL_FIELDS, weight
 
     def _scenario_rows(self) -> Iterator[tuple[int, int, int]]:
         for keyword in sorted(self._scenarios):

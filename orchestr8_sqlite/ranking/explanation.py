@@ -121,7 +121,7 @@ def explain(
 
 
 def _field_names(how: str, fields: int) -> tuple[str, ...]:
-    if how == "learnt":
+    if how in {"learnt", "focus"}:
         return ()
     return tuple(name for bit, name in FIELD_NAMES.items() if fields & bit) or ("body",)
 
