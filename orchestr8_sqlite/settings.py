@@ -11,6 +11,9 @@ ORCHESTR8_ROOTS  folders that the server builds its index from, separated as in 
 ORCHESTR8_DENY   high | medium | low: the server leaves files with findings of this level or worse out of that index
 ORCHESTR8_HTTP_TOKEN       the bearer token that clients of `serve --http` must send
 ORCHESTR8_HTTP_TOKEN_FILE  a file that contains the token instead
+ORCHESTR8_TOKEN            the bearer token (or `user:password`) that `publish`, `pull` and `serve --from` send
+ORCHESTR8_TOKEN_FOR        the only place that gets it: https://HOST, with a port if it has one
+ORCHESTR8_SIGNING_PASSWORD the password of the key of `publish --sign`
 ORCHESTR8_ENV    development | production (default development); in production no folder is watched
 ORCHESTR8_MAX_FILE_BYTES    largest Markdown file to read (default 1,048,576)
 ORCHESTR8_MAX_FOLDER_DEPTH  deepest nesting of folders to read (default 32)
@@ -214,6 +217,30 @@ def read_http_token() -> str | None:
             "An HTTP token is 16 or more letters, digits or any of - . _ ~ + /; make one with: openssl rand -hex 32"
         )
     return token
+
+
+def read_source_token() -> tuple[str, str] | None:
+    """Return the token for publishing and pulling, and the only origin that may get it; None if there is none.
+
+    An address may come from a file of the working folder, which may be another person's: so no other place gets it.
+
+    Raises:
+        SettingsError: Nothing says whom the token is for, or it cannot be sent. The message does not contain it.
+    """
+    values = environment()
+    token, origin = values.get("ORCHESTR8_TOKEN"), values.get("ORCHESTR8_TOKEN_FOR")
+    if token is None:
+        return None
+    if origin is None:
+        raise SettingsError("ORCHESTR8_TOKEN is set: say whom it is for with ORCHESTR8_TOKEN_FOR=https://HOST.")
+    if not token.isascii() or not token.isprintable() or not token.strip():
+        raise SettingsError("ORCHESTR8_TOKEN must be one line of printable ASCII.")
+    return token.strip(), origin.strip().rstrip("/")
+
+
+def read_signing_password() -> str | None:
+    """Return the password of the key that signs what is published; None if none is set."""
+    return environment().get("ORCHESTR8_SIGNING_PASSWORD")
 
 
 def read_limits() -> Limits:

@@ -23,6 +23,8 @@ from orchestr8_sqlite.index.connections import Identity, connect
 from orchestr8_sqlite.server.identity import read_instructions
 from orchestr8_sqlite.server.stdio import start
 from orchestr8_sqlite.settings import ServerSettings, bundled_index
+from orchestr8_sqlite.shipping.publish import Order, publish
+from orchestr8_sqlite.shipping.stores import Folder
 
 RUN = "from orchestr8_sqlite.cli import main; main()"
 FLOOR = "import sqlite3, typer"
@@ -56,6 +58,7 @@ WRITING = frozenset({"concurrent.futures", "importlib.resources", "logging", "nu
 
 BUILDING = PARSING | WRITING
 EDITING = frozenset({"dataclasses"})
+SHIPPING = frozenset({"tempfile"})
 
 BUDGETS = {
     "search retry --db {index}": Budget(39, 21, SEARCHING),
@@ -74,12 +77,16 @@ BUDGETS = {
     "lint {library}": Budget(82, None, BUILDING),
     "build {library} -o {folder}/built.db": Budget(83, None, BUILDING),
     "eval --self --db {index}": Budget(42, None, SEARCHING | {"dataclasses", "ir_measures", "numpy", "tempfile"}),
+    "publish {index} --to {shared} --no-gate": Budget(22, 18, SHIPPING),
+    "pull {shared} -o {folder}/pulled.db": Budget(24, 18, SHIPPING),
+    "rollback --help": Budget(11, 8),
+    "keygen {folder}/team": Budget(19, None, EDITING),
     "install --list": Budget(17, 8, EDITING),
     "install cursor --db {index}": Budget(17, 8, EDITING),
     "install codex --db {index}": Budget(17, 23, EDITING | {"tomlkit"}),
     "serve --help": Budget(10, 8),
-    "--help": Budget(22, 9),
-    "--version": Budget(22, 8),
+    "--help": Budget(24, 9),
+    "--version": Budget(24, 8),
 }
 BUDGET_OF_DOCTOR = Budget(30, 43, EDITING | {"tempfile", "tomllib", "yaml"})
 BUDGET_OF_THE_SERVER = Budget(70, 18, SEARCHING)
@@ -91,7 +98,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("startup")
     fragment = markdown("tags: [retry]\nuseWhen:\n  - Retrying a flaky call")
     library = write_files(folder / "library", {"skills/retry.md": fragment})
-    return {"folder": folder, "library": library, "index": build(library, folder / "index.db")}
+    index, shared = build(library, folder / "index.db"), folder / "shared"
+    shared.mkdir()
+    publish(Order(index, "stable"), Folder(shared), Folder(shared))
+    return {"folder": folder, "library": library, "index": index, "shared": shared}
 
 
 def check(imports: Imports, budget: Budget) -> None:

@@ -22,6 +22,10 @@ COMMANDS = {
     "eval": "evaluate:evaluate",
     "path": "inspect:path",
     "export": "inspect:export",
+    "publish": "publish:publish",
+    "pull": "pull:pull",
+    "rollback": "pull:rollback",
+    "keygen": "publish:keygen",
     "install": "install:install",
     "doctor": "doctor:doctor",
 }

@@ -79,12 +79,9 @@ def evaluate(
     scores = measures.score_run(asked, judged, report.run)
     if run is not None:
         run.write_text(measures.format_run(report, chosen.value), encoding="utf-8")
-    shares = {
-        "false-answers": measures.false_answers(asked, report),
-        "false-refusals": measures.false_refusals(asked, report),
-    }
+    shares = measures.shares_of(asked, report)
     if own and not (fail_under or fail_over):
-        fail_under, fail_over = _bounds(config)
+        fail_under, fail_over = read_bounds(config)
     unmet = measures.unmet_bounds(fail_under or (), scores) + measures.exceeded_bounds(fail_over or (), shares)
     failed = find_failures(asked, judged, report)
     judged_whole = {**shares, "missingDocuments": missing}
@@ -103,7 +100,7 @@ def evaluate(
     raise typer.Exit(1 if unmet else 0)
 
 
-def _bounds(config: Path | None) -> tuple[list[str], list[str]]:
+def read_bounds(config: Path | None) -> tuple[list[str], list[str]]:
     """Return the bounds from a library's settings: those in *config*, else those in the working folder."""
     if config is None and not Path("orchestr8.toml").is_file():
         return [], []

@@ -176,6 +176,14 @@ def false_refusals(queries: Iterable[JudgedQuery], report: RunReport) -> float:
     )
 
 
+def shares_of(queries: Sequence[JudgedQuery], report: RunReport) -> dict[str, float | None]:
+    """Return the shares of wrong answers and refusals by name."""
+    return {
+        "false-answers": false_answers(queries, report),
+        "false-refusals": false_refusals(queries, report),
+    }
+
+
 def unmet_bounds(bounds: Iterable[str], scores: Sequence[StratumScore]) -> list[str]:
     """Return a sentence for each lower bound that the scores do not reach.
 
