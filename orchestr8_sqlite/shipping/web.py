@@ -39,6 +39,7 @@ class _SameScheme(urllib.request.HTTPRedirectHandler):
         newurl: str,
     ) -> urllib.request.Request | None:
         if urlsplit(newurl).scheme != urlsplit(req.full_url).scheme:
+            fp.close()
             raise SourceError(f"{_shown(req.full_url)} redirects to another scheme; name the address it leads to.")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
