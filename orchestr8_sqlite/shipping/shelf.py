@@ -21,7 +21,7 @@ from typing import NamedTuple, Self
 
 from orchestr8_sqlite.errors import CatalogError, RefusedRelease, ShippingError
 from orchestr8_sqlite.index.catalog import APPLICATION_ID, Catalog
-from orchestr8_sqlite.index.leftovers import temporary_beside
+from orchestr8_sqlite.index.leftovers import remove_leftovers, temporary_beside
 from orchestr8_sqlite.shipping.statement import Release, hash_of, read_release, release_fields
 from orchestr8_sqlite.system import is_held, replace, sync_file, sync_folder, try_lock
 
@@ -136,6 +136,7 @@ class Shelf:
             try:
                 if try_lock(lock) is False:
                     raise ShippingError(f"Another program is pulling {index}; wait for it.")
+                remove_leftovers(index)
                 yield cls(index)
             finally:
                 os.close(lock)
@@ -201,7 +202,7 @@ class Shelf:
                     f"The index {self.index} is open in another program, which this system does not let be replaced; "
                     "end the servers that use it, then pull again."
                 ) from None
-        sync_folder(self.index.parent)
+            sync_folder(self.index.parent)
 
     def write(self, state: State) -> None:
         """Write what is known of the versions, in one step."""

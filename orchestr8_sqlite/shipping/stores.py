@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple, Protocol
 
 from orchestr8_sqlite.errors import RequestError, ShippingError, SourceError
-from orchestr8_sqlite.index.leftovers import temporary_beside
+from orchestr8_sqlite.index.leftovers import remove_leftovers, temporary_beside
 from orchestr8_sqlite.shipping.statement import LARGEST_STATEMENT
 from orchestr8_sqlite.system import replace, sync_file, sync_folder, try_lock
 
@@ -133,6 +133,7 @@ class Folder:
     def _writing(self, name: str) -> Iterator[Path]:
         """Yield where to write a file; then sync it and give it its name."""
         target = self._folder / name
+        remove_leftovers(target)
         try:
             with temporary_beside(target) as temporary:
                 yield temporary
