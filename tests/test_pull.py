@@ -419,6 +419,17 @@ def test_lock_protects_a_fresh_machine_from_an_older_release(
     assert (code, "older than serial 2" in said) == (1, True)
 
 
+def test_lock_goes_back_with_the_index_and_stays_back(invoke: Invoke, server: FileServer, tmp_path: Path) -> None:
+    for version in (1, 2):
+        ship(version, server.url)
+        invoke("pull", server.url, "--lock")
+    lock = tmp_path / "orchestr8.lock"
+    assert invoke("rollback")[0] == 0
+    assert json.loads(lock.read_text(encoding="utf-8"))["serial"] == 1
+    assert "stays rolled back" in invoke("pull")[1]
+    assert json.loads(lock.read_text(encoding="utf-8"))["serial"] == 1
+
+
 def test_no_lock_is_written_unless_it_is_asked_for(invoke: Invoke, server: FileServer, tmp_path: Path) -> None:
     ship(1, server.url)
     invoke("pull", server.url)

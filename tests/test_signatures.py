@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from minisign import KeyPair, PublicKey, Signature
-from releases import edit, ship, version_of
+from releases import edit, index_of, ship, version_of
 from support import Invoke
 
 from orchestr8_sqlite.errors import SettingsError
@@ -55,9 +55,11 @@ def test_signed_release_is_pulled_by_whoever_has_the_public_key(
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
-def test_signature_is_over_what_jq_prints_of_the_other_fields(store: Path, keys: tuple[Path, str]) -> None:
-    gate = {"bounds": ["recall@5=0.5"], "figures": {"Größe": 0.9655, "false-answers": 0.1}}
-    ship(1, store, key=keys[0], gate=gate)
+def test_signature_is_over_what_jq_prints_of_the_other_fields(
+    invoke: Invoke, store: Path, keys: tuple[Path, str]
+) -> None:
+    bounds = ("--fail-under", "recall@5=0.1")
+    assert invoke("publish", index_of(1), "--to", store, "--sign", keys[0], *bounds)[0] == 0
     printed = subprocess.run(["jq", "-cS", "del(.signature)", store / CHANNEL], stdout=subprocess.PIPE, check=True)
     signature = json.loads((store / CHANNEL).read_text(encoding="utf-8"))["signature"]
     PublicKey.from_base64(keys[1]).verify(printed.stdout, Signature.from_bytes(signature.encode()))

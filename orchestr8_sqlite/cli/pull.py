@@ -57,7 +57,7 @@ def pull(
     Example: orchestr8-sqlite pull https://host/indexes -o index.db
     """
     from orchestr8_sqlite.shipping.lockfile import read_lock
-    from orchestr8_sqlite.shipping.pull import Wish
+    from orchestr8_sqlite.shipping.pull import Outcome, Wish
     from orchestr8_sqlite.shipping.pull import pull as pull_index
     from orchestr8_sqlite.shipping.statement import check_channel
     from orchestr8_sqlite.shipping.stores import open_source
@@ -74,7 +74,7 @@ def pull(
     wish = Wish(output, chosen, key, pin, known, locked, allow_older, keep)
     with _progress(quiet=as_json) as progress:
         outcome, pulled = pull_index(wish, opened, progress)
-    if not locked:
+    if not locked and outcome is not Outcome.HELD:
         _write_lock(pulled, known, lock)
     if as_json:
         print_json({"outcome": outcome.value, **_fields(pulled)})

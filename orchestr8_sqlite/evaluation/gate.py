@@ -33,8 +33,14 @@ def hold_to_bounds(index: Path, fail_under: Sequence[str], fail_over: Sequence[s
     shares = measures.shares_of(asked, report)
     unmet = measures.unmet_bounds(fail_under, scores) + measures.exceeded_bounds(fail_over, shares)
     figures: dict[str, Any] = {
-        one.stratum: {"queries": one.queries, **{name: round(value, DIGITS) for name, value in one.means.items()}}
+        one.stratum: {"queries": one.queries, **{name: _figure(value) for name, value in one.means.items()}}
         for one in scores
     }
-    figures |= {name: round(value, DIGITS) for name, value in shares.items() if value is not None}
+    figures |= {name: _figure(value) for name, value in shares.items() if value is not None}
     return Gate([*fail_under, *fail_over], figures, unmet)
+
+
+def _figure(value: float) -> float:
+    """Return a measure as every writer of JSON prints it: rounded, and 1 instead of 1.0."""
+    rounded = round(float(value), DIGITS)
+    return int(rounded) if rounded.is_integer() else rounded
