@@ -106,6 +106,15 @@ def test_unsigned_release_is_published_again_with_a_signature(
     assert invoke("pull", store, "--require-signature", keys[1])[0] == 0
 
 
+def test_new_key_signs_what_the_old_one_signed_before(
+    invoke: Invoke, store: Path, keys: tuple[Path, str], tmp_path: Path
+) -> None:
+    assert [ship(1, store, key=keys[0]).serial for _ in range(2)] == [1, 1]
+    secret, _, public = write_keys(tmp_path / "next")
+    assert ship(1, store, key=secret).serial == 2
+    assert invoke("pull", store, "--require-signature", public)[0] == 0
+
+
 def test_pin_and_lock_need_the_signature_too(invoke: Invoke, store: Path, keys: tuple[Path, str]) -> None:
     release = ship(1, store, key=keys[0])
     assert invoke("pull", store, "--lock")[0] == 0

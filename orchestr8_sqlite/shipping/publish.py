@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.errors import CatalogError, RefusedRelease, RequestError, ShippingError
 from orchestr8_sqlite.index.catalog import Catalog
-from orchestr8_sqlite.shipping.signatures import sign
+from orchestr8_sqlite.shipping.signatures import is_signed_by, sign
 from orchestr8_sqlite.shipping.statement import (
     FORMAT,
     LARGEST_INDEX,
@@ -67,7 +67,7 @@ def publish(order: Order, target: Target, source: Source | None) -> Published:
     said = read_statement(before.content, order.channel, f"{target.place}/{name}") if before is not None else None
     draft = _describe(order.file)
     serial = _next_serial(order, said, can_read=source is not None)
-    if said is not None and said.release.sha256 == draft["sha256"] and (order.key is None or said.signature):
+    if said is not None and said.release.sha256 == draft["sha256"] and _is_signed_as_wanted(said, order.key):
         return Published(said.release, is_new=False, fields=said.fields)
     fields = _fields(order, draft, serial, said)
     content = write_statement(fields)
@@ -117,6 +117,10 @@ def _next_serial(order: Order, said: Statement | None, *, can_read: bool) -> int
     if not last < order.serial <= LARGEST_SERIAL:
         raise RequestError(f"--serial must be a number above {last:,}, the last one of the channel {order.channel}.")
     return order.serial
+
+
+def _is_signed_as_wanted(said: Statement, key: Path | None) -> bool:
+    return key is None or is_signed_by(said, key)
 
 
 def _fields(order: Order, draft: Mapping[str, Any], serial: int, said: Statement | None) -> dict[str, Any]:

@@ -4,11 +4,17 @@ Source: https://jedisct1.github.io/minisign/; the package py-minisign reads and 
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestr8_sqlite.errors import RefusedRelease, SettingsError
 from orchestr8_sqlite.settings import read_signing_password
 from orchestr8_sqlite.shipping.statement import Statement, canonical
+
+if TYPE_CHECKING:
+    from minisign import SecretKey
 
 
 def sign(content: bytes, key: Path, comment: str) -> str:
@@ -16,6 +22,35 @@ def sign(content: bytes, key: Path, comment: str) -> str:
 
     Raises:
         SettingsError: The file *key* cannot be used.
+    """
+    with _opened(key) as secret:
+        made = secret.sign(content, untrusted_comment="orchestr8-sqlite", trusted_comment=comment)
+        return bytes(made).decode() + "\n"
+
+
+def is_signed_by(statement: Statement, key: Path) -> bool:
+    """Tell whether *statement* is signed by the secret key in the file *key*.
+
+    Raises:
+        SettingsError: The file *key* cannot be used.
+    """
+    from minisign import Error, Signature  # noqa: PLC0415 - most commands check no signature
+
+    with _opened(key) as secret:
+        public = secret.get_public_key()
+    try:
+        public.verify(canonical(statement.fields), Signature.from_bytes(statement.signature.encode()))
+    except Error:
+        return False
+    return True
+
+
+@contextmanager
+def _opened(key: Path) -> Iterator["SecretKey"]:
+    """Yield the secret key in a file; it is wiped afterwards.
+
+    Raises:
+        SettingsError: It cannot be used.
     """
     from minisign import Error, SecretKey  # noqa: PLC0415 - most commands sign nothing
 
@@ -26,8 +61,7 @@ def sign(content: bytes, key: Path, comment: str) -> str:
                 if password is None:
                     raise SettingsError(f"The key {key} has a password: set ORCHESTR8_SIGNING_PASSWORD.")
                 secret.decrypt(password)
-            made = secret.sign(content, untrusted_comment="orchestr8-sqlite", trusted_comment=comment)
-            return bytes(made).decode() + "\n"
+            yield secret
     except OSError as problem:
         raise SettingsError(f"The key {key} cannot be read: {problem.strerror}.") from None
     except Error as problem:
