@@ -88,7 +88,7 @@ BUDGETS = {
     "--help": Budget(24, 9),
     "--version": Budget(24, 8),
 }
-BUDGET_OF_DOCTOR = Budget(30, 43, EDITING | {"tempfile", "tomllib", "yaml"})
+BUDGET_OF_DOCTOR = Budget(33, 45, EDITING | {"tempfile", "tomllib", "yaml"})
 BUDGET_OF_THE_SERVER = Budget(70, 18, SEARCHING)
 
 
