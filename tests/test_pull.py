@@ -17,8 +17,9 @@ from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.shipping import pull as pulling
 from orchestr8_sqlite.shipping import web
 from orchestr8_sqlite.shipping.pull import Outcome, Wish, pull, roll_back
-from orchestr8_sqlite.shipping.shelf import Shelf
+from orchestr8_sqlite.shipping.shelf import Shelf, read_state
 from orchestr8_sqlite.shipping.stores import open_source
+from orchestr8_sqlite.system import is_posix
 
 CHANNEL = "stable.channel.json"
 
@@ -198,7 +199,7 @@ def test_damaged_state_is_not_taken_for_a_new_one(source: str, index: Path, cont
     ship(1, source)
     get(index, source)
     (index.with_name("index.db.pulled") / "state.json").write_bytes(content)
-    refused(index, source, "state.json cannot be read: it is damaged; remove it", ShippingError)
+    refused(index, source, "state.json is damaged; remove it", ShippingError)
 
 
 @pytest.mark.parametrize(
@@ -371,6 +372,32 @@ def test_index_keeps_its_permissions(source: str, index: Path) -> None:
     ship(2, source)
     get(index, source)
     assert index.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(not is_posix(), reason="there are no modes")
+def test_versions_beside_an_index_are_private(source: str, index: Path) -> None:
+    ship(1, source)
+    get(index, source)
+    assert index.with_name("index.db.pulled").stat().st_mode & 0o077 == 0
+
+
+def test_folder_that_does_not_exist_is_one_sentence(source: str, tmp_path: Path) -> None:
+    ship(1, source)
+    refused(tmp_path / "none" / "index.db", source, "cannot be used .No such file or directory", ShippingError)
+    assert not (tmp_path / "none").exists()
+
+
+def test_going_back_does_not_make_the_last_check_older(
+    source: str, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ship(1, source)
+    monkeypatch.setattr(pulling, "now", lambda: "2026-01-01T00:00:00Z")
+    get(index, source)
+    ship(2, source)
+    monkeypatch.setattr(pulling, "now", lambda: "2026-02-01T00:00:00Z")
+    get(index, source)
+    roll_back(index)
+    assert read_state(index).checked == "2026-02-01T00:00:00Z"
 
 
 def test_pulled_index_can_be_built_over(source: str, index: Path, make_library: object, tmp_path: Path) -> None:

@@ -166,6 +166,8 @@ def test_server_as_clients_start_it_waits_for_no_typer(places: dict[str, Path], 
         ["--root", "l"],
         ["--root", "l", "--db", "a.db", "--root", "."],
         ["--root", "l", "--deny", "high"],
+        ["--from", "https://host/x"],
+        ["--from", "l", "--db", "a.db"],
     ],
 )
 def test_server_is_set_up_the_same_with_and_without_typer(

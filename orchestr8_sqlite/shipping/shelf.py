@@ -66,7 +66,7 @@ class State(NamedTuple):
         before = self.highest_of(pulled.source, pulled.channel)
         highest = {**self.highest, f"{pulled.source} {pulled.channel}": max(this, before or this)}
         held = tuple(one for one in self.held if one != pulled.release.sha256)[-MOST_HISTORY:]
-        return self._replace(highest=highest, history=history, held=held, checked=pulled.pulled)
+        return self._replace(highest=highest, history=history, held=held, checked=max(self.checked, pulled.pulled))
 
     def lowered(self, source: str, channel: str) -> Self:
         """Return the state in which any serial of a channel is new."""
@@ -99,10 +99,11 @@ def read_state(index: Path) -> State:
         return State(highest, history, tuple(map(str, fields["held"])), str(fields["checked"]))
     except FileNotFoundError:
         return State({})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-        why = problem.strerror if isinstance(problem, OSError) else "it is damaged"
+    except OSError as problem:
+        raise ShippingError(f"{file} cannot be read: {problem.strerror}; make it readable.") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ShippingError(
-            f"{file} cannot be read: {why}; remove it if the next pull may take any release, even an older one."
+            f"{file} is damaged; remove it if the next pull may take any release, even an older one."
         ) from None
 
 
@@ -131,7 +132,7 @@ class Shelf:
         folder = folder_of(index)
         try:
             _check_place(index)
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)  # what is downloaded has not yet the rights of the index
             lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
             try:
                 if try_lock(lock) is False:
