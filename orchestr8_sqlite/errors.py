@@ -8,6 +8,9 @@
     │   └── CheckError       the written index failed a check
     ├── CatalogError         the index file is foreign, damaged, too old or too new
     │   └── MissingIndex     there is no such file
+    ├── ShippingError        an index could not be published or pulled
+    │   ├── SourceError      the other side cannot be reached, or failed: trying again may help
+    │   └── RefusedRelease   what a source offers is not what it should be, or is older than what is here
     ├── ClientFileError      the configuration of a client cannot be read or must not be changed
     ├── ServeError           the server cannot listen on the address, or cannot start a worker
     └── RequestError         a URI or parameter is wrong; says what to send instead
@@ -59,6 +62,18 @@ class CatalogError(Orchestr8Error):
 
 class MissingIndex(CatalogError):
     """There is no index at the given path."""
+
+
+class ShippingError(Orchestr8Error):
+    """An index could not be published or pulled; what was there before is untouched."""
+
+
+class SourceError(ShippingError):
+    """The source or target cannot be reached or failed; trying again may help."""
+
+
+class RefusedRelease(ShippingError):
+    """What a source offers is not what it should be, or is older than what is here."""
 
 
 class ClientFileError(Orchestr8Error):

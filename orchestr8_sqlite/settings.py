@@ -11,6 +11,9 @@ ORCHESTR8_ROOTS  folders that the server builds its index from, separated as in 
 ORCHESTR8_DENY   high | medium | low: the server leaves files with findings of this level or worse out of that index
 ORCHESTR8_HTTP_TOKEN       the bearer token that clients of `serve --http` must send
 ORCHESTR8_HTTP_TOKEN_FILE  a file that contains the token instead
+ORCHESTR8_TOKEN            the bearer token (or `user:password`) that `publish`, `pull` and `serve --from` send
+ORCHESTR8_TOKEN_FOR        the only place that gets it: https://HOST, with a port if it has one
+ORCHESTR8_SIGNING_PASSWORD the password of the key of `publish --sign`
 ORCHESTR8_ENV    development | production (default development); in production no folder is watched
 ORCHESTR8_MAX_FILE_BYTES    largest Markdown file to read (default 1,048,576)
 ORCHESTR8_MAX_FOLDER_DEPTH  deepest nesting of folders to read (default 32)
@@ -59,10 +62,22 @@ class Profile(StrEnum):
     SKILLS = "skills"
 
 
+class SourceSettings(NamedTuple):
+    """Where a server pulls its index from: a folder or an http(s) address, a channel of it, and how often.
+
+    `key` is the public key that must have signed it; `every` is in seconds.
+    """
+
+    place: str
+    channel: str = "stable"
+    key: str | None = None
+    every: float = 300.0
+
+
 class ServerSettings(NamedTuple):
     """Validated settings of the server; with `roots` it builds the index itself, and with `watch` again on changes.
 
-    That index leaves out files with findings of the level `deny` or worse.
+    That index leaves out files with findings of the level `deny` or worse. With `source` the server pulls its index.
     """
 
     base: Settings
@@ -71,6 +86,12 @@ class ServerSettings(NamedTuple):
     watch: bool = False
     deny: str | None = None
     profile: Profile = Profile.LIBRARY
+    source: SourceSettings | None = None
+
+    @property
+    def makes_index(self) -> bool:
+        """Tell whether the server builds or pulls its index, so that a missing one may yet come."""
+        return bool(self.roots) or self.source is not None
 
 
 class Limits(NamedTuple):
@@ -144,6 +165,7 @@ def read_server_settings(
     log_format: str | None = None,
     deny: str | None = None,
     profile: str = Profile.LIBRARY,
+    source: SourceSettings | None = None,
 ) -> ServerSettings:
     """Return the settings of the server; the command line takes precedence over the environment.
 
@@ -152,19 +174,24 @@ def read_server_settings(
         watch: Whether to build again when the folders change; by default yes, unless ORCHESTR8_ENV is production.
         deny: Leave out files with findings of this level or worse; by default that of ORCHESTR8_DENY.
         profile: Which tools to offer.
+        source: Where to pull the index from, instead of building it.
 
     Raises:
         SettingsError: A value cannot be used, or there is nothing to watch.
     """
     values = environment()
     named = [Path(part) for part in values.get("ORCHESTR8_ROOTS", "").split(os.pathsep) if part]
-    chosen = tuple(roots) or (() if database else tuple(named))
+    chosen = tuple(roots) or (() if database or source else tuple(named))
+    if source and chosen:
+        raise SettingsError("The index comes from --root or from --from, not from both.")
     if watch and not chosen:
         raise SettingsError("There is nothing to watch: name the folders of the library with --root.")
     level = read_level(deny) or read_level(values.get("ORCHESTR8_DENY"), "ORCHESTR8_DENY")
     base = read_settings(database)
     if chosen and database is None and "ORCHESTR8_DB" not in values:
         base = base._replace(database=index_of(chosen, level))
+    if source and database is None and "ORCHESTR8_DB" not in values:
+        base = base._replace(database=index_from(source))
     base = base._replace(denied=level if chosen else None)
     production = _choice("ORCHESTR8_ENV", values.get("ORCHESTR8_ENV", "development"), ENVIRONMENTS) == "production"
     form = (
@@ -174,7 +201,7 @@ def read_server_settings(
     )
     follows = bool(chosen) and (not production if watch is None else watch)
     offered = read_profile(profile)
-    return ServerSettings(base, form, chosen, follows, level, offered)
+    return ServerSettings(base, form, chosen, follows, level, offered, source)
 
 
 def missing_root(settings: ServerSettings) -> str | None:
@@ -214,6 +241,30 @@ def read_http_token() -> str | None:
             "An HTTP token is 16 or more letters, digits or any of - . _ ~ + /; make one with: openssl rand -hex 32"
         )
     return token
+
+
+def read_source_token() -> tuple[str, str] | None:
+    """Return the token for publishing and pulling, and the only origin that may get it; None if there is none.
+
+    An address may come from a file of the working folder, which may be another person's: so no other place gets it.
+
+    Raises:
+        SettingsError: Nothing says whom the token is for, or it cannot be sent. The message does not contain it.
+    """
+    values = environment()
+    token, origin = values.get("ORCHESTR8_TOKEN"), values.get("ORCHESTR8_TOKEN_FOR")
+    if token is None:
+        return None
+    if origin is None:
+        raise SettingsError("ORCHESTR8_TOKEN is set: say whom it is for with ORCHESTR8_TOKEN_FOR=https://HOST.")
+    if not token.isascii() or not token.isprintable() or not token.strip():
+        raise SettingsError("ORCHESTR8_TOKEN must be one line of printable ASCII.")
+    return token.strip(), origin.strip().rstrip("/")
+
+
+def read_signing_password() -> str | None:
+    """Return the password of the key that signs what is published; None if none is set."""
+    return environment().get("ORCHESTR8_SIGNING_PASSWORD")
 
 
 def read_limits() -> Limits:
@@ -275,13 +326,27 @@ def index_of(roots: Sequence[Path], deny: str | None = None) -> Path:
 
     Each *deny* level has its own index, so that no server uses one that another start built with a laxer level.
     """
+    resolved = [str(root.resolve()) for root in roots]
+    return _cached(Path(resolved[0]).name or "root", [*resolved, f"deny {deny}"] if deny else resolved)
+
+
+def index_from(source: SourceSettings) -> Path:
+    """Return where the server keeps the index that it pulls from *source*: a file in the user's cache folder.
+
+    With a required signature it is another one than without, so that no server begins with what nobody signed.
+    """
+    is_web = source.place.startswith(("http://", "https://"))
+    place = source.place.rstrip("/") if is_web else str(Path(source.place).absolute())
+    return _cached(source.channel, ["from", place, source.channel, *([source.key] if source.key else [])])
+
+
+def _cached(name: str, parts: Sequence[str]) -> Path:
     from hashlib import sha256
 
     from platformdirs import user_cache_path
 
-    resolved = [str(root.resolve()) for root in roots]
-    digest = sha256("\0".join([*resolved, f"deny {deny}"] if deny else resolved).encode()).hexdigest()[:16]
-    return user_cache_path("orchestr8-sqlite", appauthor=False) / f"{Path(resolved[0]).name or 'root'}-{digest}.db"
+    digest = sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return user_cache_path("orchestr8-sqlite", appauthor=False) / f"{name}-{digest}.db"
 
 
 def bundled_index() -> Path:

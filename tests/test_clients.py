@@ -25,7 +25,7 @@ from orchestr8_sqlite.clients.files import Edited, edit_text, read_text
 from orchestr8_sqlite.clients.known import CLIENTS, Scope, claude_project, find_client
 from orchestr8_sqlite.clients.launch import client_command, is_ephemeral, own_command, requirement_of, serve_arguments
 from orchestr8_sqlite.errors import ClientFileError, RequestError
-from orchestr8_sqlite.settings import Places
+from orchestr8_sqlite.settings import Places, SourceSettings
 
 ROOT = Path(__file__).parents[1]
 """Where the environment that runs the tests has this package from."""
@@ -850,7 +850,24 @@ def test_paths_of_index_and_roots_are_written_absolute(tmp_path: Path, monkeypat
     assert serve_arguments(Path("later.db"), [Path("library")])[2] == str(tmp_path / "later.db")
 
 
+def test_a_client_can_be_connected_to_a_server_that_pulls_its_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "share").mkdir()
+    (tmp_path / "team.pub").touch()
+    web = SourceSettings("https://host/x", "beta", "RWQ")
+    assert serve_arguments(None, [], "", web)[1:] == [
+        *("--from", "https://host/x", "--channel", "beta", "--require-signature", "RWQ")
+    ]
+    assert serve_arguments(Path("later.db"), [], "", SourceSettings("share", key="team.pub"))[3:] == [
+        *("--from", str(tmp_path / "share"), "--require-signature", str(tmp_path / "team.pub"))
+    ]
+
+
 def test_an_index_or_root_that_is_missing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"^There is no folder .*none; --from must name a folder or an http"):
+        serve_arguments(None, [], "", SourceSettings(str(tmp_path / "none")))
     with pytest.raises(RequestError, match=r"^There is no index at .*none\.db; build it with: orchestr8-sqlite build"):
         serve_arguments(tmp_path / "none.db", [])
     with pytest.raises(RequestError, match=r"^There is no folder .*none; --root must name a folder of Markdown"):

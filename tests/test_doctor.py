@@ -304,6 +304,14 @@ def test_advice_to_install_again_keeps_what_the_entry_serves(home: Path) -> None
     assert found_in(home, "cursor, user").advice == advice
 
 
+def test_advice_to_install_again_keeps_the_source_and_not_what_a_runner_installs(home: Path) -> None:
+    arguments = ["--from", "team.whl", "orchestr8-sqlite", "serve", "--from", "https://host/x", "--channel", "beta"]
+    configure(home / ".cursor" / "mcp.json", {"team": {"command": "uvx", "args": arguments}})
+    kept = "--name team --from https://host/x --channel beta --force"
+    assert f" {kept}" in f" {found_in(home, 'cursor, user').advice}"
+    assert "team.whl" not in found_in(home, "cursor, user").advice.partition(", or ")[0]
+
+
 def test_an_entry_whose_program_is_missing_is_a_problem(home: Path) -> None:
     path = configure(home / ".cursor" / "mcp.json", {"library": {"command": "orchestr8-sqlite", "args": ["serve"]}})
     assert found_in(home, "cursor, user") == Check(

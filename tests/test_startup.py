@@ -23,6 +23,8 @@ from orchestr8_sqlite.index.connections import Identity, connect
 from orchestr8_sqlite.server.identity import read_instructions
 from orchestr8_sqlite.server.stdio import start
 from orchestr8_sqlite.settings import ServerSettings, bundled_index
+from orchestr8_sqlite.shipping.publish import Order, publish
+from orchestr8_sqlite.shipping.stores import Folder
 
 RUN = "from orchestr8_sqlite.cli import main; main()"
 FLOOR = "import sqlite3, typer"
@@ -61,6 +63,7 @@ DEFINING = SEARCHING | {
     *("dataclasses", "email", "importlib.metadata", "importlib.resources", "tempfile"),
 }
 """The definitions of tools are types of the SDK."""
+SHIPPING = frozenset({"tempfile"})
 
 BUDGETS = {
     "search retry --db {index}": Budget(39, 21, SEARCHING),
@@ -81,6 +84,10 @@ BUDGETS = {
     "lint {library}": Budget(83, None, BUILDING),
     "build {library} -o {folder}/built.db": Budget(83, None, BUILDING),
     "eval --self --db {index}": Budget(42, None, SEARCHING | {"dataclasses", "ir_measures", "numpy", "tempfile"}),
+    "publish {index} --to {shared} --no-gate": Budget(22, 18, SHIPPING),
+    "pull {shared} -o {folder}/pulled.db": Budget(24, 18, SHIPPING),
+    "rollback --help": Budget(11, 8),
+    "keygen {folder}/team": Budget(19, None, EDITING),
     "install --list": Budget(17, 8, EDITING),
     "install cursor --db {index}": Budget(17, 8, EDITING),
     "install codex --db {index}": Budget(17, 23, EDITING | {"tomlkit"}),
@@ -88,7 +95,7 @@ BUDGETS = {
     "--help": Budget(24, 9),
     "--version": Budget(24, 8),
 }
-BUDGET_OF_DOCTOR = Budget(30, 43, EDITING | {"tempfile", "tomllib", "yaml"})
+BUDGET_OF_DOCTOR = Budget(33, 45, EDITING | {"tempfile", "tomllib", "yaml"})
 BUDGET_OF_THE_SERVER = Budget(70, 18, SEARCHING)
 
 
@@ -98,7 +105,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("startup")
     fragment = markdown("tags: [retry]\nuseWhen:\n  - Retrying a flaky call")
     library = write_files(folder / "library", {"skills/retry.md": fragment})
-    return {"folder": folder, "library": library, "index": build(library, folder / "index.db")}
+    index, shared = build(library, folder / "index.db"), folder / "shared"
+    shared.mkdir()
+    publish(Order(index, "stable"), Folder(shared), Folder(shared))
+    return {"folder": folder, "library": library, "index": index, "shared": shared}
 
 
 def check(imports: Imports, budget: Budget) -> None:
@@ -163,6 +173,8 @@ def test_server_as_clients_start_it_waits_for_no_typer(places: dict[str, Path], 
         ["--root", "l"],
         ["--root", "l", "--db", "a.db", "--root", "."],
         ["--root", "l", "--deny", "high"],
+        ["--from", "https://host/x"],
+        ["--from", "l", "--db", "a.db"],
     ],
 )
 def test_server_is_set_up_the_same_with_and_without_typer(

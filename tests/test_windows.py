@@ -16,15 +16,18 @@ from pathlib import Path
 import pytest
 import servers
 import windows
+from releases import ship, version_of
 from support import MakeLibrary, markdown, rows, write_files
 
 from orchestr8_sqlite import system
 from orchestr8_sqlite.builder.build import build_index
 from orchestr8_sqlite.builder.job import How
-from orchestr8_sqlite.errors import BuildError
+from orchestr8_sqlite.errors import BuildError, ShippingError
 from orchestr8_sqlite.model.requests import MatchRequest
 from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Settings
+from orchestr8_sqlite.shipping.pull import Wish, pull, roll_back
+from orchestr8_sqlite.shipping.stores import Folder
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="who has a file open is read from /proc")
 
@@ -65,6 +68,24 @@ def test_file_that_is_open_can_be_neither_replaced_nor_removed(tmp_path: Path, m
                 system.replace(source, target)
     system.replace(other, held)
     held.unlink()
+
+
+def test_index_is_published_pulled_and_gone_back_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, index = tmp_path / "store", tmp_path / "index.db"
+    store.mkdir()
+    for version in (1, 2):
+        ship(version, store)
+        pull(Wish(index, "stable"), Folder(store), lambda _, __: None)
+        assert version_of(index) == version
+    monkeypatch.setattr(system, "PATIENCE_SECONDS", 0)
+    with (
+        index.open("rb"),
+        pytest.raises(ShippingError, match=r"is open in another program.*; end the servers that use it, then pull"),
+    ):
+        roll_back(index)
+    assert version_of(index) == 2
+    roll_back(index)
+    assert version_of(index) == 1
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -11,6 +11,8 @@ from pathlib import Path
 from orchestr8_sqlite.errors import Orchestr8Error, RequestError
 
 HOOK = "suggest"
+ONCE = ("--db", "--deny", "--from")
+"""Options of `serve`, besides `--root`, that are read without typer."""
 
 
 def main() -> None:
@@ -90,18 +92,19 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 def _are_plain(options: Sequence[str]) -> bool:
-    """Tell whether *options* are only `--root`s and at most one `--db` and one `--deny`, each followed by a value."""
+    """Tell whether *options* are only `--root`s and at most one each of ONCE, each followed by a value."""
     names, values = options[::2], options[1::2]
-    known = {*names} <= {"--db", "--root", "--deny"} and all(names.count(name) <= 1 for name in ("--db", "--deny"))
+    known = {*names} <= {"--root", *ONCE} and all(names.count(name) <= 1 for name in ONCE)
     return known and len(names) == len(values) and all(value[:1] not in ("", "-") for value in values)
 
 
 def _serve(options: Sequence[str]) -> None:
     from orchestr8_sqlite.server.stdio.start import serve_stdio
-    from orchestr8_sqlite.settings import read_server_settings
+    from orchestr8_sqlite.settings import SourceSettings, read_server_settings
 
     given = list(zip(options[::2], options[1::2], strict=True))
     once = dict(given)
     database = Path(once["--db"]) if "--db" in once else None
     roots = [Path(value) for name, value in given if name == "--root"]
-    serve_stdio(read_server_settings(database, roots, deny=once.get("--deny")))
+    source = SourceSettings(once["--from"]) if "--from" in once else None
+    serve_stdio(read_server_settings(database, roots, deny=once.get("--deny"), source=source))

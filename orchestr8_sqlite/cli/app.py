@@ -24,6 +24,10 @@ COMMANDS = {
     "budget": "budget:budget",
     "path": "inspect:path",
     "export": "inspect:export",
+    "publish": "publish:publish",
+    "pull": "pull:pull",
+    "rollback": "pull:rollback",
+    "keygen": "publish:keygen",
     "install": "install:install",
     "doctor": "doctor:doctor",
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
+from orchestr8_sqlite.cli.options import Channel, Database, Json, RequireSignature, print_json, print_rows
 from orchestr8_sqlite.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -19,6 +19,12 @@ def doctor(
     root: Annotated[
         list[Path] | None, typer.Option("--root", help="Library folder to serve; repeatable.", show_default=False)
     ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="SOURCE", help="Check the index that `serve --from` pulls.", show_default=False),
+    ] = None,
+    channel: Channel = "stable",
+    key: RequireSignature = None,
     trust_project: Annotated[
         bool, typer.Option("--trust-project", help="Also start what client files in this folder name.")
     ] = False,
@@ -33,6 +39,10 @@ def doctor(
     """
     from orchestr8_sqlite.doctor.report import CheckVerdict
 
+    if source is not None and db is None:
+        from orchestr8_sqlite.settings import SourceSettings, index_from
+
+        db = index_from(SourceSettings(source, channel, key))
     checks = list(_checks(db, root or [], timeout, trusts_project=trust_project))
     failed = any(check.verdict is CheckVerdict.PROBLEM for check in checks)
     if as_json:
@@ -63,7 +73,7 @@ def _checks(db: Path | None, roots: Sequence[Path], patience: float, *, trusts_p
     """Yield all checks; with folders but no index, skip the index, which the server has yet to build."""
     from orchestr8_sqlite.clients.launch import own_command, serve_arguments
     from orchestr8_sqlite.doctor.configurations import check_clients
-    from orchestr8_sqlite.doctor.index import check_index, check_installation, typical_query
+    from orchestr8_sqlite.doctor.index import check_index, check_installation, check_source, typical_query
     from orchestr8_sqlite.doctor.report import omitted
     from orchestr8_sqlite.doctor.server import check_server
     from orchestr8_sqlite.settings import read_places, read_settings
@@ -77,6 +87,7 @@ def _checks(db: Path | None, roots: Sequence[Path], patience: float, *, trusts_p
     else:
         path = read_settings(db).database
         yield from check_index(path)
+        yield from check_source(path)
         query = typical_query(path)
     yield from check_server(command, query, patience=patience)
     yield from check_clients(read_places(), patience=patience, trusts_project=trusts_project)

@@ -92,13 +92,9 @@ def evaluate(
     scores = measures.score_run(asked, judged, report.run)
     if run is not None:
         run.write_text(measures.format_run(report, chosen.value), encoding="utf-8")
-    shares = {
-        "false-answers": measures.false_answers(asked, report),
-        "false-refusals": measures.false_refusals(asked, report),
-        "false-triggers": measures.false_triggers(asked, judged, report),
-    }
+    shares = measures.shares_of(asked, judged, report)
     if own and not (fail_under or fail_over):
-        fail_under, fail_over = _bounds(config)
+        fail_under, fail_over = read_bounds(config)
     unmet = measures.unmet_bounds(fail_under or (), scores) + measures.exceeded_bounds(fail_over or (), shares)
     failed = find_failures(asked, judged, report)
     if badge is not None:
@@ -146,7 +142,7 @@ def _write_badge(path: Path, scores: "Sequence[StratumScore]", *, bounded: bool,
     path.write_text(json.dumps(make_badge(scores, bounded=bounded, unmet=unmet)) + "\n", encoding="utf-8")
 
 
-def _bounds(config: Path | None) -> tuple[list[str], list[str]]:
+def read_bounds(config: Path | None) -> tuple[list[str], list[str]]:
     """Return the bounds from a library's settings: those in *config*, else those in the working folder."""
     if config is None and not Path("orchestr8.toml").is_file():
         return [], []

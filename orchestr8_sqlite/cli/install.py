@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Database, Json, print_json, print_lines
+from orchestr8_sqlite.cli.options import Channel, Database, Json, RequireSignature, print_json, print_lines
 from orchestr8_sqlite.cli.terminal import echo, echo_json
 from orchestr8_sqlite.errors import RequestError
 
@@ -39,6 +39,12 @@ def install(
     root: Annotated[
         list[Path] | None, typer.Option("--root", help="Library folder to serve; repeatable.", show_default=False)
     ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="SOURCE", help="Folder or http(s) address to pull the index from."),
+    ] = None,
+    channel: Channel = "stable",
+    key: RequireSignature = None,
     profile: Annotated[
         str | None,
         typer.Option(metavar="library|skills", help="Tools to offer. Default: library.", show_default=False),
@@ -60,7 +66,7 @@ def install(
     from orchestr8_sqlite.clients.documents import make_entry
     from orchestr8_sqlite.clients.known import find_client
     from orchestr8_sqlite.clients.launch import client_command, serve_arguments
-    from orchestr8_sqlite.settings import read_places
+    from orchestr8_sqlite.settings import SourceSettings, read_places
 
     if remove and not hook:
         raise RequestError("--remove takes back what --hook has written; use them together.")
@@ -78,7 +84,8 @@ def install(
     chosen = find_client(client).within(read_places(), wanted)
     if not SERVER_NAME.fullmatch(name):
         raise RequestError(f"--name must be 1 to 64 letters, digits, hyphens and underscores, not {name!r}.")
-    entry = make_entry(chosen, client_command(wanted), serve_arguments(db, root or [], profile or ""))
+    origin = SourceSettings(source, channel, key) if source is not None else None
+    entry = make_entry(chosen, client_command(wanted), serve_arguments(db, root or [], profile or "", origin))
     if write:
         _write(chosen, wanted, name, entry, force=force, as_json=as_json)
     else:

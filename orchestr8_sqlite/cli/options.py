@@ -25,6 +25,16 @@ Database = Annotated[
     typer.Option("--db", help="Index file. Default: ORCHESTR8_DB, else the bundled index.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Channel = Annotated[str, typer.Option("--channel", help="Channel that others follow.")]
+RequireSignature = Annotated[
+    str | None,
+    typer.Option(
+        "--require-signature",
+        metavar="KEY",
+        help="Refuse what this public key of minisign did not sign: a .pub file, or its second line.",
+        show_default=False,
+    ),
+]
 Category = Annotated[
     str | None,
     typer.Option("--category", help="Category of files that name none.", autocompletion=lambda: [*_categories()]),

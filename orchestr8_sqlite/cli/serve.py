@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Database
+from orchestr8_sqlite.cli.options import Channel, Database, RequireSignature
 
 
 def serve(
@@ -30,6 +30,20 @@ def serve(
             "ORCHESTR8_DENY.",
         ),
     ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="SOURCE",
+            help="Pull the index from this folder or http(s) address, and again whenever it offers a newer one.",
+            show_default=False,
+        ),
+    ] = None,
+    channel: Channel = "stable",
+    key: RequireSignature = None,
+    every: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, max=86_400, help="How often to ask the source of --from.")
+    ] = 300,
     profile: Annotated[
         str,
         typer.Option(
@@ -69,9 +83,14 @@ def serve(
 
     Example: claude mcp add orchestr8 -- orchestr8-sqlite serve --root ~/library
     """
-    from orchestr8_sqlite.settings import read_server_settings
+    from orchestr8_sqlite.settings import SourceSettings, read_server_settings
 
-    settings = read_server_settings(db, root or (), watch=watch, log_format=log_format, deny=deny, profile=profile)
+    if source is None and (key is not None or channel != "stable"):
+        raise typer.BadParameter("--channel and --require-signature need --from SOURCE.")
+    origin = SourceSettings(source, channel, key, every) if source is not None else None
+    settings = read_server_settings(
+        db, root or (), watch=watch, log_format=log_format, deny=deny, profile=profile, source=origin
+    )
     if http is None:
         from orchestr8_sqlite.server.stdio.start import serve_stdio
 

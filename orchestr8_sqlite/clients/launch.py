@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestr8_sqlite.clients.known import Scope
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.settings import read_profile
+from orchestr8_sqlite.settings import SourceSettings, read_profile
 
 PROGRAM = "orchestr8-sqlite"
 SERVER = "orchestr8"
@@ -98,20 +98,42 @@ def requirement_of(origin: Mapping[str, Any]) -> str:
     return url2pathname(parts.path) if parts.scheme == "file" else url
 
 
-def serve_arguments(database: Path | None, roots: Sequence[Path], profile: str = "") -> list[str]:
+def serve_arguments(
+    database: Path | None, roots: Sequence[Path], profile: str = "", source: SourceSettings | None = None
+) -> list[str]:
     """Return the arguments of `serve` with absolute paths.
 
     Raises:
-        RequestError: A folder is missing; or the index is, and no folder is given to build it from.
+        RequestError: A folder is missing; or the index is, and nothing is given to build or pull it from.
         SettingsError: There is no such profile.
     """
     arguments = ["serve"]
     if database is not None:
-        if not roots and not database.is_file():
+        if not roots and source is None and not database.is_file():
             raise RequestError(f"There is no index at {database}; build it with: {PROGRAM} build ROOT -o {database}.")
         arguments += ["--db", str(database.absolute())]
     for root in roots:
         if not root.is_dir():
             raise RequestError(f"There is no folder {root}; --root must name a folder of Markdown files.")
         arguments += ["--root", str(root.absolute())]
+    if source is not None:
+        arguments += _following(source)
     return [*arguments, "--profile", read_profile(profile)] if profile else arguments
+
+
+def _following(source: SourceSettings) -> list[str]:
+    """Return the options of `serve` that follow *source*.
+
+    Raises:
+        RequestError: It is a folder that is missing.
+    """
+    is_web = source.place.startswith(("http://", "https://"))
+    if not is_web and not Path(source.place).is_dir():
+        raise RequestError(f"There is no folder {source.place}; --from must name a folder or an http(s) address.")
+    options = ["--from", source.place if is_web else str(Path(source.place).absolute())]
+    if source.channel != "stable":
+        options += ["--channel", source.channel]
+    if source.key is not None:
+        key = Path(source.key)
+        options += ["--require-signature", str(key.absolute()) if key.is_file() else source.key]
+    return options

@@ -18,6 +18,9 @@ from orchestr8_sqlite.settings import Places
 
 MODULE = "orchestr8_sqlite"
 
+KEPT = ("--db", "--root", "--from", "--channel", "--require-signature", "--profile")
+"""Options of `serve` that a repaired entry keeps."""
+
 VARIABLE = "${"
 """Begins a placeholder that a client fills in; only the client knows the resulting command."""
 
@@ -118,8 +121,9 @@ def _check_entry(place: _Place, name: str, entry: Mapping[str, Any], patience: f
     asked = shlex.join(launch.command[1:])
     if said.verdict is CheckVerdict.OK:
         return ok(place.name, f"{where}: {said.finding}, by: {asked}")
-    pairs = itertools.pairwise(launch.command)
-    kept = [part for option, value in pairs if option in ("--db", "--root", "--profile") for part in (option, value)]
+    words = list(launch.command)
+    pairs = itertools.pairwise(words[words.index("serve") :] if "serve" in words else words)  # uvx has a --from too
+    kept = [part for option, value in pairs if option in KEPT for part in (option, value)]
     again = shlex.join([*place.install.split(), "--name", name, *kept, "--force"])
     return problem(place.name, f"{where}: {said.finding}", f"{again}, or {said.advice}" if said.advice else again)
 

@@ -4,15 +4,18 @@ import platform
 import sqlite3
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import yaml
 
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.doctor.report import Check, ok, omitted, problem
-from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.errors import CatalogError, ShippingError
 from orchestr8_sqlite.index.catalog import MINIMUM_SQLITE, Catalog
 from orchestr8_sqlite.index.checksums import REBUILD
+from orchestr8_sqlite.shipping.shelf import folder_of, read_state
+from orchestr8_sqlite.shipping.statement import hash_of
 from orchestr8_sqlite.text.wording import counted
 
 THOROUGH_BYTES = 200 * 1024 * 1024
@@ -65,6 +68,37 @@ def check_index(path: Path) -> Iterator[Check]:
         yield omitted("contents", "there is no index to count")
         return
     yield from checks
+
+
+def check_source(path: Path) -> Iterator[Check]:
+    """Yield what is known of where the index at *path* was pulled from, and how old it is, if it was pulled."""
+    if not folder_of(path).is_dir():
+        return
+    try:
+        state = read_state(path)
+    except ShippingError as error:
+        finding, _, advice = str(error).rstrip(".").rpartition("; ")
+        yield problem("source", finding, advice)
+        return
+    found = state.find(hash_of(path)) if path.is_file() else None
+    if found is None:
+        advice = f"pull again, unless you built this index here: orchestr8-sqlite pull SOURCE -o {path}"
+        yield omitted("source", "the index in use is none that was pulled", advice)
+        return
+    finding = (
+        f"serial {found.release.serial} of {found.channel} from {found.source}, published "
+        f"{_ago(found.release.published)}, asked for a newer one {_ago(state.checked)}"
+    )
+    yield ok("source", finding)
+
+
+def _ago(moment: str) -> str:
+    """Return how long ago a moment was that a channel or a pull has written."""
+    seconds = max(0, time.time() - datetime.fromisoformat(moment).timestamp())
+    for size, unit in ((SECONDS_A_DAY, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            return f"{counted(int(seconds // size), unit)} ago"
+    return "just now"
 
 
 def _check_integrity(catalog: Catalog) -> Check:

@@ -198,6 +198,15 @@ def false_triggers(queries: Iterable[JudgedQuery], qrels: Qrels, report: RunRepo
     return mean(begun) if begun else None
 
 
+def shares_of(queries: Sequence[JudgedQuery], qrels: Qrels, report: RunReport) -> dict[str, float | None]:
+    """Return the shares of wrong answers and refusals by name."""
+    return {
+        "false-answers": false_answers(queries, report),
+        "false-refusals": false_refusals(queries, report),
+        "false-triggers": false_triggers(queries, qrels, report),
+    }
+
+
 def unmet_bounds(bounds: Iterable[str], scores: Sequence[StratumScore]) -> list[str]:
     """Return a sentence for each lower bound that the scores do not reach.
 

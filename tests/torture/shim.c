@@ -65,16 +65,20 @@ static void note(int64_t inode, int is_dirty) {
         }
 }
 
+static void empty_dirty(const char *place) {
+    DIR *folder = opendir(place);
+    for (struct dirent *file; folder && (file = readdir(folder));) {
+        char path[2048];
+        snprintf(path, sizeof path, "%s/%s", place, file->d_name);
+        if (file->d_type == DT_DIR && file->d_name[0] != '.') empty_dirty(path);
+        for (int i = 0; i < FILES; i++)
+            if (plan->dirty[i] && (int64_t) file->d_ino == plan->dirty[i]) (void) !truncate(path, 0);
+    }
+}
+
 /* What was not synced is gone, and so is a name that its folder was not synced with. */
 static void lose_power(int with_rename) {
-    DIR *folder = opendir(plan->folder);
-    for (struct dirent *file; folder && (file = readdir(folder));)
-        for (int i = 0; i < FILES; i++)
-            if (plan->dirty[i] && (int64_t) file->d_ino == plan->dirty[i]) {
-                char path[2048];
-                snprintf(path, sizeof path, "%s/%s", plan->folder, file->d_name);
-                (void) !truncate(path, 0);
-            }
+    empty_dirty(plan->folder);
     if (with_rename && plan->renamed) {
         REAL(rename)(plan->to, plan->from);
         REAL(rename)(plan->kept, plan->to);
@@ -159,11 +163,13 @@ CALLS(ssize_t, pread, (int fd, void *to, size_t size, off_t at), (fd, to, size, 
 CALLS(ssize_t, pread64, (int fd, void *to, size_t size, off64_t at), (fd, to, size, at),
       meets_fault_at(READ_INDEX, fd) == 1, )
 
+CALLS(int, link, (const char *from, const char *to), (from, to), meets_fault(NAME, to) == 1, )
+
 int rename(const char *from, const char *to) {
     if (meets_fault(NAME, from) == 1) return -1;
     if (plan && is_below(to, plan->folder)) {
         REAL(unlink)(plan->kept);
-        plan->renamed = !link(to, plan->kept);
+        plan->renamed = !REAL(link)(to, plan->kept);
         snprintf(plan->from, sizeof plan->from, "%s", from);
         snprintf(plan->to, sizeof plan->to, "%s", to);
     }

@@ -36,7 +36,7 @@ def _instructions(settings: ServerSettings) -> str:
     if sentence := missing_root(settings):
         logger.error("%s The server waits for it." if settings.watch else "%s", sentence)
         return ABSENT
-    return read_instructions(settings.base.database, settings.profile, is_built=bool(settings.roots))
+    return read_instructions(settings.base.database, settings.profile, is_built=settings.makes_index)
 
 
 async def _serve(settings: ServerSettings, descriptors: Descriptors, parent: int) -> bool:

@@ -43,7 +43,16 @@ async def build_once(roots: Sequence[Path], index: Path, deny: str | None = None
     Raises:
         BuildError: The build failed; an earlier index is untouched.
     """
-    process = await _start(roots, index, "--json", *_denying(deny))
+    _log_built(await run_command(index, *_build(roots, index), "--json", *_denying(deny)), first=True)
+
+
+async def run_command(index: Path, *arguments: str) -> Mapping[str, Any]:
+    """Run a command of this program that makes *index*, in a process of its own, and return what it reports as JSON.
+
+    Raises:
+        BuildError: It failed; the message is its last line.
+    """
+    process = await _start(index, *arguments)
     try:
         output, errors = await process.communicate()
     finally:
@@ -51,8 +60,9 @@ async def build_once(roots: Sequence[Path], index: Path, deny: str | None = None
             await _end(process, index)
     if process.returncode:
         lines = errors.decode(errors="replace").strip().splitlines()
-        raise BuildError(lines[-1] if lines else f"The index could not be built: exit code {process.returncode}.")
-    _log_built(json.loads(output), first=True)
+        raise BuildError(lines[-1] if lines else f"`{arguments[0]}` failed with exit code {process.returncode}.")
+    report: Mapping[str, Any] = json.loads(output)
+    return report
 
 
 async def build_until_done(
@@ -111,7 +121,7 @@ async def watch_library(
     """
 
     async def watch() -> Mapping[str, object] | None:
-        process = await _start(roots, index, "--watch", "--json", *_denying(deny))
+        process = await _start(index, *_build(roots, index), "--watch", "--json", *_denying(deny))
         await _watch_until_ended(process, index, stop, _follow(process, on_built, first_build, freshness))
         return None if stop.is_set() else {"exit_code": process.returncode}
 
@@ -174,8 +184,8 @@ async def _watch_until_ended(process: Process, index: Path, stop: asyncio.Event,
         tasks[0].result()  # raises the error of a bug in a callback
 
 
-async def _start(roots: Sequence[Path], index: Path, *options: str) -> Process:
-    """Start the command `build`, without access to the terminal or the client's pipes.
+async def _start(index: Path, *arguments: str) -> Process:
+    """Start a command of this program, without access to the terminal or the client's pipes.
 
     Raises:
         BuildError: The folder of the index cannot be created, or the command cannot be started.
@@ -186,10 +196,9 @@ async def _start(roots: Sequence[Path], index: Path, *options: str) -> Process:
         raise BuildError(
             f"The folder {index.parent} cannot be created: {problem.strerror}; choose another index file with --db."
         ) from problem
-    folders = (str(root.resolve()) for root in roots)
     try:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "orchestr8_sqlite", "build", *folders, "-o", str(index), *options),
+            *(sys.executable, "-P", "-m", "orchestr8_sqlite", *arguments),
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
@@ -197,7 +206,12 @@ async def _start(roots: Sequence[Path], index: Path, *options: str) -> Process:
             **apart(),
         )
     except OSError as problem:
-        raise BuildError(f"{sys.executable} cannot be started to build the index: {problem.strerror}.") from problem
+        why = f"{sys.executable} cannot be started to {arguments[0]} the index: {problem.strerror}."
+        raise BuildError(why) from problem
+
+
+def _build(roots: Sequence[Path], index: Path) -> Sequence[str]:
+    return "build", *(str(root.resolve()) for root in roots), "-o", str(index)
 
 
 def _denying(level: str | None) -> Sequence[str]:

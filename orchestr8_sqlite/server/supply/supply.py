@@ -1,7 +1,7 @@
-"""Supplies the index: from a file that another program builds, or from the folders of a library."""
+"""Supplies the index: from a file that another program builds, from the folders of a library, or from a source."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -37,23 +37,23 @@ def _identity(index: Path) -> Identity | None:
 
 
 class Supply:
-    """Keeps the index of a server up to date with its source folders, if it has any.
+    """Keeps the index of a server up to date with its source folders or its source, if it has any.
 
-    `first_build` is set once there is an index to search, from an earlier start or the first build of this one.
-    `freshness` tells whether the index has fallen behind the folders.
+    `first_build` is set once there is an index to search, from an earlier start or the first build or pull of this one.
+    `freshness` tells whether the index has fallen behind.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self.freshness = Freshness()
         self.first_build = asyncio.Event()
-        if not settings.roots or self._is_there():
+        if not settings.makes_index or self._is_there():
             self.first_build.set()
 
     @asynccontextmanager
     async def kept_up(self, on_built: OnBuilt) -> AsyncIterator[None]:
         """Keep the index up to date inside the context; await *on_built* whenever it has changed."""
-        if not self._settings.roots:
+        if not self._settings.makes_index:
             following = asyncio.ensure_future(follow_file(self._settings.base.database, on_built))
             try:
                 yield
@@ -62,24 +62,32 @@ class Supply:
                 await asyncio.wait([following])
             return
         ended = asyncio.Event()
-        self.freshness.lose(LIBRARY, STARTED)
-        keep = watch_library if self._settings.watch else build_until_done
-        building = asyncio.ensure_future(
-            keep(
-                self._settings.roots,
-                self._settings.base.database,
-                on_built,
-                ended,
-                first_build=self.first_build,
-                freshness=self.freshness,
-                deny=self._settings.deny,
-            )
-        )
+        building = asyncio.ensure_future(self._keep(on_built, ended))
         try:
             yield
         finally:
             ended.set()
             await building
+
+    def _keep(self, on_built: OnBuilt, ended: asyncio.Event) -> Coroutine[None, None, None]:
+        """Return the work that keeps the index up to date until *ended* is set."""
+        index, source = self._settings.base.database, self._settings.source
+        if source is not None:
+            from orchestr8_sqlite.server.supply.pull_process import NOT_ASKED, follow_source  # noqa: PLC0415 - seldom
+
+            self.freshness.lose(LIBRARY, NOT_ASKED)
+            return follow_source(source, index, on_built, ended, first_pull=self.first_build, freshness=self.freshness)
+        self.freshness.lose(LIBRARY, STARTED)
+        keep = watch_library if self._settings.watch else build_until_done
+        return keep(
+            self._settings.roots,
+            index,
+            on_built,
+            ended,
+            first_build=self.first_build,
+            freshness=self.freshness,
+            deny=self._settings.deny,
+        )
 
     def _is_there(self) -> bool:
         """Tell whether there is an index without the files that this server must not serve."""
