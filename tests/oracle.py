@@ -466,7 +466,7 @@ class Oracle:
         words, further, forms = self.beside_terms(self.words(request.query), request.terms)
         found = self.listed(request, words, forms)
         admitted = sum(is_admitted(fragment, request) for fragment in self.library)
-        is_wider = len(found) < (min(weights.ENOUGH, admitted) if request.is_filtered else weights.ENOUGH)
+        is_wider = len(found) < (min(weights.ENOUGH, admitted) if request.tags else weights.ENOUGH)
         if is_wider:
             forms += self.parts([*words, *further], forms)
             found = self.listed(request, words, forms)

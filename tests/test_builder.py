@@ -187,8 +187,8 @@ def test_precomputed_answer_that_differs_from_the_live_one_fails_the_build(
     ("pragma", "message"),
     [
         ("PRAGMA application_id = 7", "not an orchestr8-sqlite index"),
-        ("PRAGMA user_version = 60000", "newer schema version 6, this program reads 5; upgrade"),
-        ("PRAGMA user_version = 40100", "older schema version 4, this program reads 5; build it again"),
+        ("PRAGMA user_version = 70000", "newer schema version 7, this program reads 6; upgrade"),
+        ("PRAGMA user_version = 40100", "older schema version 4, this program reads 6; build it again"),
     ],
 )
 def test_index_of_another_kind_or_major_version_is_refused_in_one_sentence(

@@ -82,13 +82,13 @@ def test_threshold_counts_what_the_filters_leave(make_catalog: MakeCatalog) -> N
     assert (found.tier, ids(found)) == (Tier.FUZZY, ["agents/b"])
 
 
-def test_answer_with_all_that_the_filters_leave_is_not_widened(make_catalog: MakeCatalog) -> None:
+def test_answer_with_all_that_have_the_tags_is_not_widened(make_catalog: MakeCatalog) -> None:
     catalog = make_catalog(
         make_fragment("a", "Adding retry", tags=("net",)),
         make_fragment("b", "Adding retryable calls", tags=("net",)),
-        make_fragment("c", "Adding retry", category="agent"),
+        make_fragment("c", "Adding retry", tags=("rare",)),
     )
-    assert find(catalog, MatchRequest("retry", categories=("agent",))).tier is Tier.INDEX
+    assert find(catalog, MatchRequest("retry", tags=("rare",))).tier is Tier.INDEX
     widened = find(catalog, MatchRequest("retry", tags=("net",)))
     assert (widened.tier, ids(widened)) == (Tier.FUZZY, ["skills/a", "skills/b"])
 

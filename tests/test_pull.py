@@ -13,7 +13,7 @@ from support import Invoke
 
 from orchestr8_sqlite.builder.build import build_index
 from orchestr8_sqlite.errors import Orchestr8Error, RefusedRelease, RequestError, ShippingError, SourceError
-from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.index.catalog import SCHEMA_MAJOR, Catalog
 from orchestr8_sqlite.shipping import pull as pulling
 from orchestr8_sqlite.shipping import web
 from orchestr8_sqlite.shipping.pull import Outcome, Wish, pull, roll_back
@@ -213,8 +213,11 @@ def test_damaged_state_is_not_taken_for_a_new_one(source: str, index: Path, cont
         ({"sha256": "../../etc"}, "`sha256` is missing or malformed"),
         ({"earlier": [{}]}, "`serial` is not a number"),
         ({"earlier": 3}, "`earlier` is not a list"),
-        ({"schema": "6.0.0"}, "has the schema version 6, this program reads 5; upgrade orchestr8-sqlite here"),
-        ({"schema": "4.0.0"}, "build and publish it again"),
+        (
+            {"schema": f"{SCHEMA_MAJOR + 1}.0.0"},
+            f"has the schema version {SCHEMA_MAJOR + 1}, this program reads {SCHEMA_MAJOR}; upgrade",
+        ),
+        ({"schema": f"{SCHEMA_MAJOR - 1}.0.0"}, "build and publish it again"),
         ({"generation": "0123456789abcdef"}, "its channel names 0123456789abcdef"),
         ({"note": "x" * 300_000}, "more than 262,144 bytes"),
     ],

@@ -92,8 +92,8 @@ BUDGETS = {
     "install cursor --db {index}": Budget(17, 8, EDITING),
     "install codex --db {index}": Budget(17, 23, EDITING | {"tomlkit"}),
     "serve --help": Budget(10, 8),
-    "--help": Budget(24, 9),
-    "--version": Budget(24, 8),
+    "--help": Budget(26, 9),
+    "--version": Budget(26, 8),
 }
 BUDGET_OF_DOCTOR = Budget(33, 45, EDITING | {"tempfile", "tomllib", "yaml"})
 BUDGET_OF_THE_SERVER = Budget(70, 18, SEARCHING)

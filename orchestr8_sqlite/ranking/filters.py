@@ -18,7 +18,12 @@ FILTERS = """
 """A condition on `f`, a row of fragment: it has any of the categories or its own SKILL.md, and all of the tags.
 A filter that is not asked for costs nothing, and each list of fragments is computed once per statement."""
 
-ADMITTED = f"SELECT count(*) FROM fragment f WHERE {FILTERS}"
+ADMITTED = f"""
+SELECT count(*)
+  FROM (SELECT DISTINCT t.fragment_id AS id FROM json_each(:tags) wanted CROSS JOIN tag t ON t.tag = wanted.value) named
+ CROSS JOIN fragment f ON f.id = named.id
+ WHERE {FILTERS}
+"""
 
 
 class Found(NamedTuple):
@@ -34,7 +39,7 @@ class Found(NamedTuple):
 
 
 def count_admitted(db: sqlite3.Connection, request: MatchRequest) -> int:
-    """Return the number of fragments that the filters of *request* admit."""
+    """Return the number of fragments that the filters of *request* admit, tags among them."""
     count: int = db.execute(ADMITTED, filter_parameters(request)).fetchone()[0]
     return count
 

@@ -1,7 +1,7 @@
 """Answers a request from the first tier that finds enough.
 
 1  a precomputed answer, for requests without filters
-2  the keyword index; enough if two fragments match, or all that the filters admit
+2  the keyword index; enough if two fragments match, or all that have the tags asked for
 3  words inside other words too; the classic ranker has its own points for them,
    the default one uses the scale of tier 2
 """
@@ -60,7 +60,8 @@ def find(
     """Return the answer to *request*: candidates best first, and how they were found.
 
     Args:
-        quick: Whether precomputed answers may be used; the build that makes them passes False.
+        quick: Whether precomputed answers may be used, and bodies left out of a coverage that is enough without them;
+            the build that makes these answers passes False.
         lists: Whether candidates come with their tags and capabilities.
         scenarios: Whether candidates that are not precomputed come with the scenario that matched best.
 
@@ -91,7 +92,7 @@ def _find(catalog: Catalog, request: MatchRequest, *, quick: bool, scenarios: bo
     if request.explain:
         parts, statement = explain(catalog.db, found.statement, result.candidates)
         result = result._replace(parts=parts, statements=(*result.statements, statement))
-    return _judged(catalog, result._replace(read_as=reading.read_as), reading)
+    return _judged(catalog, result._replace(read_as=reading.read_as), reading, quick=quick)
 
 
 def cover(catalog: Catalog, request: MatchRequest) -> float:
@@ -105,19 +106,23 @@ def cover(catalog: Catalog, request: MatchRequest) -> float:
 def _ranked(catalog: Catalog, request: MatchRequest, *, scenarios: bool) -> tuple[Tier, Reading, Found]:
     reading = read_request(catalog.db, extract_keywords(request.query), catalog.size, request.terms)
     found = rank(catalog.db, request, reading, scenarios=scenarios)
-    if found.total >= ENOUGH or (request.is_filtered and found.total == count_admitted(catalog.db, request)):
+    if found.total >= ENOUGH or (request.tags and found.total == count_admitted(catalog.db, request)):
         return Tier.INDEX, reading, found
     reading = read_parts(catalog.db, reading)
     return Tier.FUZZY, reading, rank(catalog.db, request, reading, scenarios=scenarios)
 
 
-def _judged(catalog: Catalog, result: LookupResult, reading: Reading) -> LookupResult:
-    """Return *result* with its coverage of the request, and with whether it stands."""
+def _judged(catalog: Catalog, result: LookupResult, reading: Reading, *, quick: bool) -> LookupResult:
+    """Return *result* with its coverage of the request, and with whether it stands.
+
+    Args:
+        quick: Whether to look into bodies only if the short texts cover too little.
+    """
     if not result.candidates:
         return result._replace(confident=False, coverage=0.0)
     held = held_forms(catalog.db, reading, [candidate.fragment_id for candidate in result.candidates[:JUDGED]])
     result = result._replace(coverage=_coverage(reading, held))
-    if 0 < catalog.least_coverage <= result.coverage:  # most requests need no look into bodies
+    if quick and 0 < catalog.least_coverage <= result.coverage:
         return result
     held = held_anywhere(catalog.db, reading, held)
     result = result._replace(coverage=_coverage(reading, held))
