@@ -270,6 +270,15 @@ def latest_file_time() -> int | None:
     return int(seconds) * 1_000_000_000
 
 
+def today() -> str:
+    """Return the day on which a build takes place, in UTC, as YYYY-MM-DD; SOURCE_DATE_EPOCH fixes it."""
+    from datetime import UTC, datetime
+
+    fixed = latest_file_time()
+    now = datetime.now(UTC) if fixed is None else datetime.fromtimestamp(fixed // 1_000_000_000, UTC)
+    return now.date().isoformat()
+
+
 def index_of(roots: Sequence[Path], deny: str | None = None) -> Path:
     """Return where the server keeps the index that it builds from *roots*: a file in the user's cache folder.
 

@@ -183,7 +183,7 @@ def test_load_tells_the_file_that_a_text_comes_from(
     sha256 = hashlib.sha256(content.encode()).hexdigest()
     _, out, _ = invoke("load", uri, "--db", str(index), "--json")
     assert json.loads(out)["sources"] == [
-        {"uri": uri, "root": "library", "path": path, "sha256": sha256, "commit": ONE}
+        {"uri": uri, "root": "library", "path": path, "sha256": sha256, "commit": ONE, "unreviewed": []}
     ]
     _, out, _ = invoke("load", uri, "--db", str(index), "--source")
     assert out.endswith(f"\n~~~~\nSource: library/{path}@1111111111 sha256:{sha256[:12]}\n")

@@ -28,7 +28,7 @@ from orchestr8_sqlite.text.keywords import extract_keywords
 SCHEMA = files("orchestr8_sqlite.index").joinpath("schema.sql").read_text(encoding="utf-8")
 LIBRARY = set(
     """meta source fragment fragment_body tag capability scenario keyword posting field_posting reference prompt
-    prompt_argument skill skill_file diagnostic library_query library_answer quick_lookup""".split()
+    prompt_argument skill skill_file diagnostic review library_query library_answer quick_lookup""".split()
 )
 """Tables that say what the library says."""
 
@@ -36,7 +36,7 @@ RANKING = set("rank_stem rank_topic rank_length rank_synonym_word rank_synonym_f
 FULL_TEXT = {"fragment_text", "fragment_vocabulary", "keyword_text"}
 VIEWS = set(
     """fragment_searched fragment_detail provenance keyword_detail field_detail score_evidence
-    reference_detail""".split()
+    reference_detail unreviewed finding""".split()
 )
 MOST_TABLES = 35
 """Those that keep the full text included."""
@@ -174,7 +174,7 @@ def test_full_text_that_is_not_what_the_rows_say_would_be_noticed(make_library: 
 
 def test_index_says_what_it_is(empty: sqlite3.Connection) -> None:
     values = [empty.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
-    assert values == [int.from_bytes(b"o8sq", "big"), 5 * 10_000 + 1 * 100]
+    assert values == [int.from_bytes(b"o8sq", "big"), 5 * 10_000 + 2 * 100]
 
 
 def test_fragment_detail_shows_a_fragment_with_its_lists(make_catalog: MakeCatalog) -> None:
@@ -266,7 +266,10 @@ SLOWEST = 0.2
 """Seconds that a view may take to answer on the largest corpus."""
 
 ASKED = {
-    **{view: f"SELECT * FROM {view}" for view in ("fragment_searched", "fragment_detail", "provenance")},
+    **{
+        view: f"SELECT * FROM {view}"
+        for view in ("fragment_searched", "fragment_detail", "provenance", "unreviewed", "finding")
+    },
     "reference_detail": "SELECT * FROM reference_detail",
     "keyword_detail": "SELECT * FROM keyword_detail WHERE keyword = 'retry'",
     "field_detail": example("field_detail"),

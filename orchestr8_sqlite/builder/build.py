@@ -8,6 +8,7 @@ rename, the old index stays as it was.
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -16,8 +17,9 @@ from typing import NamedTuple
 
 from orchestr8_sqlite.builder.changes import good_name
 from orchestr8_sqlite.builder.checks import check_index
-from orchestr8_sqlite.builder.copies import find_similar
+from orchestr8_sqlite.builder.copies import SLOW, find_similar
 from orchestr8_sqlite.builder.job import (
+    CONTENTS,
     Built,
     Described,
     How,
@@ -35,9 +37,10 @@ from orchestr8_sqlite.builder.job import (
 )
 from orchestr8_sqlite.builder.precomputed import settle_rows
 from orchestr8_sqlite.builder.references import settle_library
+from orchestr8_sqlite.builder.reviews import Reviewed, reviewed, write_reviews
 from orchestr8_sqlite.builder.target import Moment, behind_links, check_target, date, open_for_writing, replacing
 from orchestr8_sqlite.builder.update import Anew, bring_up_to_date
-from orchestr8_sqlite.builder.writer import IndexWriter, create_schema, prepare, write_synonyms
+from orchestr8_sqlite.builder.writer import IndexWriter, create_schema, prepare, write_diagnostics, write_synonyms
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
 from orchestr8_sqlite.index.catalog import Catalog, check_sqlite
 from orchestr8_sqlite.index.leftovers import remove_leftovers
@@ -46,8 +49,8 @@ from orchestr8_sqlite.library.parsing import BATCH, Key, Prepare, Task, nothing,
 from orchestr8_sqlite.library.roots import Progress, Root, open_roots, own_synonyms
 from orchestr8_sqlite.library.verdicts import Verdict, judge
 from orchestr8_sqlite.library.walk import OwnCategories
-from orchestr8_sqlite.model.records import Diagnostic
-from orchestr8_sqlite.settings import latest_file_time, read_limits
+from orchestr8_sqlite.model.records import Accepted, Diagnostic, Review
+from orchestr8_sqlite.settings import latest_file_time, read_limits, today
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.text.wordlists import read_synonyms
 
@@ -70,6 +73,7 @@ class BuildReport:
     rejected: int
     ignored: int
     diagnostics: tuple[Diagnostic, ...]
+    reviewed: Reviewed
     generation: str
     size: int
     seconds: float
@@ -91,6 +95,7 @@ def build_index(
     own: OwnCategories = (),
     lists: Sequence[tuple[str, str]] = (),
     wanted: Wanted = all_wanted,
+    reviews: tuple[Review, ...] = (),
 ) -> BuildReport:
     """Build the index of the library in *folders* at *target* and return what was done.
 
@@ -108,6 +113,7 @@ def build_index(
         own: The library's own categories.
         lists: Names and texts of the library's synonym lists that are not in its roots.
         wanted: Selects the diagnostics that are reported and that *strict* refuses.
+        reviews: Diagnostics that are accepted: they are not reported, and neither refused nor left out.
 
     Raises:
         LibraryError: A root cannot be read.
@@ -134,6 +140,8 @@ def build_index(
         own=own,
         lists=lists,
         wanted=wanted,
+        reviews=reviews,
+        day=today(),
     )
     built = _build(job, target, full=full)
     try:
@@ -146,9 +154,14 @@ def build_index(
 
 
 class Lint(NamedTuple):
-    """What is wrong with a library, and how many fragments and prompts it has."""
+    """What is wrong with a library and not accepted, and how many fragments and prompts it has.
+
+    `digests` holds the digest of each file.
+    """
 
     diagnostics: tuple[Diagnostic, ...]
+    reviewed: Reviewed
+    digests: Mapping[Key, str]
     fragments: int
     prompts: int
 
@@ -161,6 +174,7 @@ def lint_library(
     own: OwnCategories = (),
     lists: Sequence[tuple[str, str]] = (),
     similar: bool = False,
+    reviews: Sequence[Review] = (),
 ) -> Lint:
     """Return what a build would report about the library in *folders*; nothing is written.
 
@@ -168,6 +182,7 @@ def lint_library(
 
     Args:
         similar: Also compare all texts with each other, which is too slow for a build.
+        reviews: Diagnostics that are accepted.
 
     Raises:
         LibraryError: A root cannot be read.
@@ -180,10 +195,10 @@ def lint_library(
             writer.write(verdicts)
         settle_library(db, roots)
         fragments, prompts = db.execute("SELECT (SELECT count(*) FROM fragment), count(*) FROM prompt").fetchone()
-        found = [*diagnostics_of(db), *_check_synonyms(roots, lists)]
-        if similar:
-            found += find_similar(db)
-        return Lint(tuple(sorted(found, key=Diagnostic.order)), fragments, prompts)
+        write_diagnostics(db, [*_check_synonyms(roots, lists), *(find_similar(db) if similar else ())])
+        write_reviews(db, reviews, today(), () if similar else SLOW)
+        digests: dict[Key, str] = {(root, path): sha256 for root, path, sha256 in db.execute(CONTENTS)}
+        return Lint(tuple(diagnostics_of(db)), reviewed(db), digests, fragments, prompts)
 
 
 def _check_synonyms(roots: Sequence[Root], lists: Sequence[tuple[str, str]]) -> Iterator[Diagnostic]:
@@ -228,7 +243,14 @@ def _build_anew(job: Job, target: Path, *, keep: bool) -> Built:
         write_synonyms(db, job.read_synonyms())
         writer = IndexWriter(db)
         for verdicts in _verdicts(
-            job.roots, job.category, job.latest, writer, prepare, denied=job.withheld, progress=job.progress
+            job.roots,
+            job.category,
+            job.latest,
+            writer,
+            prepare,
+            denied=job.withheld,
+            accepted=job.accepted,
+            progress=job.progress,
         ):
             writer.write(_noting(bad, verdicts))
         if keep:
@@ -237,6 +259,7 @@ def _build_anew(job: Job, target: Path, *, keep: bool) -> Built:
         writer.close()
         laps.end("postings")
         settle_library(db, job.roots)
+        write_reviews(db, job.reviews, job.day, SLOW)
         refuse(job, db)
         write_settings(job, db)
         laps.end("references")
@@ -276,6 +299,7 @@ def _verdicts(
     prepare: Prepare,
     *,
     denied: str | None = None,
+    accepted: AbstractSet[Accepted] = frozenset(),
     progress: Progress | None = None,
 ) -> Iterable[Iterable[Verdict]]:
     """Yield the files of *roots* in batches; each batch is judged once the one before it is written."""
@@ -285,7 +309,7 @@ def _verdicts(
     for start in range(0, len(tasks), BATCH):
         batch = tasks[start : start + BATCH]
         read = list(islice(outcomes, len(batch)))
-        yield (judge(task, outcome, writer.holder, denied) for task, outcome in zip(batch, read, strict=True))
+        yield (judge(task, outcome, writer.holder, denied, accepted) for task, outcome in zip(batch, read, strict=True))
         if progress:
             for _ in range(sum(map(_count_files, batch))):
                 done += 1
@@ -310,7 +334,7 @@ def _describe(target: Path) -> Described:
 
 
 def _report(target: Path, built: Built, started: float, wanted: Wanted) -> BuildReport:
-    meta, outcomes, diagnostics, size = built.described or _describe(target)
+    meta, outcomes, diagnostics, reviewed_, size = built.described or _describe(target)
     totals = {name: int(meta[name]) for name in ("fragments", "scenarios", "keywords", "prompts")}
     return BuildReport(
         target=target,
@@ -320,6 +344,7 @@ def _report(target: Path, built: Built, started: float, wanted: Wanted) -> Build
         rejected=outcomes.get("rejected", 0),
         ignored=outcomes.get("ignored", 0),
         diagnostics=tuple(filter(wanted, diagnostics)),
+        reviewed=reviewed_,
         generation=meta["generation"],
         size=size,
         seconds=time.perf_counter() - started,

@@ -13,7 +13,7 @@ from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import UNCLOSED, Key, Outcome, Task, read_files
 from orchestr8_sqlite.library.roots import Root
 from orchestr8_sqlite.library.verdicts import COLLISION, COPY, Holding, Verdict, judge, name_of
-from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, Severity
+from orchestr8_sqlite.model.records import Accepted, Diagnostic, Fragment, Prompt, Severity
 
 HUNG_ON_OTHERS = "SELECT DISTINCT root, path FROM diagnostic WHERE code IN (?, ?, ?)"
 """Files that lost something because of what another file has, such as the same name."""
@@ -54,6 +54,7 @@ class Follower:
         latest: Upper bound of recorded file times.
         keep: If the new version of a file is refused, keep its last good one.
         denied: Refuse files with findings of this level or worse.
+        accepted: Findings that do not count.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Follower:
         *,
         keep: bool,
         denied: str | None,
+        accepted: frozenset[Accepted] = frozenset(),
     ) -> None:
         self._db = db
         self._roots = roots
@@ -72,6 +74,7 @@ class Follower:
         self._latest = latest
         self._keep = keep
         self._denied = denied
+        self._accepted = accepted
 
     def judge(self, change: Change) -> Following:
         """Return the verdicts on all files that *change* affects; nothing is written."""
@@ -88,7 +91,7 @@ class Follower:
 
         order = {root.label: number for number, root in enumerate(self._roots)}
         for key in sorted(outcomes, key=lambda key: (order[key[0]], key[1].split("/"))):
-            verdict = judge(*outcomes[key], holder, self._denied)
+            verdict = judge(*outcomes[key], holder, self._denied, self._accepted)
             name = name_of(verdict.record) if verdict.record is not None else None
             good = good_name(self._db, verdict) if self._keep else None
             if good is not None and good not in names:

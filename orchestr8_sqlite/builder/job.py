@@ -15,22 +15,24 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from orchestr8_sqlite import __version__
+from orchestr8_sqlite.builder.reviews import Reviewed, reviewed
 from orchestr8_sqlite.builder.target import Moment
 from orchestr8_sqlite.builder.writer import json_text
 from orchestr8_sqlite.errors import RefusedLibrary
-from orchestr8_sqlite.index.catalog import COMMITS, Catalog
+from orchestr8_sqlite.index.catalog import COMMITS, REVIEWS, Catalog
 from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
+from orchestr8_sqlite.library.reviews import digest_reviews, in_force
 from orchestr8_sqlite.library.roots import Progress, Root, digest_files, own_synonyms
 from orchestr8_sqlite.library.trust.findings import denied
 from orchestr8_sqlite.library.walk import OwnCategories
-from orchestr8_sqlite.model.records import Diagnostic, Severity
+from orchestr8_sqlite.model.records import Accepted, Diagnostic, Review, Severity
 from orchestr8_sqlite.text.languages import language_of
 from orchestr8_sqlite.text.wording import counted
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.text.wordlists import Synonym, read_synonyms
 
-SCHEMA_VERSION = "5.1.0"
+SCHEMA_VERSION = "5.2.0"
 
 SET_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 
@@ -46,7 +48,7 @@ OUTCOMES = "outcomes"
 TOTALS = ("fragment", "prompt", "scenario", "keyword", "diagnostic")
 CONTENTS = "SELECT root, path, sha256 FROM source ORDER BY root, path"
 DIAGNOSTICS = """
-SELECT severity, code, root, path, line, field, message, fix FROM diagnostic
+SELECT severity, code, root, path, line, field, message, fix FROM unreviewed
  ORDER BY root, path, coalesce(line, 0), code, message
 """
 SEVERITIES = {severity.value: severity for severity in Severity}
@@ -78,7 +80,7 @@ class Job:
     """A library as its folders are now, and the options of its build: see `build_index`.
 
     `began` is when the build began to read the files; `latest` is the upper bound of recorded file times, in ns since
-    1970.
+    1970. `reviews` are judged on `day`, as YYYY-MM-DD.
     """
 
     folders: Sequence[Path]
@@ -95,6 +97,8 @@ class Job:
     own: OwnCategories = ()
     lists: Sequence[tuple[str, str]] = ()
     wanted: Wanted = all_wanted
+    reviews: tuple[Review, ...] = ()
+    day: str = ""
 
     @cached_property
     def settings(self) -> dict[str, str]:
@@ -104,6 +108,7 @@ class Job:
             "categories": json.dumps(self.own, ensure_ascii=False),
             "lists": hashlib.sha256(repr(self.lists).encode()).hexdigest()[:16] if self.lists else "",
             "denied": self.withheld or "",
+            REVIEWS: digest_reviews(self.reviews, self.day),
             "limits": json.dumps([*{root.limits for root in self.roots}]),
             "roots": json.dumps([root.label for root in self.roots], ensure_ascii=False),
             "code": _digest_code(),
@@ -130,6 +135,11 @@ class Job:
         """Return the level of findings from which files are left out; None if none are."""
         return self.deny if self.leave_out else None
 
+    @property
+    def accepted(self) -> frozenset[Accepted]:
+        """Return what the reviews accept today."""
+        return in_force(self.reviews, self.day)
+
     @cached_property
     def digest(self) -> str:
         """Return the digest of the names, sizes and times of all files."""
@@ -153,11 +163,15 @@ def _digest_code() -> str:
 
 
 class Described(NamedTuple):
-    """What an index records about itself: `meta`, files by outcome, diagnostics, and its size in bytes."""
+    """What an index records about itself: `meta`, files by outcome, diagnostics, and its size in bytes.
+
+    The diagnostics are those that no review accepts.
+    """
 
     meta: Mapping[str, str]
     outcomes: Mapping[str, int]
     diagnostics: tuple[Diagnostic, ...]
+    reviewed: Reviewed
     size: int
 
 
@@ -245,7 +259,7 @@ def places_of(changed: Iterable[Content]) -> tuple[Key, ...]:
 def describe(catalog: Catalog) -> Described:
     """Return what an index records about itself."""
     outcomes, diagnostics = json.loads(catalog.meta[OUTCOMES]), tuple(diagnostics_of(catalog.db))
-    return Described(catalog.meta, outcomes, diagnostics, catalog.path.stat().st_size)
+    return Described(catalog.meta, outcomes, diagnostics, reviewed(catalog.db), catalog.path.stat().st_size)
 
 
 def refuse(job: Job, db: sqlite3.Connection) -> None:
@@ -273,5 +287,5 @@ def _refuse_problems(db: sqlite3.Connection, wanted: Wanted) -> None:
 
 
 def diagnostics_of(db: sqlite3.Connection) -> list[Diagnostic]:
-    """Return the diagnostics of an index, in the order of root, path and line."""
+    """Return the diagnostics of an index that no review accepts, in the order of root, path and line."""
     return [Diagnostic(SEVERITIES[severity], *rest) for severity, *rest in db.execute(DIAGNOSTICS)]

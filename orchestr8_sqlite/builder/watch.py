@@ -17,7 +17,7 @@ from orchestr8_sqlite.builder.update import settle_index
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError, RefusedLibrary
 from orchestr8_sqlite.library.client_folders import is_passed_over
 from orchestr8_sqlite.library.walk import OwnCategories
-from orchestr8_sqlite.model.records import Diagnostic
+from orchestr8_sqlite.model.records import Diagnostic, Review
 from orchestr8_sqlite.model.uris import compose
 from orchestr8_sqlite.processes import growing_pauses
 
@@ -51,6 +51,7 @@ class BuildSession:
         own: OwnCategories = (),
         lists: Sequence[tuple[str, str]] = (),
         wanted: Wanted = all_wanted,
+        reviews: tuple[Review, ...] = (),
     ) -> None:
         self.roots = roots
         self.target = target
@@ -60,6 +61,7 @@ class BuildSession:
         self._own = own
         self._lists = lists
         self._wanted = wanted
+        self._reviews = reviews
         self._generation = ""
         self._is_settled = True
 
@@ -84,6 +86,7 @@ class BuildSession:
             own=self._own,
             lists=self._lists,
             wanted=self._wanted,
+            reviews=self._reviews,
         )
         if report.how is How.UNCHANGED and report.generation == self._generation:
             return None

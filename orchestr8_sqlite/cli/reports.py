@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.library.project import Project
+from orchestr8_sqlite.library.reviews import located_in, written_folder
 from orchestr8_sqlite.library.roots import label_roots
 from orchestr8_sqlite.library.rules import SAID
 from orchestr8_sqlite.library.verdicts import COLLISION, COPY
@@ -28,10 +29,17 @@ class Places:
     def __init__(self, project: Project) -> None:
         self._folders = dict(zip(label_roots(project.roots), project.roots, strict=True))
         self._project = project
+        base = project.base or Path.cwd()
+        self._written = {label: written_folder(folder, base) for label, folder in self._folders.items()}
+        self.locate = located_in(self._written)
 
     def path(self, diagnostic: Diagnostic) -> str:
         """Return the file of a diagnostic, or its root folder; relative to the working folder if it lies below it."""
         return _below(self._file(diagnostic), Path.cwd())
+
+    def written(self, root: str, path: str) -> str:
+        """Return the file at *path* below the root named *root* as reviews.toml writes it."""
+        return "/".join(filter(None, (self._written.get(root, root), path)))
 
     def line(self, diagnostic: Diagnostic) -> str:
         """Return a diagnostic as one line: path and line, severity, message, rule, what to do."""

@@ -1,4 +1,4 @@
--- The index database of orchestr8-sqlite, schema version 5.1.
+-- The index database of orchestr8-sqlite, schema version 5.2.
 --
 -- Made to be read: `sqlite3 index.db .schema` prints the tables with their comments, the views at the end answer the
 -- common questions, and docs/schema.md shows both with examples. The rank_ tables serve the ranking alone.
@@ -15,9 +15,10 @@
 --   4.1  view provenance, commits in meta; severities of findings
 --   5.0  rows instead of packed lists: field_posting, rank_stem, rank_topic; the full text keeps no copy of the texts
 --   5.1  terms of library_query
+--   5.2  review; views unreviewed and finding; diagnostic_by_file
 
 PRAGMA application_id = 1865970545;  -- "o8sq" in ASCII
-PRAGMA user_version = 50100;          -- major * 10000 + minor * 100 + patch
+PRAGMA user_version = 50200;          -- major * 10000 + minor * 100 + patch
 
 CREATE TABLE meta (  -- what an index says of itself
     key   TEXT PRIMARY KEY,  -- schema_version, built_by, generation, totals, build settings, commits of git checkouts
@@ -181,6 +182,20 @@ CREATE TABLE diagnostic (  -- what lint says of the library
     message  TEXT NOT NULL,  -- what was found
     fix      TEXT NOT NULL   -- what to do
 ) STRICT;
+CREATE INDEX diagnostic_by_file ON diagnostic (root, path, code);
+
+CREATE TABLE review (  -- diagnostics that somebody has judged and accepted: the entries of reviews.toml
+    root     TEXT NOT NULL,  -- name of the root folder; empty if no root that was read holds the file
+    path     TEXT NOT NULL,  -- of the file below it; as written in the entry if the root is empty
+    rule     TEXT NOT NULL,  -- the accepted kind of diagnostic, in the whole file
+    sha256   TEXT NOT NULL,  -- of the bytes that were judged
+    reason   TEXT NOT NULL,  -- why they are accepted
+    reviewer TEXT NOT NULL,  -- who says so
+    until    TEXT NOT NULL,  -- the last day on which the entry counts, as YYYY-MM-DD
+    state    TEXT NOT NULL CHECK (state IN  -- when the index was built; only accepted ones count. changed: the file has
+             ('accepted', 'expired', 'changed', 'unused')),  -- other bytes now; unused: it has no such diagnostic
+    PRIMARY KEY (root, path, rule)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE library_query (  -- requests that authors list for their own library
     id     INTEGER PRIMARY KEY,  -- number of the request
@@ -295,6 +310,25 @@ SELECT f.uri, s.root, s.path, s.sha256,
            AND (folder.key = '' OR substr(s.path, 1, length(folder.key) + 1) = folder.key || '/')
          ORDER BY length(folder.key) DESC LIMIT 1) AS git_commit
   FROM source s LEFT JOIN fragment f ON f.source_id = s.id;
+
+-- The diagnostics that no review accepts.
+CREATE VIEW unreviewed AS
+SELECT d.* FROM diagnostic d
+ WHERE NOT EXISTS (SELECT 1 FROM review r
+                    WHERE r.root = d.root AND r.path = d.path AND r.rule = d.code AND r.state = 'accepted');
+
+-- What readers of a file should know before an assistant obeys it, and who has accepted that until when:
+-- SELECT root, path, line, code, message FROM finding WHERE level = 'high' AND reviewer IS NULL;
+CREATE VIEW finding AS
+SELECT d.root, d.path, d.line,
+       CASE d.severity WHEN 'error' THEN 'high' WHEN 'warning' THEN 'medium' ELSE 'low' END AS level,
+       d.code, d.message, d.fix, r.reviewer, r.reason, r.until
+  FROM diagnostic d
+  LEFT JOIN review r ON r.root = d.root AND r.path = d.path AND r.rule = d.code AND r.state = 'accepted'
+ WHERE d.code IN (
+       'hidden-bidi', 'hidden-text', 'override-instructions', 'exfiltration', 'unsafe-download-run', 'encoded-code',
+       'secret', 'comment-instructs', 'download-run', 'hide-from-user', 'encoded-text', 'invisible-character',
+       'password-in-address', 'signed-token', 'html-comment', 'bidi-text', 'quoted-instructions', 'encoded-data');
 
 -- A keyword with each scenario that holds it and the fragment the scenario belongs to.
 CREATE VIEW keyword_detail AS

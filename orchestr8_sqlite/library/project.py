@@ -44,6 +44,9 @@ KEYS_OF_EVAL = ("fail-under", "fail-over")
 class Project(NamedTuple):
     """The settings of a library; `base` is the folder of their file, or None without one.
 
+    `is_own` says whether the user named that file or works in its folder: only then do the reviews beside it count.
+    `are_own_roots` says whether the roots are those of the file.
+
     `synonyms` holds (name, text) of its own word lists, `categories` its own folders → their categories.
     """
 
@@ -57,6 +60,8 @@ class Project(NamedTuple):
     rules: Rules = Rules()
     fail_under: Sequence[str] = ()
     fail_over: Sequence[str] = ()
+    is_own: bool = False
+    are_own_roots: bool = True
 
 
 def find_project(roots: Sequence[Path], file: Path | None = None) -> Project:
@@ -69,26 +74,31 @@ def find_project(roots: Sequence[Path], file: Path | None = None) -> Project:
         SettingsError: The file cannot be used, or nothing says where the library is.
     """
     if file is not None:
-        return _with_roots(read_project(file), roots)
+        return _with_roots(read_project(file)._replace(is_own=True), roots)
     if not roots:
         if not Path(FILE_NAME).is_file():
             raise SettingsError(
                 f"Name the folders of the library; or begin one, with its {FILE_NAME}: orchestr8-sqlite init"
             )
-        return read_project(Path(FILE_NAME))
+        return read_project(Path(FILE_NAME))._replace(is_own=True)
     inside, beside = roots[0] / FILE_NAME, roots[0].resolve().parent / FILE_NAME
     if inside.is_file():
-        project = read_project(inside)
+        project = _noting_whose(read_project(inside))
         return project if len(roots) == 1 else _with_roots(project, roots)
     if beside.is_file():
-        project = read_project(beside)
+        project = _noting_whose(read_project(beside))
         if roots[0].resolve() in [root.resolve() for root in project.roots]:
             return _with_roots(project, roots)
     return Project(roots)
 
 
 def _with_roots(project: Project, roots: Sequence[Path]) -> Project:
-    return project._replace(roots=roots) if roots else project
+    return project._replace(roots=roots, are_own_roots=False) if roots else project
+
+
+def _noting_whose(project: Project) -> Project:
+    """Note whether the settings lie in the working folder; a library that is only named may be a stranger's."""
+    return project._replace(is_own=project.base is not None and project.base.resolve() == Path.cwd())
 
 
 def read_project(file: Path) -> Project:

@@ -1,14 +1,15 @@
 """A parsed file → its fate in a library where another file may already have its name."""
 
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import Outcome, Task
 from orchestr8_sqlite.library.queries import own_queries
-from orchestr8_sqlite.library.trust.findings import is_denied
+from orchestr8_sqlite.library.trust.findings import RULES, is_denied
 from orchestr8_sqlite.library.walk import Kind
-from orchestr8_sqlite.model.records import Diagnostic, Fragment, LibraryQuery, Prompt, SourceFile
+from orchestr8_sqlite.model.records import Accepted, Diagnostic, Fragment, LibraryQuery, Prompt, SourceFile
 
 COLLISION = "collision"
 SHARED_ID = "duplicate-id"
@@ -57,11 +58,18 @@ class Verdict(NamedTuple):
         return written if isinstance(written, str) else None
 
 
-def judge(task: Task, outcome: Outcome, holder: Holder, denied: str | None = None) -> Verdict:
+def judge(
+    task: Task,
+    outcome: Outcome,
+    holder: Holder,
+    denied: str | None = None,
+    accepted: AbstractSet[Accepted] = frozenset(),
+) -> Verdict:
     """Return the verdict on the file of *task*, which was read as *outcome*.
 
     Args:
         denied: Leave out files, and skills whose files have findings, of this level or worse.
+        accepted: Findings that do not count.
     """
     parsed = outcome.parsed
     notes = Notes(*task.key, [*parsed.diagnostics])
@@ -72,7 +80,7 @@ def judge(task: Task, outcome: Outcome, holder: Holder, denied: str | None = Non
             "lies in no category, prompt or skill folder; not indexed",
             "move it into a category folder, or give its folder as a root of its own",
         )
-    elif record is not None and denied and parsed.worst and is_denied(parsed.worst, denied):
+    elif record is not None and denied and _is_denied(parsed.found - accepted, denied):
         notes.error("denied", f"has findings of level {denied} or worse; this file is left out", "fix the findings")
         record = None
     elif record is not None and (first := holder(record)) is not None:
@@ -99,6 +107,10 @@ def judge(task: Task, outcome: Outcome, holder: Holder, denied: str | None = Non
         queries=queries,
         finished=parsed.finished,
     )
+
+
+def _is_denied(found: Iterable[Accepted], level: str) -> bool:
+    return any(is_denied(RULES[code].severity, level) for *_, code in found)
 
 
 def name_of(record: Fragment | Prompt) -> tuple[str, str]:

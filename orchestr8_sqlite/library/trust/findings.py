@@ -85,8 +85,8 @@ MOST_LOOKED_AT = 2000
 """Bytes of a comment that are searched for instructions; other rules search all of it."""
 
 
-def note_findings(content: bytes, notes: Notes) -> Severity | None:
-    """Return the worst severity found in UTF-8 *content*, or None, and note the findings."""
+def note_findings(content: bytes, notes: Notes) -> None:
+    """Note the findings in UTF-8 *content*."""
     counts: Counter[str] = Counter()
     places: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for code, text, start, end in _look(content):
@@ -98,12 +98,6 @@ def note_findings(content: bytes, notes: Notes) -> Severity | None:
         for number, (line, seen) in enumerate(found, start=1):
             behind = f" (and {counted(more, 'more place')})" if number == MOST_OF_A_KIND and more else ""
             notes.add(rule.severity, code, rule.message.format(seen) + behind, rule.fix, line)
-    return worst_of(RULES[code].severity for code in counts)
-
-
-def worst_of(found: Iterable[Severity | None]) -> Severity | None:
-    """Return the worst severity in *found*, or None if there is none."""
-    return min(filter(None, found), key=ORDER.index, default=None)
 
 
 def is_denied(severity: Severity, level: str) -> bool:

@@ -189,7 +189,8 @@ async def _start(roots: Sequence[Path], index: Path, *options: str) -> Process:
     folders = (str(root.resolve()) for root in roots)
     try:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "orchestr8_sqlite", "build", *folders, "-o", str(index), *options),
+            *(sys.executable, "-P", "-m", "orchestr8_sqlite", "build", *folders, "-o", str(index)),
+            *("--no-reviews", *options),
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
