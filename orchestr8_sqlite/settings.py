@@ -293,6 +293,13 @@ def index_of(roots: Sequence[Path], deny: str | None = None) -> Path:
     return user_cache_path("orchestr8-sqlite", appauthor=False) / f"{Path(resolved[0]).name or 'root'}-{digest}.db"
 
 
+def sources_cache() -> Path:
+    """Return the folder that keeps the files of fetched sources, below the user's cache folder."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("orchestr8-sqlite", appauthor=False) / "sources"
+
+
 def bundled_index() -> Path:
     """Return the path of the shipped library's index in this installation."""
     return Path(__file__).with_name(BUNDLED_INDEX)

@@ -71,15 +71,16 @@ BUDGETS = {
     "diff {index} {index}": Budget(17, 7),
     "path --db {index}": Budget(16, 7),
     "export --db {index} -o {folder}/export": Budget(17, 7),
-    "lint {library}": Budget(86, None, BUILDING),
-    "build {library} -o {folder}/built.db": Budget(87, None, BUILDING),
+    "lint {library}": Budget(88, None, BUILDING),
+    "build {library} -o {folder}/built.db": Budget(89, None, BUILDING),
     "eval --self --db {index}": Budget(42, None, SEARCHING | {"dataclasses", "ir_measures", "numpy", "tempfile"}),
     "install --list": Budget(17, 8, EDITING),
     "install cursor --db {index}": Budget(17, 8, EDITING),
     "install codex --db {index}": Budget(17, 23, EDITING | {"tomlkit"}),
+    "sync --help": Budget(10, 8),
     "serve --help": Budget(10, 8),
-    "--help": Budget(22, 9),
-    "--version": Budget(22, 8),
+    "--help": Budget(23, 9),
+    "--version": Budget(23, 8),
 }
 BUDGET_OF_DOCTOR = Budget(30, 43, EDITING | {"tempfile", "tomllib", "yaml"})
 BUDGET_OF_THE_SERVER = Budget(70, 18, SEARCHING)

@@ -33,11 +33,9 @@ from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.index.catalog import APPLICATION_ID, Catalog
 from orchestr8_sqlite.index.checksums import add_checksum
 from orchestr8_sqlite.library import door, parsing, walk
-from orchestr8_sqlite.library.roots import Root, open_roots
-from orchestr8_sqlite.library.walk import OwnCategories
+from orchestr8_sqlite.library.roots import Origin, Root, open_roots
 from orchestr8_sqlite.model.records import Review
 from orchestr8_sqlite.ranking import holdout
-from orchestr8_sqlite.settings import Limits
 from orchestr8_sqlite.text import wordlists
 
 read = door.read_regular
@@ -110,14 +108,22 @@ def test_updated_index_holds_the_rows_of_a_build_from_nothing(
     choice = random.Random(seed)
     roots = [some_library(choice, tmp_path / name, 25) for name in ("library", "more")]
     reviews: tuple[Review, ...] = ()
+    origins = [Origin("more", roots[1], namespace="n", exclude=("guides/*",), deny="high", override=True)] * (seed % 2)
+    folders = roots[: 2 - len(origins)]  # the other one is a source that may override
     deny = "medium" if seed % 2 else None  # files are left out then, with those of a skill that go with them
     done, ways = Counter[tuple[str, str]](), Counter[How]()
     for edit in range(edits + 1):
         reviews = reviews_of_some(choice, roots) if choice.random() < 0.3 else reviews
-        found = build_index(roots, tmp_path / "index.db", deny=deny, leave_out=True, reviews=reviews)
+        found = build_index(folders, tmp_path / "index.db", deny=deny, leave_out=True, reviews=reviews, origins=origins)
         if edit % 2 == 0:
             expected = build_index(
-                roots, tmp_path / "scratch.db", full=True, deny=deny, leave_out=True, reviews=reviews
+                folders,
+                tmp_path / "scratch.db",
+                full=True,
+                deny=deny,
+                leave_out=True,
+                reviews=reviews,
+                origins=origins,
             )
             assert_same_rows(tmp_path / "index.db", tmp_path / "scratch.db")
             names = ("fragments", "files", "rejected", "ignored", "diagnostics", "generation")
@@ -306,8 +312,8 @@ def test_file_that_was_changed_after_the_listing_makes_no_more_than_one_build_sl
 ) -> None:
     """README.md is listed and not read."""
 
-    def open_and_change(folders: Sequence[Path], limits: Limits, own: OwnCategories) -> list[Root]:
-        found = open_roots(folders, limits, own)
+    def open_and_change(folders: Sequence[Path], *rest: object) -> list[Root]:
+        found = open_roots(folders, *rest)  # type: ignore[arg-type]
         write_files(root, {path: "# Changed after the listing\n"})
         return found
 

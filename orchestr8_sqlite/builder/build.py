@@ -8,7 +8,6 @@ rename, the old index stays as it was.
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -28,9 +27,11 @@ from orchestr8_sqlite.builder.job import (
     Wanted,
     all_wanted,
     contents_of,
+    denied_levels,
     describe,
     diagnostics_of,
     differing,
+    overriding,
     places_of,
     refuse,
     write_settings,
@@ -46,10 +47,11 @@ from orchestr8_sqlite.index.catalog import Catalog, check_sqlite
 from orchestr8_sqlite.index.leftovers import remove_leftovers
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import BATCH, Key, Prepare, Task, nothing, read_files
-from orchestr8_sqlite.library.roots import Progress, Root, open_roots, own_synonyms
-from orchestr8_sqlite.library.verdicts import Verdict, judge
+from orchestr8_sqlite.library.roots import Origin, Progress, Root, open_roots, own_synonyms
+from orchestr8_sqlite.library.trust.findings import denied
+from orchestr8_sqlite.library.verdicts import ALL, Policy, Verdict, judge
 from orchestr8_sqlite.library.walk import OwnCategories
-from orchestr8_sqlite.model.records import Accepted, Diagnostic, Review
+from orchestr8_sqlite.model.records import Diagnostic, Review
 from orchestr8_sqlite.settings import latest_file_time, read_limits, today
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.text.wordlists import read_synonyms
@@ -96,6 +98,7 @@ def build_index(
     lists: Sequence[tuple[str, str]] = (),
     wanted: Wanted = all_wanted,
     reviews: tuple[Review, ...] = (),
+    origins: Sequence[Origin] = (),
 ) -> BuildReport:
     """Build the index of the library in *folders* at *target* and return what was done.
 
@@ -114,6 +117,7 @@ def build_index(
         lists: Names and texts of the library's synonym lists that are not in its roots.
         wanted: Selects the diagnostics that are reported and that *strict* refuses.
         reviews: Diagnostics that are accepted: they are not reported, and neither refused nor left out.
+        origins: Sources that are read beside the folders.
 
     Raises:
         LibraryError: A root cannot be read.
@@ -127,7 +131,7 @@ def build_index(
     began = Moment(time.time_ns(), time.monotonic_ns())
     job = Job(
         folders=folders,
-        roots=open_roots(folders, read_limits(), own),
+        roots=open_roots(folders, read_limits(), own, origins),
         category=category,
         latest=latest_file_time(),
         began=began,
@@ -156,12 +160,13 @@ def build_index(
 class Lint(NamedTuple):
     """What is wrong with a library and not accepted, and how many fragments and prompts it has.
 
-    `digests` holds the digest of each file.
+    `digests` holds the digest of each file. `is_denied` says whether there are findings for which a build is refused.
     """
 
     diagnostics: tuple[Diagnostic, ...]
     reviewed: Reviewed
     digests: Mapping[Key, str]
+    is_denied: bool
     fragments: int
     prompts: int
 
@@ -173,32 +178,46 @@ def lint_library(
     progress: Progress | None = None,
     own: OwnCategories = (),
     lists: Sequence[tuple[str, str]] = (),
+    deny: str | None = None,
     similar: bool = False,
     reviews: Sequence[Review] = (),
+    origins: Sequence[Origin] = (),
 ) -> Lint:
     """Return what a build would report about the library in *folders*; nothing is written.
 
     This is an in-memory build without the ranking rows. A problem that would end a build is one more error here.
 
     Args:
+        deny: Level of findings for which a build is refused.
         similar: Also compare all texts with each other, which is too slow for a build.
         reviews: Diagnostics that are accepted.
+        origins: Sources that are read beside the folders.
 
     Raises:
         LibraryError: A root cannot be read.
     """
-    roots = open_roots(folders, read_limits(), own)
+    roots = open_roots(folders, read_limits(), own, origins)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         create_schema(db)
         writer = IndexWriter(db, is_ranked=False)
-        for verdicts in _verdicts(roots, category, latest_file_time(), writer, nothing, progress=progress):
+        for verdicts in _verdicts(
+            roots,
+            category,
+            latest_file_time(),
+            writer,
+            nothing,
+            policy=Policy(overriding=overriding(roots)),
+            progress=progress,
+        ):
             writer.write(verdicts)
         settle_library(db, roots)
         fragments, prompts = db.execute("SELECT (SELECT count(*) FROM fragment), count(*) FROM prompt").fetchone()
         write_diagnostics(db, [*_check_synonyms(roots, lists), *(find_similar(db) if similar else ())])
         write_reviews(db, reviews, today(), () if similar else SLOW)
         digests: dict[Key, str] = {(root, path): sha256 for root, path, sha256 in db.execute(CONTENTS)}
-        return Lint(tuple(diagnostics_of(db)), reviewed(db), digests, fragments, prompts)
+        diagnostics = tuple(diagnostics_of(db))
+        is_denied = any(denied(diagnostics, denied_levels(roots, deny)))
+        return Lint(diagnostics, reviewed(db), digests, is_denied, fragments, prompts)
 
 
 def _check_synonyms(roots: Sequence[Root], lists: Sequence[tuple[str, str]]) -> Iterator[Diagnostic]:
@@ -243,14 +262,7 @@ def _build_anew(job: Job, target: Path, *, keep: bool) -> Built:
         write_synonyms(db, job.read_synonyms())
         writer = IndexWriter(db)
         for verdicts in _verdicts(
-            job.roots,
-            job.category,
-            job.latest,
-            writer,
-            prepare,
-            denied=job.withheld,
-            accepted=job.accepted,
-            progress=job.progress,
+            job.roots, job.category, job.latest, writer, prepare, policy=job.policy, progress=job.progress
         ):
             writer.write(_noting(bad, verdicts))
         if keep:
@@ -298,8 +310,7 @@ def _verdicts(
     writer: IndexWriter,
     prepare: Prepare,
     *,
-    denied: str | None = None,
-    accepted: AbstractSet[Accepted] = frozenset(),
+    policy: Policy = ALL,
     progress: Progress | None = None,
 ) -> Iterable[Iterable[Verdict]]:
     """Yield the files of *roots* in batches; each batch is judged once the one before it is written."""
@@ -309,7 +320,7 @@ def _verdicts(
     for start in range(0, len(tasks), BATCH):
         batch = tasks[start : start + BATCH]
         read = list(islice(outcomes, len(batch)))
-        yield (judge(task, outcome, writer.holder, denied, accepted) for task, outcome in zip(batch, read, strict=True))
+        yield (judge(task, outcome, writer.holder, policy) for task, outcome in zip(batch, read, strict=True))
         if progress:
             for _ in range(sum(map(_count_files, batch))):
                 done += 1

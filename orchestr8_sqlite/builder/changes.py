@@ -12,10 +12,10 @@ from orchestr8_sqlite.library.agent_skills import SHARED_PATH
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import UNCLOSED, Key, Outcome, Task, read_files
 from orchestr8_sqlite.library.roots import Root
-from orchestr8_sqlite.library.verdicts import COLLISION, COPY, Holding, Verdict, judge, name_of
-from orchestr8_sqlite.model.records import Accepted, Diagnostic, Fragment, Prompt, Severity
+from orchestr8_sqlite.library.verdicts import COLLISION, COPY, OVERRIDDEN, Holding, Policy, Verdict, judge, name_of
+from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, Severity
 
-HUNG_ON_OTHERS = "SELECT DISTINCT root, path FROM diagnostic WHERE code IN (?, ?, ?)"
+HUNG_ON_OTHERS = "SELECT DISTINCT root, path FROM diagnostic WHERE code IN (?, ?, ?, ?)"
 """Files that lost something because of what another file has, such as the same name."""
 
 HELD_IDS = """
@@ -53,8 +53,7 @@ class Follower:
         category: Category of files in plain folders that do not state one.
         latest: Upper bound of recorded file times.
         keep: If the new version of a file is refused, keep its last good one.
-        denied: Refuse files with findings of this level or worse.
-        accepted: Findings that do not count.
+        policy: Which files are left out.
     """
 
     def __init__(
@@ -65,22 +64,20 @@ class Follower:
         latest: int | None,
         *,
         keep: bool,
-        denied: str | None,
-        accepted: frozenset[Accepted] = frozenset(),
+        policy: Policy,
     ) -> None:
         self._db = db
         self._roots = roots
         self._category = category
         self._latest = latest
         self._keep = keep
-        self._denied = denied
-        self._accepted = accepted
+        self._policy = policy
 
     def judge(self, change: Change) -> Following:
         """Return the verdicts on all files that *change* affects; nothing is written."""
         wanted = change.read
         if wanted or change.gone:
-            wanted |= {*self._db.execute(HUNG_ON_OTHERS, (COLLISION, COPY, SHARED_PATH))} - change.gone
+            wanted |= {*self._db.execute(HUNG_ON_OTHERS, (COLLISION, COPY, OVERRIDDEN, SHARED_PATH))} - change.gone
         outcomes = self._read(wanted, change.gone)
         names: dict[tuple[str, str], Holding] = {}
         verdicts: list[Verdict] = []
@@ -91,7 +88,7 @@ class Follower:
 
         order = {root.label: number for number, root in enumerate(self._roots)}
         for key in sorted(outcomes, key=lambda key: (order[key[0]], key[1].split("/"))):
-            verdict = judge(*outcomes[key], holder, self._denied, self._accepted)
+            verdict = judge(*outcomes[key], holder, self._policy)
             name = name_of(verdict.record) if verdict.record is not None else None
             good = good_name(self._db, verdict) if self._keep else None
             if good is not None and good not in names:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from orchestr8_sqlite.library.door import read_regular
 from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.roots import Root
-from orchestr8_sqlite.library.walk import SKILL_FILE, Layout, skills_around
+from orchestr8_sqlite.library.walk import SKILL_FILE, skills_around
 
 DOUBT_NS = 2_000_000_000
 """Check a file again if it changed less than this before its library was read: file systems cannot tell apart two
@@ -113,7 +113,7 @@ def _is_same(root: Path, path: str, size: int, sha256: str | None) -> bool:
 
 def _moved(root: Root, known: list[str]) -> set[Key]:
     """Return the files that still exist but are classified differently because of the files around them."""
-    before, there = Layout(root.folder, known, root.own), set(root.files.paths)
+    before, there = root.layout_of(known), set(root.files.paths)
     if (before.skills, before.has_categories) == (root.layout.skills, root.layout.has_categories):
         return set()
     moved = (path for path in known if path in there and before.classify(path) != root.layout.classify(path))

@@ -23,16 +23,21 @@ from orchestr8_sqlite.index.catalog import COMMITS, REVIEWS, Catalog
 from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
 from orchestr8_sqlite.library.reviews import digest_reviews, in_force
-from orchestr8_sqlite.library.roots import Progress, Root, digest_files, own_synonyms
+from orchestr8_sqlite.library.roots import Origin, Progress, Root, digest_files, own_synonyms
 from orchestr8_sqlite.library.trust.findings import denied
+from orchestr8_sqlite.library.verdicts import Policy
 from orchestr8_sqlite.library.walk import OwnCategories
-from orchestr8_sqlite.model.records import Accepted, Diagnostic, Review, Severity
+from orchestr8_sqlite.model.records import Diagnostic, Review, Severity
+from orchestr8_sqlite.settings import LEVELS
 from orchestr8_sqlite.text.languages import language_of
 from orchestr8_sqlite.text.wording import counted
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.text.wordlists import Synonym, read_synonyms
 
 SCHEMA_VERSION = "5.2.0"
+
+PINS = "pins"
+"""Row of `meta`: by source, what may change without changing its fragments, such as its version, as JSON."""
 
 SET_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 
@@ -108,6 +113,7 @@ class Job:
             "categories": json.dumps(self.own, ensure_ascii=False),
             "lists": hashlib.sha256(repr(self.lists).encode()).hexdigest()[:16] if self.lists else "",
             "denied": self.withheld or "",
+            "sources": json.dumps([_policy_of(root.origin, self) for root in self.roots if root.origin]),
             REVIEWS: digest_reviews(self.reviews, self.day),
             "limits": json.dumps([*{root.limits for root in self.roots}]),
             "roots": json.dumps([root.label for root in self.roots], ensure_ascii=False),
@@ -120,7 +126,9 @@ class Job:
     def provenance(self) -> dict[str, str]:
         """Return the rows of `meta` that say where the files come from; they do not affect the content."""
         commits = {root.label: root.commits for root in self.roots if root.commits}
-        return {COMMITS: json.dumps(commits, ensure_ascii=False, sort_keys=True)}
+        sources = {root.label: root.origin for root in self.roots if root.origin}
+        pins = {name: [of.owner, of.location, of.version, of.content] for name, of in sources.items()}
+        return {name: json_text(said) for name, said in ((COMMITS, commits), (PINS, pins))}
 
     def read_synonyms(self) -> list[Synonym]:
         """Return the synonyms of the library and of this package.
@@ -135,10 +143,16 @@ class Job:
         """Return the level of findings from which files are left out; None if none are."""
         return self.deny if self.leave_out else None
 
-    @property
-    def accepted(self) -> frozenset[Accepted]:
-        """Return what the reviews accept today."""
-        return in_force(self.reviews, self.day)
+    @cached_property
+    def levels(self) -> dict[str, str]:
+        """Return by root the level of findings that is denied there: the stricter of the job's and the source's own."""
+        return denied_levels(self.roots, self.deny)
+
+    @cached_property
+    def policy(self) -> Policy:
+        """Return what decides on files beside their content."""
+        denied = self.levels if self.leave_out else {}
+        return Policy(denied, in_force(self.reviews, self.day), overriding(self.roots))
 
     @cached_property
     def digest(self) -> str:
@@ -262,17 +276,34 @@ def describe(catalog: Catalog) -> Described:
     return Described(catalog.meta, outcomes, diagnostics, reviewed(catalog.db), catalog.path.stat().st_size)
 
 
+def _policy_of(of: Origin, job: Job) -> tuple[object, ...]:
+    """Return what shapes the rows of a source, except its files."""
+    return of.name, of.namespace, of.include, of.exclude, of.override, of.deny if job.leave_out else None
+
+
+def denied_levels(roots: Iterable[Root], level: str | None) -> dict[str, str]:
+    """Return by root the level of findings that is denied there: the stricter of *level* and that of a source."""
+    named = {root.label: [one for one in (level, root.origin and root.origin.deny) if one] for root in roots}
+    return {label: max(levels, key=LEVELS.index) for label, levels in named.items() if levels}
+
+
+def overriding(roots: Iterable[Root]) -> frozenset[str]:
+    """Return the roots that may take a name that another file has."""
+    return frozenset(root.label for root in roots if root.origin and root.origin.override)
+
+
 def refuse(job: Job, db: sqlite3.Connection) -> None:
     """Raise RefusedLibrary if the index has diagnostics that the job does not allow."""
     if job.strict:
         _refuse_problems(db, job.wanted)
-    if job.deny and not job.leave_out:
-        _refuse_findings(db, job.deny)
+    if job.levels and not job.leave_out:
+        _refuse_findings(db, job.levels)
 
 
-def _refuse_findings(db: sqlite3.Connection, level: str) -> None:
-    findings = list(denied(diagnostics_of(db), level))
+def _refuse_findings(db: sqlite3.Connection, levels: Mapping[str, str]) -> None:
+    findings = list(denied(diagnostics_of(db), levels))
     if findings:
+        level = max((levels[one.root] for one in findings), key=LEVELS.index)
         found = counted(len(findings), f"finding of level {level} or worse", f"findings of level {level} or worse")
         sentence = f"Not built: {found}; mend them, or build without --deny once they are judged."
         raise RefusedLibrary(sentence, findings)

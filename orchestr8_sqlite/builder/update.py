@@ -1,5 +1,6 @@
 """An existing index → an up-to-date one: a copy in which the rows of changed files are replaced."""
 
+import json
 import logging
 import os
 import sqlite3
@@ -16,6 +17,7 @@ from orchestr8_sqlite.builder.copies import SLOW
 from orchestr8_sqlite.builder.job import (
     CONTENT_DIGEST,
     OUTCOMES,
+    PINS,
     Built,
     Described,
     How,
@@ -85,13 +87,23 @@ def bring_up_to_date(job: Job, target: Path) -> Built | Anew:
     """Update the index at *target* and return how; return Anew if there is none or everything must be written again."""
     try:
         with Catalog.open(target) as catalog:
-            shaping: tuple[str, ...] = ("category", "categories", "lists", "limits", "roots", "code", "denied")
-            if job.withheld:  # the reviews decide which files are left out
+            shaping: tuple[str, ...] = (
+                "category",
+                "categories",
+                "lists",
+                "limits",
+                "roots",
+                "code",
+                "denied",
+                "sources",
+            )
+            if job.policy.denied:  # the reviews decide which files are left out
                 shaping = (*shaping, REVIEWS)
             wanted = {**made_by(), **{name: job.settings[name] for name in shaping}}
             is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENT_DIGEST, OUTCOMES} <= catalog.meta.keys()
             if is_like_ours:
                 trusted = trusted_until(job.roots, catalog.path, _read_ns(job, catalog))
+                trusted |= dict.fromkeys(_moved_sources(job, catalog), 0)
                 return _follow(job, catalog, trusted) or Anew.OVER_SOUND
     except CheckError as problem:  # the old rows or the new ones failed a check
         _say_anew(target, problem)
@@ -113,6 +125,12 @@ def _say_anew(target: Path, problem: Exception) -> None:
     """Log why an existing index is built from scratch, which takes longer than an update."""
     why = str(problem).partition("; ")[0].rstrip(".").removeprefix(f"The index {target} ")  # drop the advice
     logger.warning("The index %s cannot be brought up to date and is built from scratch (%s).", target, why)
+
+
+def _moved_sources(job: Job, catalog: Catalog) -> Iterator[str]:
+    """Yield the sources that were read from other folders, whose times say nothing of those that are read now."""
+    before, now = json.loads(catalog.meta.get(PINS, "{}")), json.loads(job.provenance[PINS])
+    yield from (name for name, said in now.items() if before.get(name) != said)
 
 
 def _read_ns(job: Job, catalog: Catalog) -> int:
@@ -167,7 +185,7 @@ def _digest(db: sqlite3.Connection, key: Key) -> str | None:
 
 
 def _follower(job: Job, db: sqlite3.Connection) -> Follower:
-    return Follower(db, job.roots, job.category, job.latest, keep=job.keep, denied=job.withheld, accepted=job.accepted)
+    return Follower(db, job.roots, job.category, job.latest, keep=job.keep, policy=job.policy)
 
 
 def _is_untouched(job: Job, catalog: Catalog, trusted: Mapping[str, int]) -> bool:

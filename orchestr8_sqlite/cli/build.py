@@ -81,7 +81,8 @@ def build(
         _print_json(report)
         return
     void = filter(places.is_wanted, void_entries(report.reviewed, project, places))
-    _print_grouped([*report.diagnostics, *void], places, " ".join(map(str, project.roots)))
+    folders = [] if project.origins else map(str, project.roots)
+    _print_grouped([*report.diagnostics, *void], places, " ".join(["orchestr8-sqlite lint", *folders]))
     echo(
         f"{report.target}: {counted(report.fragments, 'fragment')}, {counted(report.scenarios, 'scenario')}, "
         f"{counted(report.keywords, 'keyword')}, {counted(report.prompts, 'prompt')} "
@@ -111,6 +112,11 @@ def _project(
     from orchestr8_sqlite.library.project import find_project
 
     project = find_project(roots or (), config)
+    if project.sources and project.are_own_roots and project.base is not None:
+        from orchestr8_sqlite.library.sources.sync import origins_of
+        from orchestr8_sqlite.settings import sources_cache
+
+        project = project._replace(origins=origins_of(project.base, project.sources, sources_cache()))
     return project._replace(
         category=parse_category(category) if category else project.category,
         deny=read_level(deny) or project.deny,
@@ -138,6 +144,7 @@ def _build(
                 lists=project.synonyms,
                 wanted=places.is_wanted,
                 reviews=reviews,
+                origins=project.origins,
             )
     except RefusedLibrary as refused:
         for problem in refused.problems:
@@ -191,7 +198,6 @@ def lint(
     from orchestr8_sqlite.cli.reports import Places, write_report
     from orchestr8_sqlite.cli.reviews import accept, accepted_line, reviews_of, void_entries
     from orchestr8_sqlite.library.rules import SAID
-    from orchestr8_sqlite.library.trust.findings import denied
     from orchestr8_sqlite.model.records import Severity
 
     if rules:
@@ -208,7 +214,9 @@ def lint(
             progress=progress,
             own=tuple(project.categories.items()),
             lists=project.synonyms,
+            deny=project.deny,
             similar=True,
+            origins=project.origins,
             reviews=reviews_of(project, places, heed=heed and not accepting),
         )
     if accepting:
@@ -223,8 +231,7 @@ def lint(
         counts = _counts(wanted) + accepted_line(found.reviewed)
         echo(f"{counted(found.fragments, 'fragment')}, {counted(found.prompts, 'prompt')}: {counts}")
     bad = {Severity.ERROR, Severity.WARNING} if strict or project.strict else {Severity.ERROR}
-    is_denied = project.deny is not None and any(denied(found.diagnostics, project.deny))
-    if is_denied or any(diagnostic.severity in bad for diagnostic in wanted):
+    if found.is_denied or any(diagnostic.severity in bad for diagnostic in wanted):
         raise typer.Exit(1)
 
 
@@ -242,7 +249,7 @@ def _progress() -> Iterator["Progress"]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _print_grouped(diagnostics: "Sequence[Diagnostic]", places: "Places", roots: str) -> None:
+def _print_grouped(diagnostics: "Sequence[Diagnostic]", places: "Places", command: str) -> None:
     """Print the first diagnostics of each kind, how many more there are, and how to see all."""
     codes = Counter((diagnostic.severity, diagnostic.code) for diagnostic in diagnostics)
     for (severity, code), count in sorted(
@@ -254,7 +261,7 @@ def _print_grouped(diagnostics: "Sequence[Diagnostic]", places: "Places", roots:
         if count > EXAMPLES:
             echo(f"  … and {count - EXAMPLES:,} more [{code}]", err=True)
     if any(count > EXAMPLES for count in codes.values()):
-        echo(f"To see all: orchestr8-sqlite lint {roots}", err=True)
+        echo(f"To see all: {command}", err=True)
 
 
 def _counts(diagnostics: "Sequence[Diagnostic]") -> str:

@@ -42,6 +42,7 @@ def watch_and_report(
         lists=project.synonyms,
         wanted=places.is_wanted,
         reviews=reviews,
+        origins=project.origins,
     )
     with suppress(KeyboardInterrupt):
         if as_json:

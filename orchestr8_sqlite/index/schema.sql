@@ -15,7 +15,7 @@
 --   4.1  view provenance, commits in meta; severities of findings
 --   5.0  rows instead of packed lists: field_posting, rank_stem, rank_topic; the full text keeps no copy of the texts
 --   5.1  terms of library_query
---   5.2  review; views unreviewed and finding; diagnostic_by_file
+--   5.2  review; views unreviewed and finding; diagnostic_by_file; root
 
 PRAGMA application_id = 1865970545;  -- "o8sq" in ASCII
 PRAGMA user_version = 50200;          -- major * 10000 + minor * 100 + patch
@@ -23,6 +23,16 @@ PRAGMA user_version = 50200;          -- major * 10000 + minor * 100 + patch
 CREATE TABLE meta (  -- what an index says of itself
     key   TEXT PRIMARY KEY,  -- schema_version, built_by, generation, totals, build settings, commits of git checkouts
     value TEXT NOT NULL  -- as text
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE root (  -- the folders and the sources of orchestr8.toml that were read
+    name      TEXT PRIMARY KEY,  -- as the other tables call it
+    ordinal   INTEGER NOT NULL,  -- 0 for the first in reading order; of two files with one name, the first is kept
+    owner     TEXT NOT NULL,     -- who answers for a source; empty for other folders
+    namespace TEXT NOT NULL,     -- stands in the ids of its fragments: skills/acme/retry; empty for none
+    location  TEXT NOT NULL,     -- address that a source was fetched from; empty for a folder
+    version   TEXT NOT NULL,     -- tag, branch or commit that was asked for; empty for none
+    content   TEXT NOT NULL      -- SHA-256 of the list of its files, as orchestr8.lock has it; empty for a folder
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE source (  -- every file of the library, read or not
@@ -302,14 +312,16 @@ SELECT f.uri, f.category, f.title, f.description,
        f.token_estimate, f.author_tokens, s.root || '/' || s.path AS source, s.sha256
   FROM fragment f JOIN source s ON s.id = f.source_id;
 
--- Where each file comes from; git_commit is that of the innermost git checkout around it, NULL if there is none.
+-- Where each file comes from; git_commit is that of the innermost git checkout around it, or of its source; NULL if
+-- there is none.
 CREATE VIEW provenance AS
 SELECT f.uri, s.root, s.path, s.sha256,
        (SELECT folder.value FROM meta m, json_each(m.value) root, json_each(root.value) folder
          WHERE m.key = 'commits' AND root.key = s.root
            AND (folder.key = '' OR substr(s.path, 1, length(folder.key) + 1) = folder.key || '/')
-         ORDER BY length(folder.key) DESC LIMIT 1) AS git_commit
-  FROM source s LEFT JOIN fragment f ON f.source_id = s.id;
+         ORDER BY length(folder.key) DESC LIMIT 1) AS git_commit,
+       r.owner, r.location
+  FROM source s LEFT JOIN fragment f ON f.source_id = s.id LEFT JOIN root r ON r.name = s.root;
 
 -- The diagnostics that no review accepts.
 CREATE VIEW unreviewed AS

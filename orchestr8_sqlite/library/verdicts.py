@@ -1,6 +1,6 @@
 """A parsed file → its fate in a library where another file may already have its name."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from orchestr8_sqlite.library.walk import Kind
 from orchestr8_sqlite.model.records import Accepted, Diagnostic, Fragment, LibraryQuery, Prompt, SourceFile
 
 COLLISION = "collision"
+OVERRIDDEN = "overridden"
 SHARED_ID = "duplicate-id"
 
 COPY = "copy"
@@ -58,21 +59,27 @@ class Verdict(NamedTuple):
         return written if isinstance(written, str) else None
 
 
-def judge(
-    task: Task,
-    outcome: Outcome,
-    holder: Holder,
-    denied: str | None = None,
-    accepted: AbstractSet[Accepted] = frozenset(),
-) -> Verdict:
-    """Return the verdict on the file of *task*, which was read as *outcome*.
+class Policy(NamedTuple):
+    """What decides on files beside their content.
 
-    Args:
-        denied: Leave out files, and skills whose files have findings, of this level or worse.
-        accepted: Findings that do not count.
+    `denied` has by root the level of findings for which a file, and a skill with such a file, is left out. `accepted`
+    findings do not count. `overriding` roots may take a name that another file has.
     """
+
+    denied: Mapping[str, str] = {}
+    accepted: AbstractSet[Accepted] = frozenset()
+    overriding: AbstractSet[str] = frozenset()
+
+
+ALL = Policy()
+"""Every file is let in."""
+
+
+def judge(task: Task, outcome: Outcome, holder: Holder, policy: Policy = ALL) -> Verdict:
+    """Return the verdict on the file of *task*, which was read as *outcome*."""
     parsed = outcome.parsed
     notes = Notes(*task.key, [*parsed.diagnostics])
+    denied = policy.denied.get(task.label)
     record, queries = parsed.record, tuple[LibraryQuery, ...]()
     if task.found.kind is Kind.OUTSIDE:
         notes.inform(
@@ -80,13 +87,16 @@ def judge(
             "lies in no category, prompt or skill folder; not indexed",
             "move it into a category folder, or give its folder as a root of its own",
         )
-    elif record is not None and denied and _is_denied(parsed.found - accepted, denied):
+    elif record is not None and denied and _is_denied(parsed.found - policy.accepted, denied):
         notes.error("denied", f"has findings of level {denied} or worse; this file is left out", "fix the findings")
         record = None
     elif record is not None and (first := holder(record)) is not None:
         name = record.name if isinstance(record, Prompt) else record.id
         if first.sha256 == outcome.source.sha256:
             notes.inform(COPY, f"is the same as {first.place}; it is left out", "nothing, or remove one of them")
+        elif first.place.partition("/")[0] in policy.overriding:
+            what = f"{name} is overridden by {first.place}; this file is left out"
+            notes.inform(OVERRIDDEN, what, "nothing, or take override from that source in orchestr8.toml")
         else:
             what = f"{name} is already taken by {first.place}; this file is left out"
             notes.error(COLLISION, what, "rename one of them")

@@ -6,7 +6,7 @@ Each kind of finding has one level, and each level maps to one severity of diagn
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -105,9 +105,11 @@ def is_denied(severity: Severity, level: str) -> bool:
     return ORDER.index(severity) <= ORDER.index(LEVELS[level])
 
 
-def denied(diagnostics: Iterable[Diagnostic], level: str) -> Iterator[Diagnostic]:
-    """Yield the findings among *diagnostics* that are of *level* or worse."""
-    return (one for one in diagnostics if one.code in RULES and is_denied(one.severity, level))
+def denied(diagnostics: Iterable[Diagnostic], levels: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Yield the findings among *diagnostics* that are denied by the *levels* of their roots."""
+    for one in diagnostics:
+        if one.code in RULES and one.root in levels and is_denied(one.severity, levels[one.root]):
+            yield one
 
 
 def _look(content: bytes) -> Iterator[tuple[str, str | bytes, int, int]]:
