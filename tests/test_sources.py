@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import stat
+import subprocess
 import tarfile
 import threading
 import tomllib
@@ -23,6 +24,7 @@ from orchestr8_sqlite.errors import SettingsError
 from orchestr8_sqlite.library.project import read_project
 from orchestr8_sqlite.library.sources import archives, trees
 
+DOCS = Path(__file__).parents[1] / "docs" / "sources.md"
 FRAGMENT = markdown("title: Retry", "# Retry\n\nSee orchestr8://skills/backoff.\n")
 UPSTREAM = {
     "lib/skills/retry.md": FRAGMENT,
@@ -83,9 +85,21 @@ def test_source_is_fetched_pinned_and_read_with_its_owner(here: Path, upstream: 
     assert pointed == [("orchestr8://skills/ac/backoff",)]
 
 
-def test_digest_in_the_lock_file_is_that_of_the_list_which_sha256sum_prints(
+@pytest.mark.skipif(shutil.which("sha256sum") is None, reason="there is no sha256sum")
+def test_digest_in_the_lock_file_is_that_of_what_the_documented_command_prints(
     here: Path, upstream: Path, invoke: Invoke
 ) -> None:
+    write_files(upstream, {"lib/skills/Zebra.md": "# Z\n", "lib/ä/é.md": "# E\n", "lib/.hidden/x.txt": "x"})
+    commit(run_git, upstream)
+    settings(here, manifest(upstream, 'branch = "main"'))
+    invoke("sync")
+    [command] = [line for line in DOCS.read_text("utf-8").splitlines() if line.startswith("    find ")]
+    printed = subprocess.run(["sh", "-c", command], cwd=upstream / "lib", capture_output=True, check=True).stdout
+    assert printed.count(b"\n") == 5
+    assert lock()["content"] == f"sha256:{hashlib.sha256(printed).hexdigest()}"
+
+
+def test_digest_in_the_lock_file_is_that_of_the_list_of_files(here: Path, upstream: Path, invoke: Invoke) -> None:
     settings(here, manifest(upstream))
     invoke("sync")
     contents = {path.removeprefix("lib/"): text for path, text in UPSTREAM.items() if path.startswith("lib/")}
@@ -272,11 +286,12 @@ def test_source_that_may_not_be_fetched_or_is_not_complete_is_refused(here: Path
         ('[[sources]]\nfolder = "x"', "name must be letters"),
         ('[[sources]]\nname = "../x"\nfolder = "x"', "name must be letters"),
         ('[[sources]]\nname = "x"\nfolder = "x"\n' * 2, "the name x is taken"),
-        ('roots = ["x/y"]\n[[sources]]\nname = "x"\nfolder = "z"', "x is a folder of roots"),
+        ('[[sources]]\nname = "own"\ngit = "https://git.test/x"\ntag = "v1"', "own is also a name beside this file"),
         ("sources = 1", "sources must be tables"),
     ],
 )
 def test_name_of_a_source_is_its_own(here: Path, text: str, said: str) -> None:
+    (here / "own").mkdir()
     settings(here, text)
     with pytest.raises(SettingsError, match=said):
         read_project(Path("orchestr8.toml"))

@@ -194,7 +194,7 @@ class _Reader:
 
     def _sources(self, values: Mapping[str, Any]) -> Sequence[SourceSpec]:
         try:
-            return read_sources(values.get("sources", []), self._texts(values, "roots"))
+            return read_sources(values.get("sources", []), self._base)
         except SettingsError as problem:
             raise self._problem(str(problem)) from None
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from orchestr8_sqlite.errors import SettingsError
@@ -63,11 +63,11 @@ class SourceSpec(NamedTuple):
         return self.asked.get("tag") or self.asked.get("branch") or self.commit or ""
 
 
-def read_sources(tables: object, roots: Sequence[str]) -> tuple[SourceSpec, ...]:
+def read_sources(tables: object, base: Path) -> tuple[SourceSpec, ...]:
     """Return the sources in *tables*, the value of `sources` in a settings file.
 
     Args:
-        roots: The folders that the file names beside them.
+        base: The folder of that file; what lies there has another name than a source that is fetched.
 
     Raises:
         SettingsError: A table is not complete, or names something that may not be fetched. No password is quoted.
@@ -79,8 +79,9 @@ def read_sources(tables: object, roots: Sequence[str]) -> tuple[SourceSpec, ...]
         spec = _read(table, f"sources, table {number}")
         if spec.name in [one.name for one in specs]:
             raise SettingsError(f"sources, table {number}: the name {spec.name} is taken; give it another one")
-        if spec.name in [PurePosixPath(root).parts[:1] and PurePosixPath(root).parts[0] for root in roots]:
-            raise SettingsError(f"sources, table {number}: {spec.name} is a folder of roots; give it another name")
+        if spec.is_fetched and (base / spec.name).exists():
+            what = f"sources, table {number}: {spec.name} is also a name beside this file"
+            raise SettingsError(f"{what}, so that its paths would be ambiguous; give it another one")
         specs.append(spec)
     return tuple(specs)
 
