@@ -361,13 +361,27 @@ def test_repository_named_by_the_environment_is_not_used(
         ('tag = "v9"', "has no tag v9"),
         ('branch = "gone"', "has no branch gone"),
         (f'commit = "{COMMIT}"', "cannot be read: "),
+        ('tag = "v1"\nnamespace = "n"', "has no folder none at "),
     ],
 )
 def test_version_that_there_is_not_is_told(here: Path, upstream: Path, invoke: Invoke, more: str, said: str) -> None:
-    settings(here, manifest(upstream, more))
+    settings(here, manifest(upstream, more).replace('"lib"', '"none"' if "namespace" in more else '"lib"'))
     code, _, err = invoke("sync")
     assert (code, err.count("\n"), said in err) == (1, 1, True)
     assert not Path("orchestr8.lock").exists()
+
+
+def test_object_that_is_no_commit_is_told(here: Path, upstream: Path, git: Git, invoke: Invoke) -> None:
+    tag = git(upstream, "rev-parse", "v1")
+    assert tag != git(upstream, "rev-parse", "HEAD")
+    settings(here, manifest(upstream, f'commit = "{tag}"'))
+    assert invoke("sync")[2] == f"The source acme: {tag} is no commit; name the one that its tag points to.\n"
+
+
+@pytest.mark.parametrize("folder", ["./top/", "top/."])
+def test_folder_may_be_written_in_other_ways(here: Path, invoke: Invoke, folder: str) -> None:
+    pack(here, "a.zip", zipped(PACKED), folder=folder)
+    assert ", 2 files, fetched\n" in invoke("sync")[1]
 
 
 def test_commit_is_fetched_by_its_name(here: Path, upstream: Path, git: Git, invoke: Invoke) -> None:

@@ -79,8 +79,13 @@ def fetch(spec: SourceSpec, commit: str, tree: Tree) -> int:
     """
     with _repository(spec, "sha1" if len(commit) == 40 else "sha256") as repository:
         _fetch(repository, spec.asked["git"], commit)
-        time = int(repository.run("show", "-s", "--format=%ct", commit, "--"))
-        files = list(_list(repository, f"{commit}:{spec.folder}", tree))
+        if repository.run("cat-file", "-t", commit).strip() != b"commit":
+            raise LibraryError(f"The source {spec.name}: {commit} is no commit; name the one that its tag points to.")
+        time = int(repository.run("show", "-s", "--no-show-signature", "--format=%ct", commit, "--"))
+        listed = repository.list(f"{commit}:{spec.folder}")
+        if listed is None:
+            raise LibraryError(f"The source {spec.name} has no folder {spec.folder} at {commit}.")
+        files = list(_files(listed, tree))
         tree.check(len(files), sum(one.size for one in files))
         for one, content in zip(files, repository.contents(files), strict=True):
             tree.add(one.path, content)
@@ -96,9 +101,9 @@ def _fetch(repository: "_Repository", url: str, commit: str) -> None:
     repository.run("fetch", *options, "--", url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
 
-def _list(repository: "_Repository", name: str, tree: Tree) -> Iterator[Blob]:
-    """Yield the files below a folder of a commit; links and submodules are left out."""
-    for line in filter(None, repository.run("ls-tree", "-r", "-z", "-l", "--end-of-options", name).split(b"\0")):
+def _files(listed: bytes, tree: Tree) -> Iterator[Blob]:
+    """Yield the files that git lists; links and submodules are left out."""
+    for line in filter(None, listed.split(b"\0")):
         said, _, path = line.partition(b"\t")
         mode, kind, number, size = said.decode().split()
         try:
@@ -139,6 +144,13 @@ class _Repository:
             raise _GitError(f"The source {self._source} cannot be read: {_reason(errors)}")
         return output
 
+    def list(self, name: str) -> bytes | None:
+        """Return git's list of all that is below a folder of a commit, or None if there is no such folder."""
+        try:
+            return self.run("ls-tree", "-r", "-z", "-l", "--end-of-options", name)
+        except _GitError:
+            return None
+
     def contents(self, files: Sequence[Blob]) -> Iterator[bytes]:
         """Yield the content of each of *files*, in order.
 
@@ -153,8 +165,10 @@ class _Repository:
                 for one in files:
                     if process.stdout.readline().decode().split() != [one.object, "blob", str(one.size)]:
                         raise _GitError(f"The source {self._source} cannot be read: git lacks {one.path}.")
-                    yield process.stdout.read(one.size)
-                    process.stdout.read(1)
+                    content = process.stdout.read(one.size + 1)  # a line end follows
+                    if len(content) != one.size + 1:
+                        raise _GitError(f"The source {self._source} cannot be read: git ended within {one.path}.")
+                    yield content[:-1]
 
     @contextmanager
     def _started(self, arguments: Sequence[str], given: int | IO[bytes]) -> Iterator["subprocess.Popen[bytes]"]:

@@ -50,7 +50,8 @@ class SourceSpec(NamedTuple):
     @property
     def folder(self) -> str:
         """Return the part of a repository or archive that is read, empty for all of it; or the folder that is read."""
-        return self.asked.get("folder", "")
+        folder = self.asked.get("folder", "")
+        return "" if folder == "." else folder
 
     @property
     def is_fetched(self) -> bool:
@@ -139,7 +140,10 @@ def _asked(texts: Mapping[str, str], place: str) -> Mapping[str, str]:
         raise SettingsError(f"{place}: sha256 belongs to an archive; a git repository has a commit")
     if "folder" in texts:
         check_below(texts["folder"], f"{place}: folder")
-    return {key: texts[key] for key in ("git", "tag", "branch", "archive", "sha256", "folder") if key in texts}
+    asked = {key: texts[key] for key in ("git", "tag", "branch", "archive", "sha256", "folder") if key in texts}
+    if "folder" in asked:
+        asked["folder"] = PurePosixPath(asked["folder"]).as_posix()
+    return asked
 
 
 def _check_git(texts: Mapping[str, str], versions: Sequence[str], place: str) -> None:

@@ -104,28 +104,26 @@ def _sync(base: Path, spec: SourceSpec, cache: Path, was: Pin | None, *, update:
     if was is not None and not was.fits(spec) and not update:
         raise LibraryError(f"{FILE_NAME} pins the source {spec.name} otherwise than orchestr8.toml asks; {_way(was)}.")
     before = list_kept(place_of(cache, was)) if was else None
-    is_kept = was is not None and before is not None and before.content == was.content
-    if was is not None and was.fits(spec) and is_kept and (not update or _commit(spec, was) == was.commit):
+    if was is None or before is None or before.content != was.content:
+        before = None
+    is_pinned = was is not None and not update
+    commit = was.commit if was is not None and is_pinned else _commit(spec)
+    if was is not None and was.fits(spec) and before is not None and commit == was.commit:
         return Synced(was, was, is_fetched=False)
-    is_pinned = was is not None and was.fits(spec) and not update
     with making(cache, spec.name) as tree:
-        pin = _fetch(base, spec, was.commit if was is not None and is_pinned else _commit(spec, None), tree)
-        if is_pinned and was is not None and pin != was:
+        pin = _fetch(base, spec, commit, tree)
+        if is_pinned and pin != was:
             what = f"The source {spec.name} has other files than {FILE_NAME} pins"
             raise LibraryError(f"{what}; find out why, then run: orchestr8-sqlite sync --update")
-        now = tree.listed()
         keep(tree, cache, pin)
-    left_out = tree.left_out
     if was is None or pin == was:
-        return Synced(pin, was, is_fetched=True, left_out=left_out)
-    return Synced(pin, was, True, left_out, *_differences(before if is_kept else None, now))
+        return Synced(pin, was, is_fetched=True, left_out=tree.left_out)
+    return Synced(pin, was, True, tree.left_out, *_differences(before, tree.listed()))
 
 
-def _commit(spec: SourceSpec, known: Pin | None) -> str:
+def _commit(spec: SourceSpec) -> str:
     """Return the commit that the manifest asks for now; empty for an archive."""
-    if "git" not in spec.asked:
-        return ""
-    return known.commit if known is not None and spec.commit is not None else git.resolve(spec)
+    return git.resolve(spec) if "git" in spec.asked else ""
 
 
 def _fetch(base: Path, spec: SourceSpec, commit: str, tree: Tree) -> Pin:
