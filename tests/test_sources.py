@@ -24,6 +24,7 @@ from support import Invoke, markdown, rows, write_files
 from orchestr8_sqlite.errors import SettingsError
 from orchestr8_sqlite.library.project import read_project
 from orchestr8_sqlite.library.sources import archives, trees
+from orchestr8_sqlite.library.sources import git as git_of_sources
 
 DOCS = Path(__file__).parents[1] / "docs" / "sources.md"
 FRAGMENT = markdown("title: Retry", "# Retry\n\nSee orchestr8://skills/backoff.\n")
@@ -369,6 +370,28 @@ def test_version_that_there_is_not_is_told(here: Path, upstream: Path, invoke: I
     code, _, err = invoke("sync")
     assert (code, err.count("\n"), said in err) == (1, 1, True)
     assert not Path("orchestr8.lock").exists()
+
+
+def test_commit_that_a_server_does_not_hand_out_by_its_name_is_fetched_with_all_others(
+    here: Path, upstream: Path, git: Git, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is in the first version of git's protocol."""
+    config = tmp_path / "gitconfig"
+    config.write_text("[protocol]\n\tversion = 0\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    head = git(upstream, "rev-parse", "HEAD")
+    for name in ("later", "last"):
+        write_files(upstream, {f"lib/skills/{name}.md": "# Later\n"})
+        commit(git, upstream)
+    git(upstream, "tag", "-d", "v1")
+    fetched = []
+    run = git_of_sources._Repository.run
+    monkeypatch.setattr(
+        git_of_sources._Repository, "run", lambda self, *said: fetched.append(said[0]) or run(self, *said)
+    )
+    settings(here, manifest(upstream, f'commit = "{head}"'))
+    assert invoke("sync")[1] == f"acme: {head[:10]}, 2 files, fetched\n"
+    assert fetched.count("fetch") == 2
 
 
 def test_object_that_is_no_commit_is_told(here: Path, upstream: Path, git: Git, invoke: Invoke) -> None:
