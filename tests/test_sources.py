@@ -384,14 +384,17 @@ def test_commit_that_a_server_does_not_hand_out_by_its_name_is_fetched_with_all_
         write_files(upstream, {f"lib/skills/{name}.md": "# Later\n"})
         commit(git, upstream)
     git(upstream, "tag", "-d", "v1")
-    fetched = []
+    ran: list[str] = []
     run = git_of_sources._Repository.run
-    monkeypatch.setattr(
-        git_of_sources._Repository, "run", lambda self, *said: fetched.append(said[0]) or run(self, *said)
-    )
+
+    def run_and_note(repository: git_of_sources._Repository, *arguments: str) -> bytes:
+        ran.append(arguments[0])
+        return run(repository, *arguments)
+
+    monkeypatch.setattr(git_of_sources._Repository, "run", run_and_note)
     settings(here, manifest(upstream, f'commit = "{head}"'))
     assert invoke("sync")[1] == f"acme: {head[:10]}, 2 files, fetched\n"
-    assert fetched.count("fetch") == 2
+    assert ran.count("fetch") == 2
 
 
 def test_object_that_is_no_commit_is_told(here: Path, upstream: Path, git: Git, invoke: Invoke) -> None:
