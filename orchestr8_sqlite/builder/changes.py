@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from orchestr8_sqlite.builder.compare import Change
+from orchestr8_sqlite.builder.compare import Change, skills_of
 from orchestr8_sqlite.builder.writer import prepare
 from orchestr8_sqlite.library.agent_skills import SHARED_PATH
 from orchestr8_sqlite.library.notes import Notes
@@ -115,6 +115,7 @@ class Follower:
         """Return the content of the *wanted* files and of every file whose name one of them now uses."""
         outcomes: dict[Key, tuple[Task, Outcome]] = {}
         while wanted:
+            wanted = self._with_skills(wanted) - outcomes.keys()
             paths: dict[str, set[str]] = defaultdict(set)
             for label, path in wanted:
                 paths[label].add(path)
@@ -125,6 +126,11 @@ class Follower:
             outcomes |= {task.key: (task, read[task.key]) for task in tasks}
             wanted = self._holders(read.values()) - outcomes.keys() - set(gone) - set(wanted)
         return outcomes
+
+    def _with_skills(self, wanted: Collection[Key]) -> set[Key]:
+        """Return *wanted* with the SKILL.md of each skill around one of the files, which has rows of that file too."""
+        there = {root.label: [path for label, path in wanted if label == root.label] for root in self._roots}
+        return {*wanted, *(key for root in self._roots for key in skills_of(root, there[root.label]))}
 
     def _holders(self, outcomes: Iterable[Outcome]) -> set[Key]:
         """Return the indexed files that already have the name of a record that was read."""

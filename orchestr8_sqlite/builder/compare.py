@@ -79,7 +79,7 @@ def compare_files(
     for root in roots:
         if gone or has_come:
             read |= _moved(root, [file[1] for file in known if file[0] == root.label])
-        read |= _around(root, [path for label, path in read | gone if label == root.label])
+        read |= skills_of(root, [path for label, path in read | gone if label == root.label])
     return Change(frozenset(read), frozenset(gone), times)
 
 
@@ -120,7 +120,7 @@ def _moved(root: Root, known: list[str]) -> set[Key]:
     return {(root.label, path) for path in moved}
 
 
-def _around(root: Root, changed: Iterable[str]) -> set[Key]:
+def skills_of(root: Root, changed: Iterable[str]) -> set[Key]:
     """Return the SKILL.md of each skill with a changed file in its folder: a skill is read as a whole."""
     folders = {
         skill for path in changed for skill in skills_around(path.rpartition("/")[0], root.layout.skills, itself=True)
