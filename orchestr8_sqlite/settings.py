@@ -321,6 +321,15 @@ def latest_file_time() -> int | None:
     return int(seconds) * 1_000_000_000
 
 
+def today() -> str:
+    """Return the day on which a build takes place, in UTC, as YYYY-MM-DD; SOURCE_DATE_EPOCH fixes it."""
+    from datetime import UTC, datetime
+
+    fixed = latest_file_time()
+    now = datetime.now(UTC) if fixed is None else datetime.fromtimestamp(fixed // 1_000_000_000, UTC)
+    return now.date().isoformat()
+
+
 def index_of(roots: Sequence[Path], deny: str | None = None) -> Path:
     """Return where the server keeps the index that it builds from *roots*: a file in the user's cache folder.
 
@@ -347,6 +356,13 @@ def _cached(name: str, parts: Sequence[str]) -> Path:
 
     digest = sha256("\0".join(parts).encode()).hexdigest()[:16]
     return user_cache_path("orchestr8-sqlite", appauthor=False) / f"{name}-{digest}.db"
+
+
+def sources_cache() -> Path:
+    """Return the folder that keeps the files of fetched sources, below the user's cache folder."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("orchestr8-sqlite", appauthor=False) / "sources"
 
 
 def bundled_index() -> Path:

@@ -1,6 +1,7 @@
 """Fixtures that many test modules use."""
 
 import itertools
+import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from beginnings import begin_empty, copied_beginnings
+from checkouts import Git, run_git
 from environments import make_environment, pip
 from hypothesis import is_hypothesis_test, settings
 from strategies import open_in_memory
@@ -168,6 +170,14 @@ def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         return int(ended.value.code or 0), output.out, output.err
 
     return run_command
+
+
+@pytest.fixture
+def git() -> Git:
+    """Return what runs git in a folder, or skip the test where there is none."""
+    if shutil.which("git") is None:
+        pytest.skip("there is no git")
+    return run_git
 
 
 @pytest.fixture

@@ -21,12 +21,10 @@ from orchestr8_sqlite.builder.precomputed import write_quick_lookups
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
 from orchestr8_sqlite.index.catalog import APPLICATION_ID, Catalog
 from orchestr8_sqlite.library.roots import Root, open_roots
-from orchestr8_sqlite.library.walk import OwnCategories
 from orchestr8_sqlite.model.parameters import make_request
 from orchestr8_sqlite.model.requests import LookupResult, Ranker
 from orchestr8_sqlite.ranking.holdout import HeldOut, measure_least_coverage
 from orchestr8_sqlite.ranking.lookup import find
-from orchestr8_sqlite.settings import Limits
 from orchestr8_sqlite.system import is_posix
 
 ONE = {"skills/retry.md": markdown("useWhen:\n  - Retrying a flaky call")}
@@ -333,8 +331,8 @@ def test_file_that_becomes_a_pipe_after_the_listing_is_not_waited_for(
 ) -> None:
     root = make_library({"guides/a.md": "# A\n", "guides/b.md": "# B\n"})
 
-    def open_and_change(folders: Sequence[Path], limits: Limits, own: OwnCategories) -> list[Root]:
-        found = open_roots(folders, limits, own)
+    def open_and_change(folders: Sequence[Path], *rest: object) -> list[Root]:
+        found = open_roots(folders, *rest)  # type: ignore[arg-type]
         (root / "guides/b.md").unlink()
         os.mkfifo(root / "guides/b.md")
         return found

@@ -6,10 +6,10 @@ import os
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from checkouts import Git, commit
 from serving import asking, call
 from support import Invoke, MakeLibrary, build, markdown, rows, write_files
 
@@ -20,32 +20,6 @@ from orchestr8_sqlite.index.checksums import add_checksum
 from orchestr8_sqlite.library.checkouts import read_commit, read_commits
 
 ONE, TWO = "1" * 40, "2" * 40
-Git = Callable[..., str]
-
-
-@pytest.fixture
-def git(tmp_path: Path) -> Git:
-    """Return what runs git in a folder, or skip the test where there is none."""
-    if shutil.which("git") is None:
-        pytest.skip("there is no git")
-    names = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@a.test", "GIT_COMMITTER_NAME": "A"}
-    environment = {**os.environ, **names, "GIT_COMMITTER_EMAIL": "a@a.test", "GIT_CONFIG_GLOBAL": os.devnull}
-
-    def run(folder: Path, *arguments: str) -> str:
-        command = ["git", "-C", str(folder), "-c", "protocol.file.allow=always", *arguments]
-        return subprocess.run(
-            command, env=environment, capture_output=True, check=True, encoding="utf-8"
-        ).stdout.strip()
-
-    return run
-
-
-def commit(git: Git, folder: Path) -> str:
-    """Make a checkout of *folder* where it is none, commit what is in it, and return the commit."""
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "--allow-empty", "-m", "Change")
-    return git(folder, "rev-parse", "HEAD")
 
 
 def test_commit_is_that_of_the_checkout_around_a_folder(git: Git, tmp_path: Path) -> None:
@@ -183,7 +157,7 @@ def test_load_tells_the_file_that_a_text_comes_from(
     sha256 = hashlib.sha256(content.encode()).hexdigest()
     _, out, _ = invoke("load", uri, "--db", str(index), "--json")
     assert json.loads(out)["sources"] == [
-        {"uri": uri, "root": "library", "path": path, "sha256": sha256, "commit": ONE}
+        {"uri": uri, "root": "library", "path": path, "sha256": sha256, "commit": ONE, "unreviewed": []}
     ]
     _, out, _ = invoke("load", uri, "--db", str(index), "--source")
     assert out.endswith(f"\n~~~~\nSource: library/{path}@1111111111 sha256:{sha256[:12]}\n")

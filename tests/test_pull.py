@@ -1,10 +1,11 @@
 """Pulling: everything is checked before the index is replaced; nothing older comes without being asked for."""
 
 import hashlib
-import json
 import shutil
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from file_servers import DROPPED, Answer, FileServer, Request, file_server
@@ -422,11 +423,26 @@ def test_pin_that_the_channel_does_not_list_says_what_it_lists(source: str, inde
         get(index, source, pin="0123456789")
 
 
+def locked_index(lock: Path) -> dict[str, Any]:
+    index: dict[str, Any] = tomllib.loads(lock.read_text(encoding="utf-8"))["index"]
+    return index
+
+
+def test_lock_keeps_what_else_the_file_says(invoke: Invoke, server: FileServer, tmp_path: Path) -> None:
+    lock = tmp_path / "orchestr8.lock"
+    other = '# pinned\n[[source]]\nname = "acme"\n'
+    lock.write_text(other, encoding="utf-8")
+    ship(1, server.url)
+    assert invoke("pull", server.url, "--lock")[0] == 0
+    assert lock.read_text(encoding="utf-8").startswith(other)
+    assert locked_index(lock)["serial"] == 1
+
+
 def test_lock_names_what_was_pulled_and_is_obeyed(invoke: Invoke, server: FileServer, tmp_path: Path) -> None:
     first = ship(1, server.url)
     assert invoke("pull", server.url, "--lock")[0] == 0
     lock = tmp_path / "orchestr8.lock"
-    said = json.loads(lock.read_text(encoding="utf-8"))
+    said = locked_index(lock)
     assert (said["source"], said["channel"], said["sha256"]) == (server.url, "stable", first.sha256)
     before = lock.read_bytes()
     ship(2, server.url)
@@ -455,9 +471,9 @@ def test_lock_goes_back_with_the_index_and_stays_back(invoke: Invoke, server: Fi
         invoke("pull", server.url, "--lock")
     lock = tmp_path / "orchestr8.lock"
     assert invoke("rollback")[0] == 0
-    assert json.loads(lock.read_text(encoding="utf-8"))["serial"] == 1
+    assert locked_index(lock)["serial"] == 1
     assert "stays rolled back" in invoke("pull")[1]
-    assert json.loads(lock.read_text(encoding="utf-8"))["serial"] == 1
+    assert locked_index(lock)["serial"] == 1
 
 
 def test_no_lock_is_written_unless_it_is_asked_for(invoke: Invoke, server: FileServer, tmp_path: Path) -> None:
@@ -473,14 +489,13 @@ def test_lock_that_names_a_hash_that_is_not_there_pulls_nothing_else(
     ship(1, server.url)
     invoke("pull", server.url, "--lock")
     lock = tmp_path / "orchestr8.lock"
-    fields = json.loads(lock.read_text(encoding="utf-8"))
-    lock.write_text(json.dumps({**fields, "sha256": "0" * 64}), encoding="utf-8")
+    lock.write_text(lock.read_text("utf-8").replace(locked_index(lock)["sha256"], "0" * 64), encoding="utf-8")
     code, _, said = invoke("pull", "--locked", "-o", "other.db")
     assert (code, "has no such file" in said) == (1, True)
     assert not (tmp_path / "other.db").exists()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"source": 3, "channel": 4}'])
+@pytest.mark.parametrize("content", ["{", "[index]", "index = 3", "[index]\nsource = 3\nchannel = 4"])
 def test_lock_that_cannot_be_read_is_one_sentence(invoke: Invoke, tmp_path: Path, content: str) -> None:
     (tmp_path / "orchestr8.lock").write_text(content, encoding="utf-8")
     code, _, said = invoke("pull", "--locked")

@@ -27,9 +27,8 @@ from orchestr8_sqlite.text.keywords import extract_keywords
 
 SCHEMA = files("orchestr8_sqlite.index").joinpath("schema.sql").read_text(encoding="utf-8")
 LIBRARY = set(
-    """meta source fragment fragment_body tag capability scenario keyword posting field_posting reference prompt
-    prompt_argument skill skill_file diagnostic library_query library_answer near_copy
-    quick_lookup""".split()
+    """meta root source fragment fragment_body tag capability scenario keyword posting field_posting reference prompt
+    prompt_argument skill skill_file diagnostic review near_copy library_query library_answer quick_lookup""".split()
 )
 """Tables that say what the library says."""
 
@@ -37,9 +36,9 @@ RANKING = set("rank_stem rank_topic rank_length rank_synonym_word rank_synonym_f
 FULL_TEXT = {"fragment_text", "fragment_vocabulary", "keyword_text"}
 VIEWS = set(
     """fragment_searched fragment_detail provenance keyword_detail field_detail score_evidence
-    reference_detail""".split()
+    reference_detail unreviewed finding""".split()
 )
-MOST_TABLES = 35
+MOST_TABLES = 37
 """Those that keep the full text included."""
 
 COLUMN = re.compile(r"    (\w+) +(?:TEXT|INTEGER|REAL|BLOB)\b")
@@ -267,7 +266,10 @@ SLOWEST = 0.2
 """Seconds that a view may take to answer on the largest corpus."""
 
 ASKED = {
-    **{view: f"SELECT * FROM {view}" for view in ("fragment_searched", "fragment_detail", "provenance")},
+    **{
+        view: f"SELECT * FROM {view}"
+        for view in ("fragment_searched", "fragment_detail", "provenance", "unreviewed", "finding")
+    },
     "reference_detail": "SELECT * FROM reference_detail",
     "keyword_detail": "SELECT * FROM keyword_detail WHERE keyword = 'retry'",
     "field_detail": example("field_detail"),

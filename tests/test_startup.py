@@ -81,8 +81,8 @@ BUDGETS = {
     "budget --db {index}": Budget(47, None, DEFINING),
     "path --db {index}": Budget(16, 7),
     "export --db {index} -o {folder}/export": Budget(17, 7),
-    "lint {library}": Budget(83, None, BUILDING),
-    "build {library} -o {folder}/built.db": Budget(83, None, BUILDING),
+    "lint {library}": Budget(89, None, BUILDING),
+    "build {library} -o {folder}/built.db": Budget(89, None, BUILDING),
     "eval --self --db {index}": Budget(42, None, SEARCHING | {"dataclasses", "ir_measures", "numpy", "tempfile"}),
     "publish {index} --to {shared} --no-gate": Budget(22, 18, SHIPPING),
     "pull {shared} -o {folder}/pulled.db": Budget(24, 18, SHIPPING),
@@ -91,9 +91,10 @@ BUDGETS = {
     "install --list": Budget(17, 8, EDITING),
     "install cursor --db {index}": Budget(17, 8, EDITING),
     "install codex --db {index}": Budget(17, 23, EDITING | {"tomlkit"}),
+    "sync --help": Budget(10, 8),
     "serve --help": Budget(10, 8),
-    "--help": Budget(26, 9),
-    "--version": Budget(26, 8),
+    "--help": Budget(27, 9),
+    "--version": Budget(27, 8),
 }
 BUDGET_OF_DOCTOR = Budget(33, 45, EDITING | {"tempfile", "tomllib", "yaml"})
 BUDGET_OF_THE_SERVER = Budget(70, 18, SEARCHING)

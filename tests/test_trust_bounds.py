@@ -8,10 +8,9 @@ from test_trust import LETTERS, SECRETS, TOKEN, found, messages
 
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.trust.credentials import mask
-from orchestr8_sqlite.library.trust.findings import note_findings, worst_of
+from orchestr8_sqlite.library.trust.findings import note_findings
 from orchestr8_sqlite.library.trust.hidden import find_hidden, name_hidden
 from orchestr8_sqlite.library.trust.occurrences import statements_around
-from orchestr8_sqlite.model.records import Severity
 
 FLAG, END_OF_FLAG = "\U0001f3f4", "\U000e007f"
 OPEN, CLOSE = "\u202a", "\u202c"
@@ -437,12 +436,6 @@ def test_every_address_with_a_password_is_found() -> None:
 
 def test_secret_is_not_told_of_again_as_data_whatever_else_stands_before_it() -> None:
     assert codes(f"{TOKEN}\n{SECRETS['1Password token']}\n") == ["signed-token", "secret"]
-
-
-def test_worst_is_told_by_level() -> None:
-    assert worst_of([Severity.INFO, None, Severity.WARNING]) is Severity.WARNING
-    assert worst_of([Severity.WARNING, Severity.ERROR]) is Severity.ERROR
-    assert worst_of([None]) is None
 
 
 def test_hidden_character_is_found_beside_bytes_that_are_no_utf8() -> None:

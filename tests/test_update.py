@@ -1,6 +1,7 @@
 """Builds where an index is there already: what they read, and that they hold the rows of a build from nothing."""
 
 import errno
+import hashlib
 import json
 import os
 import random
@@ -32,13 +33,15 @@ from orchestr8_sqlite.errors import BuildError
 from orchestr8_sqlite.index.catalog import APPLICATION_ID, Catalog
 from orchestr8_sqlite.index.checksums import add_checksum
 from orchestr8_sqlite.library import door, parsing, walk
-from orchestr8_sqlite.library.roots import Root, open_roots
-from orchestr8_sqlite.library.walk import OwnCategories
+from orchestr8_sqlite.library.roots import Origin, Root, open_roots
+from orchestr8_sqlite.model.records import Review
 from orchestr8_sqlite.ranking import holdout
-from orchestr8_sqlite.settings import Limits
 from orchestr8_sqlite.text import wordlists
 
 read = door.read_regular
+
+SPLIT_SKILL = 16
+"""The seed of edits after which a skill is read again and the one around it is not, unless an update sees to that."""
 
 HOUR = 3_600_000_000_000
 """In nanoseconds."""
@@ -81,6 +84,21 @@ def few_synonyms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building, "write_synonyms", write_synonyms)
 
 
+def reviews_of_some(choice: random.Random, roots: Sequence[Path]) -> tuple[Review, ...]:
+    """Return entries for findings in some files as they are now, and for some that are not there."""
+    files = [(root, path) for root in roots for path in sorted(root.rglob("*")) if path.is_file()]
+    some = choice.sample(files, min(12, len(files)))
+    return tuple(
+        Review(root.name, path.relative_to(root).as_posix(), rule, digest, "judged", "Ann", until)
+        for root, path in some
+        for digest in [hashlib.sha256(path.read_bytes()).hexdigest()]
+        for rule, until in [
+            ("override-instructions", "9999-12-31"),
+            ("download-run", choice.choice(["2020-01-01", "9999-12-31"])),
+        ]
+    )
+
+
 @pytest.mark.usefixtures("few_synonyms")
 @pytest.mark.parametrize(
     ("seed", "edits"), [(0, 30), (1, 30), *(pytest.param(seed, 60, marks=pytest.mark.slow) for seed in range(2, 18))]
@@ -91,18 +109,31 @@ def test_updated_index_holds_the_rows_of_a_build_from_nothing(
     """So it is after every second edit, with what lint says; only some of the listed requests have their answers."""
     monkeypatch.setattr(precomputed, "OWN_QUERIES", 5)
     choice = random.Random(seed)
+    judging = choice if seed == SPLIT_SKILL else random.Random(seed)
     roots = [some_library(choice, tmp_path / name, 25) for name in ("library", "more")]
+    reviews: tuple[Review, ...] = ()
+    origins = [Origin("more", roots[1], namespace="n", exclude=("guides/*",), deny="high", override=True)] * (seed % 2)
+    folders = roots[: 2 - len(origins)]  # the other one is a source that may override
     deny = "medium" if seed % 2 else None  # files are left out then, with those of a skill that go with them
     done, ways = Counter[tuple[str, str]](), Counter[How]()
     for edit in range(edits + 1):
-        found = build_index(roots, tmp_path / "index.db", deny=deny, leave_out=True)
+        reviews = reviews_of_some(judging, roots) if judging.random() < (0.1 if deny else 0.3) else reviews
+        found = build_index(folders, tmp_path / "index.db", deny=deny, leave_out=True, reviews=reviews, origins=origins)
         if edit % 2 == 0:
-            expected = build_index(roots, tmp_path / "scratch.db", full=True, deny=deny, leave_out=True)
+            expected = build_index(
+                folders,
+                tmp_path / "scratch.db",
+                full=True,
+                deny=deny,
+                leave_out=True,
+                reviews=reviews,
+                origins=origins,
+            )
             assert_same_rows(tmp_path / "index.db", tmp_path / "scratch.db")
             names = ("fragments", "files", "rejected", "ignored", "diagnostics", "generation")
             assert [getattr(found, name) for name in names] == [getattr(expected, name) for name in names]
             if deny is None:
-                assert lint_library(roots).diagnostics == found.diagnostics
+                assert lint_library(roots, reviews=reviews).diagnostics == found.diagnostics
         ways[found.how] += 1
         done[edit_any(choice, roots)] += 1
     assert ways[How.UPDATED] > edits / 2
@@ -285,8 +316,8 @@ def test_file_that_was_changed_after_the_listing_makes_no_more_than_one_build_sl
 ) -> None:
     """README.md is listed and not read."""
 
-    def open_and_change(folders: Sequence[Path], limits: Limits, own: OwnCategories) -> list[Root]:
-        found = open_roots(folders, limits, own)
+    def open_and_change(folders: Sequence[Path], *rest: object) -> list[Root]:
+        found = open_roots(folders, *rest)  # type: ignore[arg-type]
         write_files(root, {path: "# Changed after the listing\n"})
         return found
 

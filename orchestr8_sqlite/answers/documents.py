@@ -24,14 +24,16 @@ NOTE_FRAME = 5
 class Document(NamedTuple):
     """A text and the URI or name it was requested by; `tail` has lines about it, which are kept when the body is cut.
 
-    `source` says in a few tokens where the text comes from; only the JSON includes it. `cut_off` says what a cut left
-    out. `is_answer` is true if we wrote the text, rather than a library's author.
+    `source` says in a few tokens where the text comes from, and `unreviewed` what was found in that file and nobody has
+    accepted; only the JSON includes them. `cut_off` says what a cut left out. `is_answer` is true if we wrote the text,
+    rather than a library's author.
     """
 
     uri: str
     body: str
     tail: str = ""
     source: str = ""
+    unreviewed: tuple[str, ...] = ()
     cut_off: str = ""
     is_answer: bool = False
 
@@ -178,10 +180,10 @@ def _handout(documents: Sequence[Document], note: str) -> Handout:
     return Handout("\n\n".join([*parts, note] if note else parts), content | ({"note": note} if note else {}))
 
 
-def _entry(document: Document) -> dict[str, str]:
-    entry = {"uri": document.uri, "text": document.body}
-    said = {"note": document.note, "source": document.source}
-    return entry | {name: text for name, text in said.items() if text}
+def _entry(document: Document) -> dict[str, Any]:
+    entry: dict[str, Any] = {"uri": document.uri, "text": document.body}
+    said = {"note": document.note, "source": document.source, "unreviewed": [*document.unreviewed]}
+    return entry | {name: value for name, value in said.items() if value}
 
 
 def _stands_alone(document: Document) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from orchestr8_sqlite.answers.documents import Document
 from orchestr8_sqlite.answers.skill_files import is_skill_uri, parse_skill_uri
-from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.index.catalog import REVIEWS, Catalog
 from orchestr8_sqlite.model.uris import Read, parse_uri
 
 FRAGMENT_SOURCE = """
@@ -20,17 +20,25 @@ SKILL_SOURCE = """
 SELECT s.root, s.path, s.sha256 FROM json_each(:splits) p JOIN skill k ON k.path = p.value ->> 0
   JOIN skill_file b ON b.fragment_id = k.fragment_id AND b.path = p.value ->> 1 JOIN source s ON s.id = b.source_id
 """
+UNREVIEWED = """
+SELECT code, min(line) FROM finding WHERE root = :root AND path = :path AND reviewer IS NULL GROUP BY code ORDER BY 2, 1
+"""
 SHORT_COMMIT, SHORT_DIGEST = 10, 12
 
 
 class Source(NamedTuple):
-    """The file that a URI is read from; `commit` is None outside a git checkout."""
+    """The file that a URI is read from; `commit` is None outside a git checkout.
+
+    `unreviewed` has a text for each kind of finding in it that nobody has accepted, with its first line:
+    `download-run:12`.
+    """
 
     uri: str
     root: str
     path: str
     sha256: str
     commit: str | None
+    unreviewed: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:
@@ -55,7 +63,8 @@ def find_source(catalog: Catalog, uri: str) -> Source | None:
     if not rows:
         return None
     root, path, sha256 = rows[0]
-    return Source(uri, root, path, sha256, _commit_of(path, catalog.commits.get(root, {})))
+    commit = _commit_of(path, catalog.commits.get(root, {}))
+    return Source(uri, root, path, sha256, commit, _unreviewed(catalog, root, path))
 
 
 def trace(
@@ -68,9 +77,21 @@ def trace(
         source = None if document.is_answer else find_source(catalog, document.uri)
         if source is not None:
             sources.append(source)
-            document = document._replace(source=source.line)  # noqa: PLW2901 - the same, with its source
-        traced.append(document.with_line(f"Source: {document.source}") if shown and source else document)
+            document = document._replace(source=source.line, unreviewed=source.unreviewed)  # noqa: PLW2901 - the same
+        traced.append(document.with_line(_shown(source)) if shown and source else document)
     return traced, tuple(sources)
+
+
+def _shown(source: Source) -> str:
+    found = f"\n\nUnreviewed findings: {', '.join(source.unreviewed)}" if source.unreviewed else ""
+    return f"Source: {source.line}{found}"
+
+
+def _unreviewed(catalog: Catalog, root: str, path: str) -> tuple[str, ...]:
+    if REVIEWS not in catalog.meta:  # an index of before 5.2
+        return ()
+    found = catalog.rows(UNREVIEWED, {"root": root, "path": path})
+    return tuple(f"{code}:{line}" if line else str(code) for code, line in found)
 
 
 def _commit_of(path: str, commits: Mapping[str, str]) -> str | None:

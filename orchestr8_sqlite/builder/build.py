@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from orchestr8_sqlite.builder.changes import good_name
 from orchestr8_sqlite.builder.checks import check_index
-from orchestr8_sqlite.builder.copies import find_similar
+from orchestr8_sqlite.builder.copies import SLOW, find_similar
 from orchestr8_sqlite.builder.job import (
+    CONTENTS,
     Built,
     Described,
     How,
@@ -27,28 +28,32 @@ from orchestr8_sqlite.builder.job import (
     Wanted,
     all_wanted,
     contents_of,
+    denied_levels,
     describe,
     diagnostics_of,
     differing,
+    overriding,
     places_of,
     refuse,
     write_settings,
 )
 from orchestr8_sqlite.builder.precomputed import settle_rows
 from orchestr8_sqlite.builder.references import settle_library
+from orchestr8_sqlite.builder.reviews import Reviewed, reviewed, write_reviews
 from orchestr8_sqlite.builder.target import Moment, behind_links, check_target, date, open_for_writing, replacing
 from orchestr8_sqlite.builder.update import Anew, bring_up_to_date
-from orchestr8_sqlite.builder.writer import IndexWriter, create_schema, prepare, write_synonyms
+from orchestr8_sqlite.builder.writer import IndexWriter, create_schema, prepare, write_diagnostics, write_synonyms
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError
 from orchestr8_sqlite.index.catalog import Catalog, check_sqlite
 from orchestr8_sqlite.index.leftovers import remove_leftovers
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import BATCH, Key, Prepare, Task, nothing, read_files
-from orchestr8_sqlite.library.roots import Progress, Root, open_roots, own_synonyms
-from orchestr8_sqlite.library.verdicts import Verdict, judge
+from orchestr8_sqlite.library.roots import Origin, Progress, Root, open_roots, own_synonyms
+from orchestr8_sqlite.library.trust.findings import denied
+from orchestr8_sqlite.library.verdicts import ALL, Policy, Verdict, judge
 from orchestr8_sqlite.library.walk import OwnCategories
-from orchestr8_sqlite.model.records import Diagnostic
-from orchestr8_sqlite.settings import latest_file_time, read_limits
+from orchestr8_sqlite.model.records import Diagnostic, Review
+from orchestr8_sqlite.settings import latest_file_time, read_limits, today
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.text.wordlists import read_synonyms
 
@@ -74,6 +79,7 @@ class BuildReport:
     rejected: int
     ignored: int
     diagnostics: tuple[Diagnostic, ...]
+    reviewed: Reviewed
     generation: str
     size: int
     seconds: float
@@ -95,6 +101,8 @@ def build_index(
     own: OwnCategories = (),
     lists: Sequence[tuple[str, str]] = (),
     wanted: Wanted = all_wanted,
+    reviews: tuple[Review, ...] = (),
+    origins: Sequence[Origin] = (),
 ) -> BuildReport:
     """Build the index of the library in *folders* at *target* and return what was done.
 
@@ -112,6 +120,8 @@ def build_index(
         own: The library's own categories.
         lists: Names and texts of the library's synonym lists that are not in its roots.
         wanted: Selects the diagnostics that are reported and that *strict* refuses.
+        reviews: Diagnostics that are accepted: they are not reported, and neither refused nor left out.
+        origins: Sources that are read beside the folders.
 
     Raises:
         LibraryError: A root cannot be read.
@@ -125,7 +135,7 @@ def build_index(
     began = Moment(time.time_ns(), time.monotonic_ns())
     job = Job(
         folders=folders,
-        roots=open_roots(folders, read_limits(), own),
+        roots=open_roots(folders, read_limits(), own, origins),
         category=category,
         latest=latest_file_time(),
         began=began,
@@ -138,6 +148,8 @@ def build_index(
         own=own,
         lists=lists,
         wanted=wanted,
+        reviews=reviews,
+        day=today(),
     )
     built = _build(job, target, full=full)
     try:
@@ -150,12 +162,16 @@ def build_index(
 
 
 class Lint(NamedTuple):
-    """What is wrong with a library, and how many fragments and prompts it has.
+    """What is wrong with a library and not accepted, and how many fragments and prompts it has.
 
     The diagnostics are in the order of files; overlaps come last, the worst first.
+    `digests` holds the digest of each file. `is_denied` says whether there are findings for which a build is refused.
     """
 
     diagnostics: tuple[Diagnostic, ...]
+    reviewed: Reviewed
+    digests: Mapping[Key, str]
+    is_denied: bool
     fragments: int
     prompts: int
 
@@ -167,47 +183,69 @@ def lint_library(
     progress: Progress | None = None,
     own: OwnCategories = (),
     lists: Sequence[tuple[str, str]] = (),
+    deny: str | None = None,
     similar: bool = False,
     overlap: bool = False,
+    reviews: Sequence[Review] = (),
+    origins: Sequence[Origin] = (),
 ) -> Lint:
     """Return what a build would report about the library in *folders*; nothing is written.
 
     This is an in-memory build without the ranking rows. A problem that would end a build is one more error here.
 
     Args:
+        deny: Level of findings for which a build is refused.
         similar: Also compare all texts, names and descriptions with each other, which is too slow for a build.
         overlap: Then also ask an index of the library all scenarios, each while its line is hidden: some ms for each.
+        reviews: Diagnostics that are accepted.
+        origins: Sources that are read beside the folders.
 
     Raises:
         LibraryError: A root cannot be read.
     """
-    roots = open_roots(folders, read_limits(), own)
+    roots = open_roots(folders, read_limits(), own, origins)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         create_schema(db)
         writer = IndexWriter(db, is_ranked=False)
-        for verdicts in _verdicts(roots, category, latest_file_time(), writer, nothing, progress=progress):
+        for verdicts in _verdicts(
+            roots,
+            category,
+            latest_file_time(),
+            writer,
+            nothing,
+            policy=Policy(overriding=overriding(roots)),
+            progress=progress,
+        ):
             writer.write(verdicts)
         settle_library(db, roots)
         fragments, prompts = db.execute("SELECT (SELECT count(*) FROM fragment), count(*) FROM prompt").fetchone()
-        found = [*diagnostics_of(db), *_check_synonyms(roots, lists)]
         overlaps: list[Diagnostic] = []
         if similar:
-            found += find_similar(db)
             from orchestr8_sqlite.builder.overlaps import find_overlaps  # noqa: PLC0415 - no build needs it
 
-            lost = _lost_scenarios(folders, category, own, lists) if overlap else {}
+            lost = _lost_scenarios(folders, category, own, lists, origins) if overlap else {}
             overlaps += find_overlaps(db, lost)
-        return Lint((*sorted(found, key=Diagnostic.order), *overlaps), fragments, prompts)
+        write_diagnostics(db, [*_check_synonyms(roots, lists), *(find_similar(db) if similar else ()), *overlaps])
+        write_reviews(db, reviews, today(), () if similar else SLOW)
+        digests: dict[Key, str] = {(root, path): sha256 for root, path, sha256 in db.execute(CONTENTS)}
+        place = {one.message: number for number, one in enumerate(overlaps)}
+        diagnostics = tuple(sorted(diagnostics_of(db), key=lambda one: place.get(one.message, -1)))
+        is_denied = any(denied(diagnostics, denied_levels(roots, deny)))
+        return Lint(diagnostics, reviewed(db), digests, is_denied, fragments, prompts)
 
 
 def _lost_scenarios(
-    folders: Sequence[Path], category: str | None, own: OwnCategories, lists: Sequence[tuple[str, str]]
+    folders: Sequence[Path],
+    category: str | None,
+    own: OwnCategories,
+    lists: Sequence[tuple[str, str]],
+    origins: Sequence[Origin],
 ) -> "Lost":
     from orchestr8_sqlite.builder.overlaps import find_lost_scenarios  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder) / "index.db"
-        build_index(folders, index, category=category, own=own, lists=lists, settle=False)
+        build_index(folders, index, category=category, own=own, lists=lists, settle=False, origins=origins)
         with Catalog.open(index) as catalog:
             return find_lost_scenarios(catalog)
 
@@ -254,7 +292,7 @@ def _build_anew(job: Job, target: Path, *, keep: bool) -> Built:
         write_synonyms(db, job.read_synonyms())
         writer = IndexWriter(db)
         for verdicts in _verdicts(
-            job.roots, job.category, job.latest, writer, prepare, denied=job.withheld, progress=job.progress
+            job.roots, job.category, job.latest, writer, prepare, policy=job.policy, progress=job.progress
         ):
             writer.write(_noting(bad, verdicts))
         if keep:
@@ -263,6 +301,7 @@ def _build_anew(job: Job, target: Path, *, keep: bool) -> Built:
         writer.close()
         laps.end("postings")
         settle_library(db, job.roots)
+        write_reviews(db, job.reviews, job.day, SLOW)
         refuse(job, db)
         write_settings(job, db)
         laps.end("references")
@@ -301,7 +340,7 @@ def _verdicts(
     writer: IndexWriter,
     prepare: Prepare,
     *,
-    denied: str | None = None,
+    policy: Policy = ALL,
     progress: Progress | None = None,
 ) -> Iterable[Iterable[Verdict]]:
     """Yield the files of *roots* in batches; each batch is judged once the one before it is written."""
@@ -311,7 +350,7 @@ def _verdicts(
     for start in range(0, len(tasks), BATCH):
         batch = tasks[start : start + BATCH]
         read = list(islice(outcomes, len(batch)))
-        yield (judge(task, outcome, writer.holder, denied) for task, outcome in zip(batch, read, strict=True))
+        yield (judge(task, outcome, writer.holder, policy) for task, outcome in zip(batch, read, strict=True))
         if progress:
             for _ in range(sum(map(_count_files, batch))):
                 done += 1
@@ -336,7 +375,7 @@ def _describe(target: Path) -> Described:
 
 
 def _report(target: Path, built: Built, started: float, wanted: Wanted) -> BuildReport:
-    meta, outcomes, diagnostics, size = built.described or _describe(target)
+    meta, outcomes, diagnostics, reviewed_, size = built.described or _describe(target)
     totals = {name: int(meta[name]) for name in ("fragments", "scenarios", "keywords", "prompts")}
     return BuildReport(
         target=target,
@@ -346,6 +385,7 @@ def _report(target: Path, built: Built, started: float, wanted: Wanted) -> Build
         rejected=outcomes.get("rejected", 0),
         ignored=outcomes.get("ignored", 0),
         diagnostics=tuple(filter(wanted, diagnostics)),
+        reviewed=reviewed_,
         generation=meta["generation"],
         size=size,
         seconds=time.perf_counter() - started,

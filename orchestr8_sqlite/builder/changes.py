@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from orchestr8_sqlite.builder.compare import Change
+from orchestr8_sqlite.builder.compare import Change, skills_of
 from orchestr8_sqlite.builder.writer import prepare
 from orchestr8_sqlite.library.agent_skills import SHARED_PATH
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import UNCLOSED, Key, Outcome, Task, read_files
 from orchestr8_sqlite.library.roots import Root
-from orchestr8_sqlite.library.verdicts import COLLISION, COPY, Holding, Verdict, judge, name_of
+from orchestr8_sqlite.library.verdicts import COLLISION, COPY, OVERRIDDEN, Holding, Policy, Verdict, judge, name_of
 from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, Severity
 
-HUNG_ON_OTHERS = "SELECT DISTINCT root, path FROM diagnostic WHERE code IN (?, ?, ?)"
+HUNG_ON_OTHERS = "SELECT DISTINCT root, path FROM diagnostic WHERE code IN (?, ?, ?, ?)"
 """Files that lost something because of what another file has, such as the same name."""
 
 HELD_IDS = """
@@ -53,7 +53,7 @@ class Follower:
         category: Category of files in plain folders that do not state one.
         latest: Upper bound of recorded file times.
         keep: If the new version of a file is refused, keep its last good one.
-        denied: Refuse files with findings of this level or worse.
+        policy: Which files are left out.
     """
 
     def __init__(
@@ -64,20 +64,20 @@ class Follower:
         latest: int | None,
         *,
         keep: bool,
-        denied: str | None,
+        policy: Policy,
     ) -> None:
         self._db = db
         self._roots = roots
         self._category = category
         self._latest = latest
         self._keep = keep
-        self._denied = denied
+        self._policy = policy
 
     def judge(self, change: Change) -> Following:
         """Return the verdicts on all files that *change* affects; nothing is written."""
         wanted = change.read
         if wanted or change.gone:
-            wanted |= {*self._db.execute(HUNG_ON_OTHERS, (COLLISION, COPY, SHARED_PATH))} - change.gone
+            wanted |= {*self._db.execute(HUNG_ON_OTHERS, (COLLISION, COPY, OVERRIDDEN, SHARED_PATH))} - change.gone
         outcomes = self._read(wanted, change.gone)
         names: dict[tuple[str, str], Holding] = {}
         verdicts: list[Verdict] = []
@@ -88,7 +88,7 @@ class Follower:
 
         order = {root.label: number for number, root in enumerate(self._roots)}
         for key in sorted(outcomes, key=lambda key: (order[key[0]], key[1].split("/"))):
-            verdict = judge(*outcomes[key], holder, self._denied)
+            verdict = judge(*outcomes[key], holder, self._policy)
             name = name_of(verdict.record) if verdict.record is not None else None
             good = good_name(self._db, verdict) if self._keep else None
             if good is not None and good not in names:
@@ -115,6 +115,7 @@ class Follower:
         """Return the content of the *wanted* files and of every file whose name one of them now uses."""
         outcomes: dict[Key, tuple[Task, Outcome]] = {}
         while wanted:
+            wanted = self._with_skills(wanted) - outcomes.keys()
             paths: dict[str, set[str]] = defaultdict(set)
             for label, path in wanted:
                 paths[label].add(path)
@@ -125,6 +126,11 @@ class Follower:
             outcomes |= {task.key: (task, read[task.key]) for task in tasks}
             wanted = self._holders(read.values()) - outcomes.keys() - set(gone) - set(wanted)
         return outcomes
+
+    def _with_skills(self, wanted: Collection[Key]) -> set[Key]:
+        """Return *wanted* with the SKILL.md of each skill around one of the files, which has rows of that file too."""
+        there = {root.label: [path for label, path in wanted if label == root.label] for root in self._roots}
+        return {*wanted, *(key for root in self._roots for key in skills_of(root, there[root.label]))}
 
     def _holders(self, outcomes: Iterable[Outcome]) -> set[Key]:
         """Return the indexed files that already have the name of a record that was read."""

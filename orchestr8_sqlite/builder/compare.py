@@ -10,7 +10,7 @@ from typing import NamedTuple
 from orchestr8_sqlite.library.door import read_regular
 from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.roots import Root
-from orchestr8_sqlite.library.walk import SKILL_FILE, Layout, skills_around
+from orchestr8_sqlite.library.walk import SKILL_FILE, skills_around
 
 DOUBT_NS = 2_000_000_000
 """Check a file again if it changed less than this before its library was read: file systems cannot tell apart two
@@ -79,7 +79,7 @@ def compare_files(
     for root in roots:
         if gone or has_come:
             read |= _moved(root, [file[1] for file in known if file[0] == root.label])
-        read |= _around(root, [path for label, path in read | gone if label == root.label])
+        read |= skills_of(root, [path for label, path in read | gone if label == root.label])
     return Change(frozenset(read), frozenset(gone), times)
 
 
@@ -113,14 +113,14 @@ def _is_same(root: Path, path: str, size: int, sha256: str | None) -> bool:
 
 def _moved(root: Root, known: list[str]) -> set[Key]:
     """Return the files that still exist but are classified differently because of the files around them."""
-    before, there = Layout(root.folder, known, root.own), set(root.files.paths)
+    before, there = root.layout_of(known), set(root.files.paths)
     if (before.skills, before.has_categories) == (root.layout.skills, root.layout.has_categories):
         return set()
     moved = (path for path in known if path in there and before.classify(path) != root.layout.classify(path))
     return {(root.label, path) for path in moved}
 
 
-def _around(root: Root, changed: Iterable[str]) -> set[Key]:
+def skills_of(root: Root, changed: Iterable[str]) -> set[Key]:
     """Return the SKILL.md of each skill with a changed file in its folder: a skill is read as a whole."""
     folders = {
         skill for path in changed for skill in skills_around(path.rpartition("/")[0], root.layout.skills, itself=True)

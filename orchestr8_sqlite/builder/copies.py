@@ -12,6 +12,10 @@ from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.model.records import Diagnostic
 
 SAME_TEXT, SAME_SCENARIO = "same-text", "same-scenario"
+SIMILAR = "similar-text"
+
+SLOW = frozenset({SIMILAR})
+"""Rules that only `lint` applies."""
 
 ALIKE = """
 SELECT b.body, f.path, s.root, s.path
@@ -96,7 +100,7 @@ def find_similar(db: sqlite3.Connection) -> Iterator[Diagnostic]:
 
     for place, other, alike in find_near_copies(texts()):
         if bodies[place] != bodies[other]:
-            yield _warning(holders[place], "similar-text", f"about {alike:.0%} of its text is in {holders[other][0]}")
+            yield _warning(holders[place], SIMILAR, f"about {alike:.0%} of its text is in {holders[other][0]}")
 
 
 def _pairs(db: sqlite3.Connection, sql: str, order: Mapping[str, int]) -> Iterator[tuple[TextOf, TextOf]]:

@@ -15,22 +15,29 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from orchestr8_sqlite import __version__
+from orchestr8_sqlite.builder.reviews import Reviewed, reviewed
 from orchestr8_sqlite.builder.target import Moment
 from orchestr8_sqlite.builder.writer import json_text
 from orchestr8_sqlite.errors import RefusedLibrary
-from orchestr8_sqlite.index.catalog import COMMITS, Catalog
+from orchestr8_sqlite.index.catalog import COMMITS, REVIEWS, Catalog
 from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
-from orchestr8_sqlite.library.roots import Progress, Root, digest_files, own_synonyms
+from orchestr8_sqlite.library.reviews import digest_reviews, in_force
+from orchestr8_sqlite.library.roots import Origin, Progress, Root, digest_files, own_synonyms
 from orchestr8_sqlite.library.trust.findings import denied
+from orchestr8_sqlite.library.verdicts import Policy
 from orchestr8_sqlite.library.walk import OwnCategories
-from orchestr8_sqlite.model.records import Diagnostic, Severity
+from orchestr8_sqlite.model.records import Diagnostic, Review, Severity
+from orchestr8_sqlite.settings import LEVELS
 from orchestr8_sqlite.text.languages import language_of
 from orchestr8_sqlite.text.wording import counted
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.text.wordlists import Synonym, read_synonyms
 
 SCHEMA_VERSION = "6.0.0"
+
+PINS = "pins"
+"""Row of `meta`: by source, what may change without changing its fragments, such as its version, as JSON."""
 
 SET_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 
@@ -46,7 +53,7 @@ OUTCOMES = "outcomes"
 TOTALS = ("fragment", "prompt", "scenario", "keyword", "diagnostic")
 CONTENTS = "SELECT root, path, sha256 FROM source ORDER BY root, path"
 DIAGNOSTICS = """
-SELECT severity, code, root, path, line, field, message, fix FROM diagnostic
+SELECT severity, code, root, path, line, field, message, fix FROM unreviewed
  ORDER BY root, path, coalesce(line, 0), code, message
 """
 SEVERITIES = {severity.value: severity for severity in Severity}
@@ -78,7 +85,7 @@ class Job:
     """A library as its folders are now, and the options of its build: see `build_index`.
 
     `began` is when the build began to read the files; `latest` is the upper bound of recorded file times, in ns since
-    1970.
+    1970. `reviews` are judged on `day`, as YYYY-MM-DD.
     """
 
     folders: Sequence[Path]
@@ -95,6 +102,8 @@ class Job:
     own: OwnCategories = ()
     lists: Sequence[tuple[str, str]] = ()
     wanted: Wanted = all_wanted
+    reviews: tuple[Review, ...] = ()
+    day: str = ""
 
     @cached_property
     def settings(self) -> dict[str, str]:
@@ -104,6 +113,8 @@ class Job:
             "categories": json.dumps(self.own, ensure_ascii=False),
             "lists": hashlib.sha256(repr(self.lists).encode()).hexdigest()[:16] if self.lists else "",
             "denied": self.withheld or "",
+            "sources": json.dumps([_policy_of(root.origin, self) for root in self.roots if root.origin]),
+            REVIEWS: digest_reviews(self.reviews, self.day),
             "limits": json.dumps([*{root.limits for root in self.roots}]),
             "roots": json.dumps([root.label for root in self.roots], ensure_ascii=False),
             "code": _digest_code(),
@@ -115,7 +126,9 @@ class Job:
     def provenance(self) -> dict[str, str]:
         """Return the rows of `meta` that say where the files come from; they do not affect the content."""
         commits = {root.label: root.commits for root in self.roots if root.commits}
-        return {COMMITS: json.dumps(commits, ensure_ascii=False, sort_keys=True)}
+        sources = {root.label: root.origin for root in self.roots if root.origin}
+        pins = {name: [of.owner, of.location, of.version, of.content] for name, of in sources.items()}
+        return {name: json_text(said) for name, said in ((COMMITS, commits), (PINS, pins))}
 
     def read_synonyms(self) -> list[Synonym]:
         """Return the synonyms of the library and of this package.
@@ -129,6 +142,17 @@ class Job:
     def withheld(self) -> str | None:
         """Return the level of findings from which files are left out; None if none are."""
         return self.deny if self.leave_out else None
+
+    @cached_property
+    def levels(self) -> dict[str, str]:
+        """Return by root the level of findings that is denied there: the stricter of the job's and the source's own."""
+        return denied_levels(self.roots, self.deny)
+
+    @cached_property
+    def policy(self) -> Policy:
+        """Return what decides on files beside their content."""
+        denied = self.levels if self.leave_out else {}
+        return Policy(denied, in_force(self.reviews, self.day), overriding(self.roots))
 
     @cached_property
     def digest(self) -> str:
@@ -153,11 +177,15 @@ def _digest_code() -> str:
 
 
 class Described(NamedTuple):
-    """What an index records about itself: `meta`, files by outcome, diagnostics, and its size in bytes."""
+    """What an index records about itself: `meta`, files by outcome, diagnostics, and its size in bytes.
+
+    The diagnostics are those that no review accepts.
+    """
 
     meta: Mapping[str, str]
     outcomes: Mapping[str, int]
     diagnostics: tuple[Diagnostic, ...]
+    reviewed: Reviewed
     size: int
 
 
@@ -245,20 +273,37 @@ def places_of(changed: Iterable[Content]) -> tuple[Key, ...]:
 def describe(catalog: Catalog) -> Described:
     """Return what an index records about itself."""
     outcomes, diagnostics = json.loads(catalog.meta[OUTCOMES]), tuple(diagnostics_of(catalog.db))
-    return Described(catalog.meta, outcomes, diagnostics, catalog.path.stat().st_size)
+    return Described(catalog.meta, outcomes, diagnostics, reviewed(catalog.db), catalog.path.stat().st_size)
+
+
+def _policy_of(of: Origin, job: Job) -> tuple[object, ...]:
+    """Return what shapes the rows of a source, except its files."""
+    return of.name, of.namespace, of.include, of.exclude, of.override, of.deny if job.leave_out else None
+
+
+def denied_levels(roots: Iterable[Root], level: str | None) -> dict[str, str]:
+    """Return by root the level of findings that is denied there: the stricter of *level* and that of a source."""
+    named = {root.label: [one for one in (level, root.origin and root.origin.deny) if one] for root in roots}
+    return {label: max(levels, key=LEVELS.index) for label, levels in named.items() if levels}
+
+
+def overriding(roots: Iterable[Root]) -> frozenset[str]:
+    """Return the roots that may take a name that another file has."""
+    return frozenset(root.label for root in roots if root.origin and root.origin.override)
 
 
 def refuse(job: Job, db: sqlite3.Connection) -> None:
     """Raise RefusedLibrary if the index has diagnostics that the job does not allow."""
     if job.strict:
         _refuse_problems(db, job.wanted)
-    if job.deny and not job.leave_out:
-        _refuse_findings(db, job.deny)
+    if job.levels and not job.leave_out:
+        _refuse_findings(db, job.levels)
 
 
-def _refuse_findings(db: sqlite3.Connection, level: str) -> None:
-    findings = list(denied(diagnostics_of(db), level))
+def _refuse_findings(db: sqlite3.Connection, levels: Mapping[str, str]) -> None:
+    findings = list(denied(diagnostics_of(db), levels))
     if findings:
+        level = max((levels[one.root] for one in findings), key=LEVELS.index)
         found = counted(len(findings), f"finding of level {level} or worse", f"findings of level {level} or worse")
         sentence = f"Not built: {found}; mend them, or build without --deny once they are judged."
         raise RefusedLibrary(sentence, findings)
@@ -273,5 +318,5 @@ def _refuse_problems(db: sqlite3.Connection, wanted: Wanted) -> None:
 
 
 def diagnostics_of(db: sqlite3.Connection) -> list[Diagnostic]:
-    """Return the diagnostics of an index, in the order of root, path and line."""
+    """Return the diagnostics of an index that no review accepts, in the order of root, path and line."""
     return [Diagnostic(SEVERITIES[severity], *rest) for severity, *rest in db.execute(DIAGNOSTICS)]

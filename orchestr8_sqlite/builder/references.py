@@ -26,13 +26,16 @@ DANGLING = "dangling-reference"
 RESOLVE = (
     """
     UPDATE reference SET target_id = m.target_id, dangles = m.dangles
-      FROM (SELECT r.fragment_id, r.ordinal, coalesce(linked.id, meant.id, named.id) AS target_id,
-                   r.kind <> 'code' AND coalesce(file.id, meant.id, named.id) IS NULL AS dangles
+      FROM (SELECT r.fragment_id, r.ordinal, coalesce(linked.id, near.id, meant.id, named.id) AS target_id,
+                   r.kind <> 'code' AND coalesce(file.id, near.id, meant.id, named.id) IS NULL AS dangles
               FROM reference r
              CROSS JOIN fragment f ON f.id = r.fragment_id
              CROSS JOIN source s ON s.id = f.source_id
               LEFT JOIN source file ON r.kind = 'link' AND file.root = s.root AND file.path = r.target || '.md'
               LEFT JOIN fragment linked ON linked.source_id = file.id
+              LEFT JOIN root o ON o.name = s.root
+              LEFT JOIN fragment near ON r.kind <> 'link' AND o.namespace <> '' AND near.path =
+                   substr(r.target, 1, instr(r.target, '/')) || o.namespace || substr(r.target, instr(r.target, '/'))
               LEFT JOIN fragment meant ON r.kind <> 'link' AND meant.path = r.target
               LEFT JOIN fragment named ON named.id = CASE WHEN r.kind <> 'link' AND meant.id IS NULL THEN (
                    SELECT iif(count(*) = 1, max(id), NULL)
@@ -52,8 +55,8 @@ RESOLVE = (
      ORDER BY r.fragment_id, min(r.line)
     """,
 )
-"""Resolve all references: a link to the file at that path, any other to the fragment with that id, else to the only
-one with that name. Then report each dangling target once per fragment."""
+"""Resolve all references: a link to the file at that path, any other to the fragment with that id, first in the
+namespace of its source, else to the only one with that name. Then report each dangling target once per fragment."""
 
 INSERT_SKILLS = """
 INSERT INTO skill (fragment_id, path, frontmatter) SELECT fragment_id, path, frontmatter FROM temp.offered
@@ -63,7 +66,11 @@ AUTHORS = """
 SELECT f.path, s.root, s.path, f.author_id_line
   FROM fragment f JOIN source s ON s.id = f.source_id WHERE f.author_id = ?
 """
+INSERT_ROOT = """
+INSERT INTO root (name, ordinal, owner, namespace, location, version, content) VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
 FORGET = (
+    "DELETE FROM root",
     "DELETE FROM diagnostic WHERE path IN ('', :queries) OR code IN (:dangling, :shared, :text, :scenario)",
     "DELETE FROM library_answer WHERE query_id IN (SELECT id FROM library_query WHERE origin = :queries)",
     "DELETE FROM library_query WHERE origin = :queries",
@@ -80,14 +87,17 @@ FORGOTTEN = {
 
 
 class RowDocuments:
-    """Looks up the fragments of an index by id or by file."""
+    """Looks up the fragments of an index by id or by file; an id may lack the *namespace* of its source."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, namespace: str) -> None:
         self._db = db
+        self._namespace = namespace
 
-    def has_id(self, fragment_id: str) -> bool:
-        """Tell whether there is a fragment with that id."""
-        return self._first(NUMBER, fragment_id) is not None
+    def whole_id(self, written: str) -> str | None:
+        """Return the id of the fragment that an id names, or None if there is none."""
+        top, _, rest = written.partition("/")
+        whole = f"{top}/{self._namespace}/{rest}"
+        return next((id_ for id_ in (whole, written) if self._first(NUMBER, id_) is not None), None)
 
     def id_of_file(self, root: str, path: str) -> str | None:
         """Return the id of the fragment in that file."""
@@ -105,6 +115,7 @@ def settle_library(db: sqlite3.Connection, roots: Sequence[Root]) -> None:
     """
     for statement in FORGET:
         db.execute(statement, FORGOTTEN)
+    db.executemany(INSERT_ROOT, map(_root_row, range(len(roots)), roots))
     for root in roots:
         write_diagnostics(db, root.diagnostics)
     order = {root.label: number for number, root in enumerate(roots)}
@@ -115,6 +126,12 @@ def settle_library(db: sqlite3.Connection, roots: Sequence[Root]) -> None:
     write_diagnostics(db, find_copies(db, order))
     write_near_copies(db)
     _write_listed_queries(db, roots)
+
+
+def _root_row(ordinal: int, root: Root) -> tuple[object, ...]:
+    of = root.origin
+    said = (of.owner, of.namespace, of.location, of.version, of.content) if of else ("", "", "", "", "")
+    return root.label, ordinal, *said
 
 
 def _settle_skills(db: sqlite3.Connection, order: dict[str, int]) -> None:
@@ -144,9 +161,8 @@ def _note_shared_ids(db: sqlite3.Connection, order: dict[str, int]) -> None:
 
 def _write_listed_queries(db: sqlite3.Connection, roots: Iterable[Root]) -> None:
     """Write the requests that the roots list."""
-    documents = RowDocuments(db)
     for root in roots:
-        notes = Notes(root.label, QUERIES)
+        notes, documents = Notes(root.label, QUERIES), RowDocuments(db, root.namespace)
         try:
             content = root.side_file(QUERIES)
         except LibraryError as problem:

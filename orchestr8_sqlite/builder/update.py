@@ -1,5 +1,6 @@
 """An existing index → an up-to-date one: a copy in which the rows of changed files are replaced."""
 
+import json
 import logging
 import os
 import sqlite3
@@ -12,9 +13,11 @@ from pathlib import Path
 from orchestr8_sqlite.builder.changes import Follower, Following, files_of
 from orchestr8_sqlite.builder.checks import check_counts, check_links
 from orchestr8_sqlite.builder.compare import Change, KnownFile, compare_files, trusted_until
+from orchestr8_sqlite.builder.copies import SLOW
 from orchestr8_sqlite.builder.job import (
     CONTENT_DIGEST,
     OUTCOMES,
+    PINS,
     Built,
     Described,
     How,
@@ -29,6 +32,7 @@ from orchestr8_sqlite.builder.job import (
 )
 from orchestr8_sqlite.builder.precomputed import UNSETTLED, drop_answers, settle_rows
 from orchestr8_sqlite.builder.references import settle_library
+from orchestr8_sqlite.builder.reviews import write_reviews
 from orchestr8_sqlite.builder.target import (
     Draft,
     behind_links,
@@ -46,7 +50,7 @@ from orchestr8_sqlite.builder.writer import (
     write_synonyms,
 )
 from orchestr8_sqlite.errors import BuildError, CatalogError, CheckError
-from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.index.catalog import REVIEWS, Catalog
 from orchestr8_sqlite.library.door import read_regular
 from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.model.records import Diagnostic
@@ -83,11 +87,23 @@ def bring_up_to_date(job: Job, target: Path) -> Built | Anew:
     """Update the index at *target* and return how; return Anew if there is none or everything must be written again."""
     try:
         with Catalog.open(target) as catalog:
-            shaping = ("category", "categories", "lists", "limits", "roots", "code", "denied")
+            shaping: tuple[str, ...] = (
+                "category",
+                "categories",
+                "lists",
+                "limits",
+                "roots",
+                "code",
+                "denied",
+                "sources",
+            )
+            if job.policy.denied:  # the reviews decide which files are left out
+                shaping = (*shaping, REVIEWS)
             wanted = {**made_by(), **{name: job.settings[name] for name in shaping}}
             is_like_ours = wanted.items() <= catalog.meta.items() and {CONTENT_DIGEST, OUTCOMES} <= catalog.meta.keys()
             if is_like_ours:
                 trusted = trusted_until(job.roots, catalog.path, _read_ns(job, catalog))
+                trusted |= dict.fromkeys(_moved_sources(job, catalog), 0)
                 return _follow(job, catalog, trusted) or Anew.OVER_SOUND
     except CheckError as problem:  # the old rows or the new ones failed a check
         _say_anew(target, problem)
@@ -109,6 +125,12 @@ def _say_anew(target: Path, problem: Exception) -> None:
     """Log why an existing index is built from scratch, which takes longer than an update."""
     why = str(problem).partition("; ")[0].rstrip(".").removeprefix(f"The index {target} ")  # drop the advice
     logger.warning("The index %s cannot be brought up to date and is built from scratch (%s).", target, why)
+
+
+def _moved_sources(job: Job, catalog: Catalog) -> Iterator[str]:
+    """Yield the sources that were read from other folders, whose times say nothing of those that are read now."""
+    before, now = json.loads(catalog.meta.get(PINS, "{}")), json.loads(job.provenance[PINS])
+    yield from (name for name, said in now.items() if before.get(name) != said)
 
 
 def _read_ns(job: Job, catalog: Catalog) -> int:
@@ -163,7 +185,7 @@ def _digest(db: sqlite3.Connection, key: Key) -> str | None:
 
 
 def _follower(job: Job, db: sqlite3.Connection) -> Follower:
-    return Follower(db, job.roots, job.category, job.latest, keep=job.keep, denied=job.withheld)
+    return Follower(db, job.roots, job.category, job.latest, keep=job.keep, policy=job.policy)
 
 
 def _is_untouched(job: Job, catalog: Catalog, trusted: Mapping[str, int]) -> bool:
@@ -227,6 +249,7 @@ def _write_changes(job: Job, catalog: Catalog, change: Change, following: Follow
         db.executemany(SET_TIME, ((time, root, path) for (root, path), time in change.times.items()))
         writer.close(read_typical_lengths(catalog.meta), must_stay=bool(following.kept))
         settle_library(db, job.roots)
+        write_reviews(db, job.reviews, job.day, SLOW)
         refuse(job, db)
         if job.settings["synonyms"] != catalog.meta["synonyms"]:
             write_synonyms(db, job.read_synonyms())

@@ -16,8 +16,9 @@ from orchestr8_sqlite.builder.job import How, Wanted, all_wanted
 from orchestr8_sqlite.builder.update import settle_index
 from orchestr8_sqlite.errors import BuildError, CatalogError, LibraryError, RefusedLibrary
 from orchestr8_sqlite.library.client_folders import is_passed_over
+from orchestr8_sqlite.library.roots import Origin
 from orchestr8_sqlite.library.walk import OwnCategories
-from orchestr8_sqlite.model.records import Diagnostic
+from orchestr8_sqlite.model.records import Diagnostic, Review
 from orchestr8_sqlite.model.uris import compose
 from orchestr8_sqlite.processes import growing_pauses
 
@@ -51,6 +52,8 @@ class BuildSession:
         own: OwnCategories = (),
         lists: Sequence[tuple[str, str]] = (),
         wanted: Wanted = all_wanted,
+        reviews: tuple[Review, ...] = (),
+        origins: Sequence[Origin] = (),
     ) -> None:
         self.roots = roots
         self.target = target
@@ -60,6 +63,9 @@ class BuildSession:
         self._own = own
         self._lists = lists
         self._wanted = wanted
+        self._reviews = reviews
+        self._origins = origins
+        self.folders = [*roots, *(origin.folder for origin in origins)]
         self._generation = ""
         self._is_settled = True
 
@@ -84,6 +90,8 @@ class BuildSession:
             own=self._own,
             lists=self._lists,
             wanted=self._wanted,
+            reviews=self._reviews,
+            origins=self._origins,
         )
         if report.how is How.UNCHANGED and report.generation == self._generation:
             return None
@@ -132,7 +140,7 @@ def watch_roots(session: BuildSession, on_built: OnBuilt, on_failed: OnFailed, o
     if the library was refused. If a root is missing, this waits until it is back. *on_current* is called if nothing is
     left to build after a failure.
     """
-    builds, roots = Builds(session, on_built, on_failed, on_current), session.roots
+    builds, roots = Builds(session, on_built, on_failed, on_current), session.folders
     while True:
         if not _are_there(roots):
             builds.attempt()

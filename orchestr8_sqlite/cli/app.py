@@ -18,6 +18,7 @@ COMMANDS = {
     "sql": "inspect:sql",
     "stats": "inspect:stats",
     "list": "listing:list_contents",
+    "sync": "sync:sync",
     "diff": "inspect:diff",
     "lint": "build:lint",
     "eval": "evaluate:evaluate",

@@ -15,6 +15,7 @@ from orchestr8_sqlite.cli.options import (
     Deny,
     Ignore,
     Json,
+    Reviews,
     Roots,
     Select,
     print_json,
@@ -31,8 +32,12 @@ if TYPE_CHECKING:
     from orchestr8_sqlite.cli.reports import Places
     from orchestr8_sqlite.library.project import Project
     from orchestr8_sqlite.library.roots import Progress
-    from orchestr8_sqlite.model.records import Diagnostic
+    from orchestr8_sqlite.model.records import Diagnostic, Review
 
+Accept = Annotated[
+    list[str] | None,
+    typer.Option("--accept", metavar="RULE:FILE", help="Write an entry to reviews.toml that accepts it; repeatable."),
+]
 FORMATS = ("text", "json", "github", "sarif")
 EXAMPLES = 3
 """Maximum diagnostics of one kind that `build` prints; it only counts the rest."""
@@ -51,6 +56,7 @@ def build(
     watch: Annotated[bool, typer.Option("--watch", help="Keep running, and build again when a file changes.")] = False,
     select: Select = None,
     ignore: Ignore = None,
+    heed: Reviews = True,
     config: Config = None,
     as_json: Json = False,
 ) -> None:
@@ -59,20 +65,24 @@ def build(
     Example: orchestr8-sqlite build resources -o index.db
     """
     from orchestr8_sqlite.cli.reports import Places
+    from orchestr8_sqlite.cli.reviews import accepted_line, reviews_of, void_entries
 
     project = _project(roots, config, category, deny, select, ignore)
     project = project._replace(strict=project.strict or strict)
     places = Places(project)
+    reviews = reviews_of(project, places, heed=heed)
     if watch:
         from orchestr8_sqlite.cli.watch import watch_and_report
 
-        watch_and_report(project, places, output, as_json=as_json)
+        watch_and_report(project, places, output, reviews, as_json=as_json)
         return
-    report = _build(project, places, output, leave_out=leave_out, full=full)
+    report = _build(project, places, output, reviews, leave_out=leave_out, full=full)
     if as_json:
         _print_json(report)
         return
-    _print_grouped(report.diagnostics, places, " ".join(map(str, project.roots)))
+    void = filter(places.is_wanted, void_entries(report.reviewed, project, places))
+    folders = [] if project.origins else map(str, project.roots)
+    _print_grouped([*report.diagnostics, *void], places, " ".join(["orchestr8-sqlite lint", *folders]))
     echo(
         f"{report.target}: {counted(report.fragments, 'fragment')}, {counted(report.scenarios, 'scenario')}, "
         f"{counted(report.keywords, 'keyword')}, {counted(report.prompts, 'prompt')} "
@@ -87,7 +97,7 @@ def build(
         "unchanged": "unchanged",
     }[report.how.value]
     size = f"{report.size / 1_048_576:.1f} MiB"
-    echo(f"{_counts(report.diagnostics)}; {size}, {how} in {report.seconds:.2g} s")
+    echo(f"{_counts(report.diagnostics)}{accepted_line(report.reviewed)}; {size}, {how} in {report.seconds:.2g} s")
 
 
 def _project(
@@ -102,6 +112,11 @@ def _project(
     from orchestr8_sqlite.library.project import find_project
 
     project = find_project(roots or (), config)
+    if project.sources and project.are_own_roots and project.base is not None:
+        from orchestr8_sqlite.library.sources.sync import origins_of
+        from orchestr8_sqlite.settings import sources_cache
+
+        project = project._replace(origins=origins_of(project.base, project.sources, sources_cache()))
     return project._replace(
         category=parse_category(category) if category else project.category,
         deny=read_level(deny) or project.deny,
@@ -109,7 +124,9 @@ def _project(
     )
 
 
-def _build(project: "Project", places: "Places", output: Path, *, leave_out: bool, full: bool) -> "BuildReport":
+def _build(
+    project: "Project", places: "Places", output: Path, reviews: "tuple[Review, ...]", *, leave_out: bool, full: bool
+) -> "BuildReport":
     from orchestr8_sqlite.builder.build import build_index
 
     try:
@@ -126,6 +143,8 @@ def _build(project: "Project", places: "Places", output: Path, *, leave_out: boo
                 own=tuple(project.categories.items()),
                 lists=project.synonyms,
                 wanted=places.is_wanted,
+                reviews=reviews,
+                origins=project.origins,
             )
     except RefusedLibrary as refused:
         for problem in refused.problems:
@@ -142,6 +161,7 @@ def _print_json(report: "BuildReport") -> None:
     if report.stages:
         values["stages"] = {stage: round(seconds, 3) for stage, seconds in report.stages.items()}
     values["how"] = report.how.value
+    values["accepted"] = report.reviewed.accepted
     if report.how.value == "updated":
         values["changed"] = ["/".join(key) for key in report.changed]
     print_json({**values, "seconds": round(report.seconds, 3), "diagnostics": diagnostics})
@@ -161,6 +181,13 @@ def lint(
         bool, typer.Option("--overlap", help="Also ask all scenarios, for fragments that answer each other's; slow.")
     ] = False,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules.")] = False,
+    accepting: Accept = None,
+    reason: Annotated[str | None, typer.Option(help="With --accept: why that is harmless.")] = None,
+    reviewer: Annotated[str | None, typer.Option(help="With --accept: who says so.")] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="DATE", help="With --accept: the last day; 90 days from now by default.")
+    ] = None,
+    heed: Reviews = True,
     config: Config = None,
     as_json: Json = False,
 ) -> None:
@@ -172,8 +199,8 @@ def lint(
     """
     from orchestr8_sqlite.builder.build import lint_library
     from orchestr8_sqlite.cli.reports import Places, write_report
+    from orchestr8_sqlite.cli.reviews import accept, accepted_line, reviews_of, void_entries
     from orchestr8_sqlite.library.rules import SAID
-    from orchestr8_sqlite.library.trust.findings import denied
     from orchestr8_sqlite.model.records import Severity
 
     if rules:
@@ -190,18 +217,25 @@ def lint(
             progress=progress,
             own=tuple(project.categories.items()),
             lists=project.synonyms,
+            deny=project.deny,
             similar=True,
             overlap=overlap,
+            origins=project.origins,
+            reviews=reviews_of(project, places, heed=heed and not accepting),
         )
-    wanted = [one for one in found.diagnostics if places.is_wanted(one)]
+    if accepting:
+        accept(accepting, found, project, places, reason=reason, reviewer=reviewer, until=until)
+        return
+    said = [*found.diagnostics, *void_entries(found.reviewed, project, places)]
+    wanted = [one for one in said if places.is_wanted(one)]
     form = "json" if as_json else form
     for line in write_report(form, wanted, places):
         (echo_json if form in ("json", "sarif") else echo)(line)
     if form == "text":
-        echo(f"{counted(found.fragments, 'fragment')}, {counted(found.prompts, 'prompt')}: {_counts(wanted)}")
+        counts = _counts(wanted) + accepted_line(found.reviewed)
+        echo(f"{counted(found.fragments, 'fragment')}, {counted(found.prompts, 'prompt')}: {counts}")
     bad = {Severity.ERROR, Severity.WARNING} if strict or project.strict else {Severity.ERROR}
-    is_denied = project.deny is not None and any(denied(found.diagnostics, project.deny))
-    if is_denied or any(diagnostic.severity in bad for diagnostic in wanted):
+    if found.is_denied or any(diagnostic.severity in bad for diagnostic in wanted):
         raise typer.Exit(1)
 
 
@@ -219,7 +253,7 @@ def _progress() -> Iterator["Progress"]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _print_grouped(diagnostics: "Sequence[Diagnostic]", places: "Places", roots: str) -> None:
+def _print_grouped(diagnostics: "Sequence[Diagnostic]", places: "Places", command: str) -> None:
     """Print the first diagnostics of each kind, how many more there are, and how to see all."""
     codes = Counter((diagnostic.severity, diagnostic.code) for diagnostic in diagnostics)
     for (severity, code), count in sorted(
@@ -231,7 +265,7 @@ def _print_grouped(diagnostics: "Sequence[Diagnostic]", places: "Places", roots:
         if count > EXAMPLES:
             echo(f"  … and {count - EXAMPLES:,} more [{code}]", err=True)
     if any(count > EXAMPLES for count in codes.values()):
-        echo(f"To see all: orchestr8-sqlite lint {roots}", err=True)
+        echo(f"To see all: {command}", err=True)
 
 
 def _counts(diagnostics: "Sequence[Diagnostic]") -> str:

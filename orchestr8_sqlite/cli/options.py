@@ -64,6 +64,7 @@ Config = Annotated[
 Select = Annotated[
     list[str] | None, typer.Option("--select", metavar="RULES", help="Apply only these rules: a,b; repeatable.")
 ]
+Reviews = Annotated[bool, typer.Option("--reviews/--no-reviews", help="Heed reviews.toml beside your orchestr8.toml.")]
 Ignore = Annotated[
     list[str] | None, typer.Option("--ignore", metavar="RULES", help="Skip these rules: a,b; repeatable.")
 ]

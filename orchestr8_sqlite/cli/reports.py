@@ -11,14 +11,15 @@ from urllib.parse import quote
 
 from orchestr8_sqlite import __version__
 from orchestr8_sqlite.library.project import Project
+from orchestr8_sqlite.library.reviews import located_in, written_folder
 from orchestr8_sqlite.library.roots import label_roots
 from orchestr8_sqlite.library.rules import SAID
-from orchestr8_sqlite.library.verdicts import COLLISION, COPY
+from orchestr8_sqlite.library.verdicts import COLLISION, COPY, OVERRIDDEN
 from orchestr8_sqlite.model.records import Diagnostic, Severity
 
 COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-NAMING_FILES = (COLLISION, COPY)
+NAMING_FILES = (COLLISION, COPY, OVERRIDDEN)
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -26,12 +27,22 @@ class Places:
     """Finds the files of a library: you can open `Places(project).path(diagnostic)` from the working folder."""
 
     def __init__(self, project: Project) -> None:
-        self._folders = dict(zip(label_roots(project.roots), project.roots, strict=True))
+        sources = [origin.name for origin in project.origins]
+        self._folders = dict(zip(label_roots(project.roots, sources), project.roots, strict=True))
+        self._folders |= {one.name: one.folder for one in project.origins if not one.location}
         self._project = project
+        base = project.base or Path.cwd()
+        self._written = {label: written_folder(folder, base) for label, folder in self._folders.items()}
+        self._written |= {one.name: one.name for one in project.origins if one.location}
+        self.locate = located_in(self._written)
 
     def path(self, diagnostic: Diagnostic) -> str:
         """Return the file of a diagnostic, or its root folder; relative to the working folder if it lies below it."""
         return _below(self._file(diagnostic), Path.cwd())
+
+    def written(self, root: str, path: str) -> str:
+        """Return the file at *path* below the root named *root* as reviews.toml writes it."""
+        return "/".join(filter(None, (self._written.get(root, root), path)))
 
     def line(self, diagnostic: Diagnostic) -> str:
         """Return a diagnostic as one line: path and line, severity, message, rule, what to do."""

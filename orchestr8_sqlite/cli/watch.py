@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from orchestr8_sqlite.builder.watch import SessionBuild
     from orchestr8_sqlite.cli.reports import Places
     from orchestr8_sqlite.library.project import Project
+    from orchestr8_sqlite.model.records import Review
 
 NAMED = 3
 """Maximum changed files that a line names; it only counts the rest."""
 
 
-def watch_and_report(project: "Project", places: "Places", output: Path, *, as_json: bool) -> None:
+def watch_and_report(
+    project: "Project", places: "Places", output: Path, reviews: "tuple[Review, ...]", *, as_json: bool
+) -> None:
     """Build whenever a file of a library changes and print what was done, until interrupted."""
     from orchestr8_sqlite.builder.watch import BuildSession, watch_roots
 
@@ -38,6 +41,8 @@ def watch_and_report(project: "Project", places: "Places", output: Path, *, as_j
         own=tuple(project.categories.items()),
         lists=project.synonyms,
         wanted=places.is_wanted,
+        reviews=reviews,
+        origins=project.origins,
     )
     with suppress(KeyboardInterrupt):
         if as_json:

@@ -25,6 +25,9 @@ MINIMUM_SQLITE = (3, 37, 0)
 COMMITS = "commits"
 """Row of `meta`: by root, the commits of its git checkouts, as JSON."""
 
+REVIEWS = "reviews"
+"""Row of `meta`: a digest of the reviews that a build heeded, empty if there are none."""
+
 PAGE_CACHE = "PRAGMA cache_size = -20000"
 """Cache 20,000 KiB per connection: with SQLite's 2,000 a search of 2,294 fragments takes a third longer."""
 

@@ -27,6 +27,10 @@ DIAGNOSTICS = """
 SELECT severity || ' ' || code || ' ' || root || '/' || path || ': ' || message AS said, NULL, count(*)
   FROM diagnostic GROUP BY said ORDER BY said
 """
+REVIEWS = """
+SELECT rule || ' ' || root || '/' || path AS said, NULL, state, sha256, reason, reviewer, until
+  FROM review ORDER BY said
+"""
 KINDS = {
     "fragment": (
         FRAGMENTS,
@@ -34,6 +38,7 @@ KINDS = {
     ),
     "prompt": (PROMPTS, "title", "description", "version", "front matter", "arguments", "text"),
     "diagnostic": (DIAGNOSTICS, "times"),
+    "review": (REVIEWS, "state", "file", "reason", "reviewer", "until"),
 }
 """By kind, the statement and the names of its parts; its rows are name, tokens and the parts, in name order."""
 

@@ -15,7 +15,7 @@
 --   4.1  view provenance, commits in meta; severities of findings
 --   5.0  rows instead of packed lists: field_posting, rank_stem, rank_topic; the full text keeps no copy of the texts
 --   5.1  terms of library_query
---   6.0  near_copy; norm of rank_length
+--   6.0  near_copy; norm of rank_length; review; views unreviewed and finding; diagnostic_by_file; root
 
 PRAGMA application_id = 1865970545;  -- "o8sq" in ASCII
 PRAGMA user_version = 60000;          -- major * 10000 + minor * 100 + patch
@@ -23,6 +23,16 @@ PRAGMA user_version = 60000;          -- major * 10000 + minor * 100 + patch
 CREATE TABLE meta (  -- what an index says of itself
     key   TEXT PRIMARY KEY,  -- schema_version, built_by, generation, totals, build settings, commits of git checkouts
     value TEXT NOT NULL  -- as text
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE root (  -- the folders and the sources of orchestr8.toml that were read
+    name      TEXT PRIMARY KEY,  -- as the other tables call it
+    ordinal   INTEGER NOT NULL,  -- 0 for the first in reading order; of two files with one name, the first is kept
+    owner     TEXT NOT NULL,     -- who answers for a source; empty for other folders
+    namespace TEXT NOT NULL,     -- stands in the ids of its fragments: skills/acme/retry; empty for none
+    location  TEXT NOT NULL,     -- address that a source was fetched from; empty for a folder
+    version   TEXT NOT NULL,     -- tag, branch or commit that was asked for; empty for none
+    content   TEXT NOT NULL      -- SHA-256 of the list of its files, as orchestr8.lock has it; empty for a folder
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE source (  -- every file of the library, read or not
@@ -188,6 +198,20 @@ CREATE TABLE diagnostic (  -- what lint says of the library
     message  TEXT NOT NULL,  -- what was found
     fix      TEXT NOT NULL   -- what to do
 ) STRICT;
+CREATE INDEX diagnostic_by_file ON diagnostic (root, path, code);
+
+CREATE TABLE review (  -- diagnostics that somebody has judged and accepted: the entries of reviews.toml
+    root     TEXT NOT NULL,  -- name of the root folder; empty if no root that was read holds the file
+    path     TEXT NOT NULL,  -- of the file below it; as written in the entry if the root is empty
+    rule     TEXT NOT NULL,  -- the accepted kind of diagnostic, in the whole file
+    sha256   TEXT NOT NULL,  -- of the bytes that were judged
+    reason   TEXT NOT NULL,  -- why they are accepted
+    reviewer TEXT NOT NULL,  -- who says so
+    until    TEXT NOT NULL,  -- the last day on which the entry counts, as YYYY-MM-DD
+    state    TEXT NOT NULL CHECK (state IN  -- when the index was built; only accepted ones count. changed: the file has
+             ('accepted', 'expired', 'changed', 'unused')),  -- other bytes now; unused: it has no such diagnostic
+    PRIMARY KEY (root, path, rule)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE library_query (  -- requests that authors list for their own library
     id     INTEGER PRIMARY KEY,  -- number of the request
@@ -295,14 +319,35 @@ SELECT f.uri, f.category, f.title, f.description,
        f.token_estimate, f.author_tokens, s.root || '/' || s.path AS source, s.sha256
   FROM fragment f JOIN source s ON s.id = f.source_id;
 
--- Where each file comes from; git_commit is that of the innermost git checkout around it, NULL if there is none.
+-- Where each file comes from; git_commit is that of the innermost git checkout around it, or of its source; NULL if
+-- there is none.
 CREATE VIEW provenance AS
 SELECT f.uri, s.root, s.path, s.sha256,
        (SELECT folder.value FROM meta m, json_each(m.value) root, json_each(root.value) folder
          WHERE m.key = 'commits' AND root.key = s.root
            AND (folder.key = '' OR substr(s.path, 1, length(folder.key) + 1) = folder.key || '/')
-         ORDER BY length(folder.key) DESC LIMIT 1) AS git_commit
-  FROM source s LEFT JOIN fragment f ON f.source_id = s.id;
+         ORDER BY length(folder.key) DESC LIMIT 1) AS git_commit,
+       r.owner, r.location
+  FROM source s LEFT JOIN fragment f ON f.source_id = s.id LEFT JOIN root r ON r.name = s.root;
+
+-- The diagnostics that no review accepts.
+CREATE VIEW unreviewed AS
+SELECT d.* FROM diagnostic d
+ WHERE NOT EXISTS (SELECT 1 FROM review r
+                    WHERE r.root = d.root AND r.path = d.path AND r.rule = d.code AND r.state = 'accepted');
+
+-- What readers of a file should know before an assistant obeys it, and who has accepted that until when:
+-- SELECT root, path, line, code, message FROM finding WHERE level = 'high' AND reviewer IS NULL;
+CREATE VIEW finding AS
+SELECT d.root, d.path, d.line,
+       CASE d.severity WHEN 'error' THEN 'high' WHEN 'warning' THEN 'medium' ELSE 'low' END AS level,
+       d.code, d.message, d.fix, r.reviewer, r.reason, r.until
+  FROM diagnostic d
+  LEFT JOIN review r ON r.root = d.root AND r.path = d.path AND r.rule = d.code AND r.state = 'accepted'
+ WHERE d.code IN (
+       'hidden-bidi', 'hidden-text', 'override-instructions', 'exfiltration', 'unsafe-download-run', 'encoded-code',
+       'secret', 'comment-instructs', 'download-run', 'hide-from-user', 'encoded-text', 'invisible-character',
+       'password-in-address', 'signed-token', 'html-comment', 'bidi-text', 'quoted-instructions', 'encoded-data');
 
 -- A keyword with each scenario that holds it and the fragment the scenario belongs to.
 CREATE VIEW keyword_detail AS

@@ -12,9 +12,9 @@ from orchestr8_sqlite.library.document import decode, parse_document
 from orchestr8_sqlite.library.door import read_regular
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.records import read_fragment, read_prompt
-from orchestr8_sqlite.library.trust.findings import note_findings, worst_of
+from orchestr8_sqlite.library.trust.findings import RULES, note_findings
 from orchestr8_sqlite.library.walk import SKILL_FILE, FoundFile, Kind, OwnCategories, file_time
-from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, Severity, SkillFile, SourceFile
+from orchestr8_sqlite.model.records import Accepted, Diagnostic, Fragment, Prompt, SkillFile, SourceFile
 from orchestr8_sqlite.processes import map_in_processes
 from orchestr8_sqlite.settings import Limits
 
@@ -56,15 +56,15 @@ class Bundle:
 class Parsed:
     """The result of parsing a file: its record, or None if it has none, and the diagnostics.
 
-    `id_line` is the line of its `id`. `finished` is False if the file seems to be still being written. `worst` is the
-    worst severity found in the file and everything bundled with it.
+    `id_line` is the line of its `id`. `finished` is False if the file seems to be still being written. `found` has the
+    kinds of findings in the file and in everything bundled with it, each as a review would accept it.
     """
 
     record: Fragment | Prompt | None
     diagnostics: tuple[Diagnostic, ...]
     id_line: int | None = None
     finished: bool = True
-    worst: Severity | None = None
+    found: frozenset[Accepted] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Outcome(NamedTuple):
         source, parsed, prepared = self
         record = transfer.flat_record(parsed.record, source)
         notes = transfer.flat_diagnostics(parsed.diagnostics)
-        rest = (parsed.id_line, parsed.finished, parsed.worst)
+        rest = (parsed.id_line, parsed.finished, parsed.found)
         return _outcome, (transfer.flat_source(source), record, notes, rest, prepared)
 
 
@@ -112,7 +112,7 @@ def _outcome(
     source: "transfer.Flat",
     record: "transfer.FlatRecord",
     notes: "transfer.Flat",
-    rest: tuple[int | None, bool, Severity | None],
+    rest: tuple[int | None, bool, frozenset[Accepted]],
     prepared: object,
 ) -> Outcome:
     from orchestr8_sqlite.library import transfer
@@ -188,7 +188,7 @@ def parse_content(task: Task, source: SourceFile, content: bytes, notes: Notes) 
     document = None if text is None else parse_document(text, notes)
     if text is None or document is None:
         return Parsed(None, tuple(notes.diagnostics))
-    worst = _look_through(task.bundle, text, notes)
+    findings = _look_through(task.bundle, text, source, notes)
     found, bundle = task.found, task.bundle
     record: Fragment | Prompt | None
     if found.kind is Kind.PROMPT:
@@ -208,17 +208,25 @@ def parse_content(task: Task, source: SourceFile, content: bytes, notes: Notes) 
             own=dict(task.own),
         )
     finished = all(note.code not in HALF_WRITTEN for note in notes.diagnostics)
-    return Parsed(record, tuple(notes.diagnostics), document.line_of("id"), finished, worst)
+    return Parsed(record, tuple(notes.diagnostics), document.line_of("id"), finished, findings)
 
 
-def _look_through(bundle: Bundle, main: str, notes: Notes) -> Severity | None:
-    """Note the findings in a file and its bundle, and return the worst severity, including nested skills."""
-    found = [note_findings(main.encode(), notes)]
+def _look_through(bundle: Bundle, main: str, source: SourceFile, notes: Notes) -> frozenset[Accepted]:
+    """Note the findings in a file and its bundle, and return their kinds, including those in nested skills."""
+    note_findings(main.encode(), notes)
+    found = set(_kinds(notes, source))
     for files, is_own in ((bundle.own, True), (bundle.nested, False)):
         for file in files:
             apart = Notes(file.source.root, file.source.path)
             text = decode(file.content, Notes("", ""))
             if text is not None:
-                found.append(note_findings(text.encode(), apart))
+                note_findings(text.encode(), apart)
+                found.update(_kinds(apart, file.source))
                 notes.diagnostics += apart.diagnostics if is_own else []
-    return worst_of(found)
+    return frozenset(found)
+
+
+def _kinds(notes: Notes, source: SourceFile) -> Iterator[Accepted]:
+    """Yield the kinds of findings that *notes* have of the file *source*."""
+    for code in {note.code for note in notes.diagnostics} & RULES.keys():
+        yield source.root, source.path, source.sha256, code

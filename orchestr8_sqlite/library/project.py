@@ -6,6 +6,11 @@
     strict = true                      # refuse a library with warnings or errors
     synonyms = ["words/team.txt"]      # more lists like synonyms.txt
 
+    [[sources]]                        # what `sync` fetches, read like roots; docs/sources.md
+    name = "acme"
+    git = "https://git.example.com/acme/skills"
+    tag = "v1.2.0"
+
     [categories]                       # folders of your own, and which category they are
     runbooks = "guide"
 
@@ -29,20 +34,26 @@ from typing import Any, NamedTuple
 
 from orchestr8_sqlite.errors import RequestError, SettingsError
 from orchestr8_sqlite.library.door import read_regular
+from orchestr8_sqlite.library.roots import Origin
 from orchestr8_sqlite.library.rules import Rules, read_rules
+from orchestr8_sqlite.library.sources.manifest import SourceSpec, read_sources
 from orchestr8_sqlite.model.parameters import parse_category
 from orchestr8_sqlite.model.requests import CATEGORIES
 from orchestr8_sqlite.settings import read_level, read_limits
 from orchestr8_sqlite.text.wording import nearest
 
 FILE_NAME = "orchestr8.toml"
-KEYS = ("roots", "category", "deny", "strict", "synonyms", "categories", "lint", "eval")
+KEYS = ("roots", "sources", "category", "deny", "strict", "synonyms", "categories", "lint", "eval")
 KEYS_OF_LINT = ("select", "ignore", "per-file-ignores")
 KEYS_OF_EVAL = ("fail-under", "fail-over")
 
 
 class Project(NamedTuple):
     """The settings of a library; `base` is the folder of their file, or None without one.
+
+    `is_own` says whether the user named that file or works in its folder: only then do the reviews beside it count.
+    `are_own_roots` says whether the roots are those of the file: only then are its `sources` read; `origins`
+    are their places, once those were looked up.
 
     `synonyms` holds (name, text) of its own word lists, `categories` its own folders → their categories.
     """
@@ -57,6 +68,10 @@ class Project(NamedTuple):
     rules: Rules = Rules()
     fail_under: Sequence[str] = ()
     fail_over: Sequence[str] = ()
+    is_own: bool = False
+    are_own_roots: bool = True
+    sources: Sequence[SourceSpec] = ()
+    origins: Sequence[Origin] = ()
 
 
 def find_project(roots: Sequence[Path], file: Path | None = None) -> Project:
@@ -69,26 +84,31 @@ def find_project(roots: Sequence[Path], file: Path | None = None) -> Project:
         SettingsError: The file cannot be used, or nothing says where the library is.
     """
     if file is not None:
-        return _with_roots(read_project(file), roots)
+        return _with_roots(read_project(file)._replace(is_own=True), roots)
     if not roots:
         if not Path(FILE_NAME).is_file():
             raise SettingsError(
                 f"Name the folders of the library; or begin one, with its {FILE_NAME}: orchestr8-sqlite init"
             )
-        return read_project(Path(FILE_NAME))
+        return read_project(Path(FILE_NAME))._replace(is_own=True)
     inside, beside = roots[0] / FILE_NAME, roots[0].resolve().parent / FILE_NAME
     if inside.is_file():
-        project = read_project(inside)
+        project = _noting_whose(read_project(inside))
         return project if len(roots) == 1 else _with_roots(project, roots)
     if beside.is_file():
-        project = read_project(beside)
+        project = _noting_whose(read_project(beside))
         if roots[0].resolve() in [root.resolve() for root in project.roots]:
             return _with_roots(project, roots)
     return Project(roots)
 
 
 def _with_roots(project: Project, roots: Sequence[Path]) -> Project:
-    return project._replace(roots=roots) if roots else project
+    return project._replace(roots=roots, are_own_roots=False) if roots else project
+
+
+def _noting_whose(project: Project) -> Project:
+    """Note whether the settings lie in the working folder; a library that is only named may be a stranger's."""
+    return project._replace(is_own=project.base is not None and project.base.resolve() == Path.cwd())
 
 
 def read_project(file: Path) -> Project:
@@ -121,9 +141,11 @@ class _Reader:
         self._check_keys(bounds, KEYS_OF_EVAL, "eval.")
         per_file = self._table(lint, "per-file-ignores")
         roots = [self._below(name, "roots") for name in self._texts(values, "roots")]
+        sources = self._sources(values)
         category = values.get("category")
         return Project(
-            roots=roots or [self._base],
+            roots=roots or ([] if sources else [self._base]),
+            sources=sources,
             base=self._base,
             category=None if category is None else self._category(category, "category"),
             deny=self._read(lambda: read_level(values.get("deny"), "deny")),
@@ -169,6 +191,12 @@ class _Reader:
         if not isinstance(found, bool):
             raise self._problem(f"{name} must be true or false")
         return found
+
+    def _sources(self, values: Mapping[str, Any]) -> Sequence[SourceSpec]:
+        try:
+            return read_sources(values.get("sources", []), self._base)
+        except SettingsError as problem:
+            raise self._problem(str(problem)) from None
 
     def _below(self, name: str, setting: str) -> Path:
         path = PurePosixPath(name)

@@ -75,7 +75,7 @@ def listed_queries(content: bytes, library: Documents, notes: Notes) -> Iterator
 def find_document(written: str, root: str, library: Documents) -> str | None:
     """Return the id of the fragment that a query list in *root* names as *written*, or None if there is none."""
     id_ = written.removeprefix(f"{SCHEME}://")
-    if library.has_id(id_):
-        return id_
+    if (whole := library.whole_id(id_)) is not None:
+        return whole
     paths = (f"{written}.md", f"{written}/SKILL.md")
     return next((found for path in paths if (found := library.id_of_file(root, path)) is not None), None)

@@ -153,6 +153,7 @@ def read_prompt(found: FoundFile, document: ParsedDocument, source: SourceFile, 
     path = library_path(found.path)
     stem = compose(path.rpartition("/")[2].removesuffix(".md"))
     name = read_text(document, "name", notes) or stem
+    name = f"{found.namespace}.{name}" if found.namespace else name
     folders = path.split("/")[1:-1]
     category = "workflow"
     if folders and folders[0] in CATEGORY_FOLDERS.values():

@@ -56,8 +56,8 @@ def find_references(
 class Documents(Protocol):
     """A lookup of a library's fragments by id or file."""
 
-    def has_id(self, fragment_id: str) -> bool:
-        """Tell whether a fragment has this id."""
+    def whole_id(self, written: str) -> str | None:
+        """Return the id of the fragment that an id in the root names, or None."""
 
     def id_of_file(self, root: str, path: str) -> str | None:
         """Return the id of the fragment in this file, or None."""

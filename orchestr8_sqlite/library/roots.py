@@ -5,8 +5,10 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from orchestr8_sqlite.errors import BuildError, LibraryError
 from orchestr8_sqlite.library.agent_skills import MAX_BYTES, MAX_FILES
@@ -32,9 +34,35 @@ Progress = Callable[[int, int], None]
 """Called with (files done, total files) while a library is read."""
 
 
+class Origin(NamedTuple):
+    """A source of a manifest that is read like a root: where its files are, and what they may do in the library.
+
+    `name` is its label. `location` is the address it was fetched from, empty for a folder; `version` the tag, branch or
+    commit that was asked for; `content` the digest of its files.
+    """
+
+    name: str
+    folder: Path
+    owner: str = ""
+    namespace: str = ""
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    deny: str | None = None
+    override: bool = False
+    location: str = ""
+    version: str = ""
+    commit: str = ""
+    content: str = ""
+
+    def reads(self, path: str) -> bool:
+        """Tell whether the filters let the file at *path* in."""
+        is_in = not self.include or any(fnmatchcase(path, pattern) for pattern in self.include)
+        return is_in and not any(fnmatchcase(path, pattern) for pattern in self.exclude)
+
+
 @dataclass(frozen=True)
 class Root:
-    """A folder of a library, its label, its files, and problems with their locations."""
+    """A folder of a library, its label, its files, and problems with their locations; a source has its origin."""
 
     folder: Path
     label: str
@@ -42,16 +70,29 @@ class Root:
     notes: Notes
     limits: Limits
     own: OwnCategories = ()
+    origin: Origin | None = None
 
     @cached_property
     def commits(self) -> dict[str, str]:
         """Return the commit of the git checkout around the root under "", and of those below it under their paths."""
+        if self.origin is not None and self.origin.location:
+            return {"": self.origin.commit} if self.origin.commit else {}
         return read_commits(self.folder, self.files.checkouts)
+
+    @property
+    def namespace(self) -> str:
+        """Return the prefix of the ids of its fragments below their category; empty for none."""
+        return self.origin.namespace if self.origin else ""
+
+    def layout_of(self, paths: Iterable[str]) -> Layout:
+        """Return the layout that *paths* imply; a source is named by itself, not by its place in a cache."""
+        named = Path(self.label) if self.origin else self.folder
+        return Layout(named, paths, self.own, self.namespace)
 
     @cached_property
     def layout(self) -> Layout:
         """Return the layout that the files of the root imply."""
-        return Layout(self.folder, self.files.paths, self.own)
+        return self.layout_of(self.files.paths)
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
@@ -67,6 +108,8 @@ class Root:
             LibraryError: It is larger than the limits allow.
             BuildError: It cannot be read, perhaps only temporarily.
         """
+        if self.origin is not None and not self.origin.reads(name):
+            return None
         try:
             status, content, _ = read_regular(self.folder, name, self.limits.file_bytes)
         except (FileNotFoundError, NotOfLibrary):
@@ -147,27 +190,39 @@ class Root:
         return SourceFile(self.label, self.files.paths[place], mtime_ns, self.files.sizes[place], ""), b""
 
 
-def open_roots(folders: Sequence[Path], limits: Limits, own: OwnCategories = ()) -> list[Root]:
-    """Return the roots in *folders* with their files; *limits* bounds what is read.
+def open_roots(
+    folders: Sequence[Path], limits: Limits, own: OwnCategories = (), origins: Sequence[Origin] = ()
+) -> list[Root]:
+    """Return the roots in *folders* with their files, in reading order; *limits* bounds what is read.
 
     Args:
         own: The library's own categories.
+        origins: Sources that are read too: those that may override others first, the other ones last.
 
     Raises:
         LibraryError: A root is missing, is not a folder, or holds no Markdown.
     """
-    if missing := next((folder for folder in folders if not folder.is_dir()), None):
+    labels = label_roots(folders, [origin.name for origin in origins])
+    named: list[tuple[Path, str, Origin | None]] = [
+        *((origin.folder, origin.name, origin) for origin in origins if origin.override),
+        *((folder, label, None) for folder, label in zip(folders, labels, strict=True)),
+        *((origin.folder, origin.name, origin) for origin in origins if not origin.override),
+    ]
+    if missing := next((folder for folder, *_ in named if not folder.is_dir()), None):
         raise LibraryError(f"{missing} is not a folder; give the folder of a library.")
     roots = []
-    for folder, label in zip(folders, label_roots(folders), strict=True):
+    for folder, label, origin in named:
         notes = Notes(label, "")
         files = list_files(folder, notes, limits.folder_depth)
+        if origin is not None:
+            files = files.only(origin.reads)
         if not any(path.endswith(".md") for path in files.paths):
             hidden = next(
                 (f", but in {shown(path)}, which is not read unless you give it" for path in files.passed), ""
             )
-            raise LibraryError(f"{folder} holds no Markdown files{hidden}; give the folder of a library.")
-        roots.append(Root(folder, label, files, notes, limits, own))
+            where = folder if origin is None else f"The source {label}"
+            raise LibraryError(f"{where} holds no Markdown files{hidden}; give the folder of a library.")
+        roots.append(Root(folder, label, files, notes, limits, own, origin))
     return roots
 
 
@@ -203,13 +258,13 @@ def own_synonyms(roots: Iterable[Root]) -> Iterator[tuple[str, str]]:
             raise LibraryError(f"{root.label}/{SYNONYMS} is not UTF-8; save it as UTF-8.") from None
 
 
-def label_roots(roots: Sequence[Path]) -> list[str]:
-    """Return a label for each root: the name of its folder, numbered if it is taken."""
-    labels: list[str] = []
+def label_roots(roots: Sequence[Path], taken: Sequence[str] = ()) -> list[str]:
+    """Return a label for each root: the name of its folder, numbered if it is taken, as the names in *taken* are."""
+    labels: list[str] = [*taken]
     for root in roots:
         name = root.resolve().name or "root"
         if name != name.encode(errors="replace").decode():
             raise LibraryError(f"The name of the folder {name!a} is not UTF-8; rename it.")
-        taken = sum(label == name or label.startswith(f"{name}~") for label in labels)
-        labels.append(f"{name}~{taken + 1}" if taken else name)
-    return labels
+        alike = sum(label == name or label.startswith(f"{name}~") for label in labels)
+        labels.append(f"{name}~{alike + 1}" if alike else name)
+    return labels[len(taken) :]

@@ -45,6 +45,8 @@ SAID: Mapping[str, str] = {
     "outside-layout": "A file does not lie in a folder that is read.",
     "queries-document": "A judged request names a document that does not exist.",
     "queries-form": "A judged request does not have the right form.",
+    "overridden": "Two files have the same name; that of a source that may override others is kept.",
+    "review": "An entry of reviews.toml accepts nothing (any more).",
     "same-scenario": "Two fragments have the same scenario.",
     "same-text": "Two fragments have the same text.",
     "similar-text": "Two fragments have nearly the same text.",

@@ -1,16 +1,18 @@
 """A parsed file → its fate in a library where another file may already have its name."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import Outcome, Task
 from orchestr8_sqlite.library.queries import own_queries
-from orchestr8_sqlite.library.trust.findings import is_denied
+from orchestr8_sqlite.library.trust.findings import RULES, is_denied
 from orchestr8_sqlite.library.walk import Kind
-from orchestr8_sqlite.model.records import Diagnostic, Fragment, LibraryQuery, Prompt, SourceFile
+from orchestr8_sqlite.model.records import Accepted, Diagnostic, Fragment, LibraryQuery, Prompt, SourceFile
 
 COLLISION = "collision"
+OVERRIDDEN = "overridden"
 SHARED_ID = "duplicate-id"
 
 COPY = "copy"
@@ -57,14 +59,27 @@ class Verdict(NamedTuple):
         return written if isinstance(written, str) else None
 
 
-def judge(task: Task, outcome: Outcome, holder: Holder, denied: str | None = None) -> Verdict:
-    """Return the verdict on the file of *task*, which was read as *outcome*.
+class Policy(NamedTuple):
+    """What decides on files beside their content.
 
-    Args:
-        denied: Leave out files, and skills whose files have findings, of this level or worse.
+    `denied` has by root the level of findings for which a file, and a skill with such a file, is left out. `accepted`
+    findings do not count. `overriding` roots may take a name that another file has.
     """
+
+    denied: Mapping[str, str] = {}
+    accepted: AbstractSet[Accepted] = frozenset()
+    overriding: AbstractSet[str] = frozenset()
+
+
+ALL = Policy()
+"""Every file is let in."""
+
+
+def judge(task: Task, outcome: Outcome, holder: Holder, policy: Policy = ALL) -> Verdict:
+    """Return the verdict on the file of *task*, which was read as *outcome*."""
     parsed = outcome.parsed
     notes = Notes(*task.key, [*parsed.diagnostics])
+    denied = policy.denied.get(task.label)
     record, queries = parsed.record, tuple[LibraryQuery, ...]()
     if task.found.kind is Kind.OUTSIDE:
         notes.inform(
@@ -72,13 +87,16 @@ def judge(task: Task, outcome: Outcome, holder: Holder, denied: str | None = Non
             "lies in no category, prompt or skill folder; not indexed",
             "move it into a category folder, or give its folder as a root of its own",
         )
-    elif record is not None and denied and parsed.worst and is_denied(parsed.worst, denied):
+    elif record is not None and denied and _is_denied(parsed.found - policy.accepted, denied):
         notes.error("denied", f"has findings of level {denied} or worse; this file is left out", "fix the findings")
         record = None
     elif record is not None and (first := holder(record)) is not None:
         name = record.name if isinstance(record, Prompt) else record.id
         if first.sha256 == outcome.source.sha256:
             notes.inform(COPY, f"is the same as {first.place}; it is left out", "nothing, or remove one of them")
+        elif first.place.partition("/")[0] in policy.overriding:
+            what = f"{name} is overridden by {first.place}; this file is left out"
+            notes.inform(OVERRIDDEN, what, "nothing, or take override from that source in orchestr8.toml")
         else:
             what = f"{name} is already taken by {first.place}; this file is left out"
             notes.error(COLLISION, what, "rename one of them")
@@ -99,6 +117,10 @@ def judge(task: Task, outcome: Outcome, holder: Holder, denied: str | None = Non
         queries=queries,
         finished=parsed.finished,
     )
+
+
+def _is_denied(found: Iterable[Accepted], level: str) -> bool:
+    return any(is_denied(RULES[code].severity, level) for *_, code in found)
 
 
 def name_of(record: Fragment | Prompt) -> tuple[str, str]:

@@ -9,8 +9,8 @@ plain folder       none of these at the top: every Markdown file is a fragment
 
 import os
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from operator import itemgetter
@@ -61,6 +61,7 @@ class FoundFile:
     `id` is the fragment id; for a plain file without category it is the path without `.md`.
     `skill` is the folder of the skill that the file belongs to; for a SKILL.md, `skill_path` is the path of that folder
     in `skill://` URIs. `own` is the library's own category that its folder names; `category` is what it maps to.
+    `namespace` is the prefix that the names of its source have.
     """
 
     path: str
@@ -70,6 +71,7 @@ class FoundFile:
     skill: str | None = None
     skill_path: str = ""
     own: str = ""
+    namespace: str = ""
 
 
 LATEST = (1 << 63) - 1
@@ -102,6 +104,18 @@ class Files:
         self.modified.append(modified)
         self.changed.append(changed)
 
+    def only(self, wanted: Callable[[str], bool]) -> "Files":
+        """Return the files whose paths are *wanted*, and all else as it is."""
+        files = Files()
+        for path, size, modified, changed in zip(self.paths, self.sizes, self.modified, self.changed, strict=True):
+            if wanted(path):
+                files.paths.append(path)
+                files.sizes.append(size)
+                files.modified.append(modified)
+                files.changed.append(changed)
+        files.checkouts, files.linked, files.passed = self.checkouts, self.linked, self.passed
+        return files
+
 
 def list_files(root: Path, notes: Notes, depth: int = Limits().folder_depth) -> Files:
     """Return the files below *root* that can belong to its library: files of skills, and Markdown.
@@ -119,10 +133,14 @@ OwnCategories = tuple[tuple[str, str], ...]
 
 
 class Layout:
-    """Classifies the files of a root; the kind of one file depends on which others exist."""
+    """Classifies the files of a root; the kind of one file depends on which others exist.
 
-    def __init__(self, root: Path, paths: Iterable[str], own: OwnCategories = ()) -> None:
+    A *namespace* stands in the names of its records: `skills/NAMESPACE/retry`.
+    """
+
+    def __init__(self, root: Path, paths: Iterable[str], own: OwnCategories = (), namespace: str = "") -> None:
         self._root = root
+        self._namespace = namespace
         self._own = dict(own)
         paths = list(paths)
         ending = [path for path in paths if path.endswith(SKILL_FILE)]
@@ -133,8 +151,8 @@ class Layout:
         """Return how the file at *path* is read, or None if it does not belong to the library."""
         skill = _skill_of(path, self.skills)
         if skill is not None:
-            return _classify_in_skill(path, skill, self._root, self.skills)
-        return self._classify_markdown(path) if path.endswith(".md") else None
+            return _in_namespace(_classify_in_skill(path, skill, self._root, self.skills), self._namespace)
+        return _in_namespace(self._classify_markdown(path), self._namespace) if path.endswith(".md") else None
 
     def _classify_markdown(self, path: str) -> FoundFile:
         top, _, rest = library_path(path).partition("/")
@@ -310,6 +328,17 @@ def _classify_in_skill(path: str, skill: str, root: Path, skills: Collection[str
         fragment_id = compose(f"skills/{_below_category(skill) or root.resolve().name}")
         return FoundFile(path, Kind.SKILL, "skill", fragment_id, skill, _skill_path(skill, root, skills))
     return FoundFile(path, Kind.SKILL_FILE, skill=skill)
+
+
+def _in_namespace(found: FoundFile, namespace: str) -> FoundFile:
+    """Return a file with *namespace* in the names of its record."""
+    if not namespace:
+        return found
+    top, slash, rest = found.id.partition("/")
+    is_below = bool(slash) and top in CATEGORIES
+    id_ = f"{top}/{namespace}/{rest}" if is_below else f"{namespace}/{found.id}" if found.id else ""
+    skill_path = f"{namespace}/{found.skill_path}" if found.skill_path else ""
+    return replace(found, id=id_, skill_path=skill_path, namespace=namespace)
 
 
 def _skill_of(path: str, skills: Collection[str]) -> str | None:

@@ -6,6 +6,7 @@ All are frozen: a stage makes new records and never edits those of the stage bef
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from orchestr8_sqlite.model.requests import PromptArgument
 
@@ -50,6 +51,26 @@ class Diagnostic:
     def order(self) -> tuple[str, str, int, str, str]:
         """Return the sort key of diagnostics: root, path, line, code, message."""
         return self.root, self.path, self.line or 0, self.code, self.message
+
+
+class Review(NamedTuple):
+    """An entry of reviews.toml: the diagnostics of one kind in one file, which *reviewer* accepts.
+
+    `sha256` is that of the judged bytes, `until` the last day on which the entry counts, as YYYY-MM-DD. `root` is empty
+    if no root that is read holds the file; `path` is then the file as the entry names it.
+    """
+
+    root: str
+    path: str
+    rule: str
+    sha256: str
+    reason: str
+    reviewer: str
+    until: str
+
+
+Accepted = tuple[str, str, str, str]
+"""What a review accepts: root, path, digest of the bytes, kind of diagnostic."""
 
 
 @dataclass(frozen=True, slots=True)

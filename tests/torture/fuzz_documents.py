@@ -12,7 +12,7 @@ from orchestr8_sqlite.answers.sections import split_sections
 from orchestr8_sqlite.builder.writer import json_text, prepare
 from orchestr8_sqlite.library.notes import Notes
 from orchestr8_sqlite.library.parsing import EMPTY, Outcome, Parsed, Task, parse_content
-from orchestr8_sqlite.library.trust.findings import ORDER, RULES, note_findings
+from orchestr8_sqlite.library.trust.findings import RULES, note_findings
 from orchestr8_sqlite.library.trust.hidden import find_hidden
 from orchestr8_sqlite.library.walk import FoundFile, Kind
 from orchestr8_sqlite.model.records import Diagnostic, Fragment, Prompt, Severity, SourceFile
@@ -180,14 +180,13 @@ def look_for_findings(_: Path) -> Judge:
         _, text = take(data, 0)
         content = text.encode("utf-8", "replace")
         notes = Notes("library", "a.md")
-        worst = note_findings(content, notes)
+        note_findings(content, notes)
         codes = {one.code for one in notes.diagnostics}
         check_diagnostics(notes.diagnostics, content)
         hidden = {one.code for one in find_hidden(content.decode()) if one.characters != SELECTOR}
         require(hidden <= codes, "hidden characters that are not found:", hidden, codes)
         severities = [one.severity for one in notes.diagnostics]
         require(severities == [RULES[one.code].severity for one in notes.diagnostics], "other levels:", severities)
-        require(worst == min(severities, key=ORDER.index, default=None), "not the worst:", worst, severities)
         said = " ".join(one.message for one in notes.diagnostics)
         require(said.isprintable(), "a finding that is not shown:", said)
         printed = set(SECRETS.findall(said)) & set(SECRETS.findall(text))

@@ -12,9 +12,7 @@ from typing import Any
 from orchestr8_sqlite.builder import build
 from orchestr8_sqlite.library import parsing, roots
 from orchestr8_sqlite.library.notes import Notes
-from orchestr8_sqlite.library.walk import OwnCategories
 from orchestr8_sqlite.model.records import SourceFile
-from orchestr8_sqlite.settings import Limits
 
 Deed = Callable[[Path, str], None]
 
@@ -115,8 +113,8 @@ def _change_clock(seconds: float, first: int) -> None:
 def _after_listing(deed: Callable[[], object]) -> None:
     open_roots = roots.open_roots
 
-    def open_and_change(folders: Sequence[Path], limits: Limits, own: OwnCategories) -> list[roots.Root]:
-        found = open_roots(folders, limits, own)
+    def open_and_change(folders: Sequence[Path], *rest: object) -> list[roots.Root]:
+        found = open_roots(folders, *rest)  # type: ignore[arg-type]
         deed()
         return found
 

@@ -6,7 +6,7 @@ Each kind of finding has one level, and each level maps to one severity of diagn
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -85,8 +85,8 @@ MOST_LOOKED_AT = 2000
 """Bytes of a comment that are searched for instructions; other rules search all of it."""
 
 
-def note_findings(content: bytes, notes: Notes) -> Severity | None:
-    """Return the worst severity found in UTF-8 *content*, or None, and note the findings."""
+def note_findings(content: bytes, notes: Notes) -> None:
+    """Note the findings in UTF-8 *content*."""
     counts: Counter[str] = Counter()
     places: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for code, text, start, end in _look(content):
@@ -98,12 +98,6 @@ def note_findings(content: bytes, notes: Notes) -> Severity | None:
         for number, (line, seen) in enumerate(found, start=1):
             behind = f" (and {counted(more, 'more place')})" if number == MOST_OF_A_KIND and more else ""
             notes.add(rule.severity, code, rule.message.format(seen) + behind, rule.fix, line)
-    return worst_of(RULES[code].severity for code in counts)
-
-
-def worst_of(found: Iterable[Severity | None]) -> Severity | None:
-    """Return the worst severity in *found*, or None if there is none."""
-    return min(filter(None, found), key=ORDER.index, default=None)
 
 
 def is_denied(severity: Severity, level: str) -> bool:
@@ -111,9 +105,11 @@ def is_denied(severity: Severity, level: str) -> bool:
     return ORDER.index(severity) <= ORDER.index(LEVELS[level])
 
 
-def denied(diagnostics: Iterable[Diagnostic], level: str) -> Iterator[Diagnostic]:
-    """Yield the findings among *diagnostics* that are of *level* or worse."""
-    return (one for one in diagnostics if one.code in RULES and is_denied(one.severity, level))
+def denied(diagnostics: Iterable[Diagnostic], levels: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Yield the findings among *diagnostics* that are denied by the *levels* of their roots."""
+    for one in diagnostics:
+        if one.code in RULES and one.root in levels and is_denied(one.severity, levels[one.root]):
+            yield one
 
 
 def _look(content: bytes) -> Iterator[tuple[str, str | bytes, int, int]]:

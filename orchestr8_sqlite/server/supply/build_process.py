@@ -211,7 +211,7 @@ async def _start(index: Path, *arguments: str) -> Process:
 
 
 def _build(roots: Sequence[Path], index: Path) -> Sequence[str]:
-    return "build", *(str(root.resolve()) for root in roots), "-o", str(index)
+    return "build", *(str(root.resolve()) for root in roots), "-o", str(index), "--no-reviews"
 
 
 def _denying(level: str | None) -> Sequence[str]:
