@@ -85,7 +85,7 @@ BUDGETS = {
     "build {library} -o {folder}/built.db": Budget(89, None, BUILDING),
     "eval --self --db {index}": Budget(42, None, SEARCHING | {"dataclasses", "ir_measures", "numpy", "tempfile"}),
     "publish {index} --to {shared} --no-gate": Budget(22, 18, SHIPPING),
-    "pull {shared} -o {folder}/pulled.db": Budget(24, 18, SHIPPING),
+    "pull {shared} -o {folder}/pulled.db": Budget(24, 23, SHIPPING | {"tomllib"}),
     "rollback --help": Budget(11, 8),
     "keygen {folder}/team": Budget(19, None, EDITING),
     "install --list": Budget(17, 8, EDITING),
