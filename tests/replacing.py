@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 import pytest
 from serving import HANDSHAKES, MODERN, Message, Wire, wired
 from support import build, markdown, write_files
@@ -77,6 +78,9 @@ async def waiting(server: LibraryServer, revision: str, *uris: str) -> AsyncIter
         if revision == MODERN:
             await wire.result("server/discover")
             await listen(wire, *uris)
+        with anyio.fail_after(10):  # the server may still be reading that the handshake is over
+            while revision != MODERN and not server.changes._sessions:
+                await anyio.sleep(0.001)
         for uri in uris if revision != MODERN else ():
             assert await wire.result("resources/subscribe", uri=uri) == {}
         await server.changes.check()

@@ -70,7 +70,7 @@ FEEDBACK_VOTES = 0.1
 FOCUS = 0.6
 """Share of its sum that the best fragment gains by its focus: what the request meets of it, by every form of each word
 and not only the best, relative to what it says in all (the norm of its weights). The others gain in proportion. It adds
-.004 to the mean of ten sets, six of which had no part in choosing it; from .3 to 1, that varies by less than .001."""
+.004 to the mean of the ten figures in docs/ranking.md; from .3 to 1, that varies by less than .001."""
 
 LEAST_NORM = 1000
 """Least norm of a fragment's weights, that of one word that earns its whole rarity: otherwise, the fewer words a
