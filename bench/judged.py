@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orchestr8_sqlite.builder.build import build_index
@@ -51,7 +51,7 @@ class JudgedSet:
     queries: Sequence[JudgedQuery]
     qrels: Qrels
     names: Mapping[str, str]
-    once: Mapping[str, str]
+    once: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def answerable(self) -> list[JudgedQuery]:
@@ -103,7 +103,7 @@ def open_untuned(folder: Path) -> list[JudgedSet]:
         qrels, _ = present_only(catalog, read_qrels(place / "qrels.tsv"))
         queries = read_queries(place / "queries.jsonl")
         qrels, names = count_copies_once(catalog, qrels, document_names(catalog, qrels))
-        opened.append(JudgedSet(place.name, catalog, queries, qrels, names, once={}))
+        opened.append(JudgedSet(place.name, catalog, queries, qrels, names))
     return opened
 
 

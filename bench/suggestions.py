@@ -58,7 +58,7 @@ def bundled_set() -> JudgedSet:
         qrels[str(id_)] = json.loads(answers)
         queries.append(JudgedQuery(str(id_), text, ALL if qrels[str(id_)] else NO_ANSWER))
     names = {uri: uri for (uri,) in catalog.db.execute("SELECT uri FROM fragment")}
-    return JudgedSet("shipped", catalog, queries, qrels, names, once={})
+    return JudgedSet("shipped", catalog, queries, qrels, names)
 
 
 def everyday(name: str) -> list[str]:

@@ -64,6 +64,14 @@ def beginnings(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Return an empty folder to publish to and pull from."""
+    folder = tmp_path / "store"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
 def make_library(tmp_path: Path) -> MakeLibrary:
     """Return a function that writes a library below the test's folder."""
     numbers = itertools.count(1)

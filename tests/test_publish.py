@@ -20,13 +20,6 @@ CHANNEL = "stable.channel.json"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
-    folder = tmp_path / "store"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def server(store: Path) -> Iterator[FileServer]:
     with file_server(store) as running:
         yield running

@@ -32,13 +32,6 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
-    folder = tmp_path / "store"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def server(store: Path) -> Iterator[FileServer]:
     with file_server(store) as running:
         yield running

@@ -67,13 +67,6 @@ class Team:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
-    folder = tmp_path / "store"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def team(tmp_path: Path, store: Path) -> Team:
     return Team(tmp_path, str(store))
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from orchestr8_sqlite.answers.documents import Document
 from orchestr8_sqlite.answers.skill_files import is_skill_uri, parse_skill_uri
-from orchestr8_sqlite.index.catalog import REVIEWS, Catalog
+from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.uris import Read, parse_uri
 
 FRAGMENT_SOURCE = """
@@ -88,8 +88,6 @@ def _shown(source: Source) -> str:
 
 
 def _unreviewed(catalog: Catalog, root: str, path: str) -> tuple[str, ...]:
-    if REVIEWS not in catalog.meta:  # an index of before 5.2
-        return ()
     found = catalog.rows(UNREVIEWED, {"root": root, "path": path})
     return tuple(f"{code}:{line}" if line else str(code) for code, line in found)
 

@@ -3,12 +3,11 @@
 import tomllib
 from collections.abc import Mapping
 from datetime import date
-from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.clients.known import find_named
 
 RULES = Path(__file__).with_name("clients.toml")
 CHARACTERS_PER_TOKEN = 4
@@ -79,10 +78,4 @@ def find_rule(name: str) -> Rule:
     Raises:
         RequestError: No rule of such a client is recorded; the message names the nearest or all.
     """
-    rules = read_rules()
-    wanted = name.casefold().replace(" ", "-").replace("_", "-")
-    if wanted in rules:
-        return rules[wanted]
-    near = get_close_matches(wanted, rules, 1)
-    advice = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(rules)}."
-    raise RequestError(f"No rule of a client {name!r} is known. {advice}")
+    return find_named(name, read_rules(), f"No rule of a client {name!r} is known.")

@@ -228,8 +228,10 @@ def lint_library(
         write_diagnostics(db, [*_check_synonyms(roots, lists), *(find_similar(db) if similar else ()), *overlaps])
         write_reviews(db, reviews, today(), () if similar else SLOW)
         digests: dict[Key, str] = {(root, path): sha256 for root, path, sha256 in db.execute(CONTENTS)}
-        place = {one.message: number for number, one in enumerate(overlaps)}
-        diagnostics = tuple(sorted(diagnostics_of(db), key=lambda one: place.get(one.message, -1)))
+        place = {(one.root, one.path, one.message): number for number, one in enumerate(overlaps)}
+        diagnostics = tuple(
+            sorted(diagnostics_of(db), key=lambda one: place.get((one.root, one.path, one.message), -1))
+        )
         is_denied = any(denied(diagnostics, denied_levels(roots, deny)))
         return Lint(diagnostics, reviewed(db), digests, is_denied, fragments, prompts)
 

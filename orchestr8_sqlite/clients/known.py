@@ -4,16 +4,17 @@ If a client has kept its file in several places, the newest comes first; the fir
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.settings import Places
 
+T = TypeVar("T")
 PathsOf = Callable[[Places], Sequence[Path]]
 
 
@@ -241,14 +242,23 @@ CLIENTS = {
 
 
 def find_client(name: str) -> Client:
-    """Return the client *name*, in upper or lower case, with hyphens, spaces or underscores.
+    """Return the client *name*, as `find_named` reads it.
 
     Raises:
         RequestError: There is no such client; the message names the nearest or all.
     """
+    return find_named(name, CLIENTS, f"Unknown client {name!r}.")
+
+
+def find_named(name: str, known: Mapping[str, T], unknown: str) -> T:
+    """Return which of *known* has the *name*, in upper or lower case, with hyphens, spaces or underscores.
+
+    Raises:
+        RequestError: None has it; the message is *unknown*, and names the nearest or all.
+    """
     wanted = name.casefold().replace(" ", "-").replace("_", "-")
-    if wanted in CLIENTS:
-        return CLIENTS[wanted]
-    near = get_close_matches(wanted, CLIENTS, 1)
-    advice = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(CLIENTS)}."
-    raise RequestError(f"Unknown client {name!r}. {advice}")
+    if wanted in known:
+        return known[wanted]
+    near = get_close_matches(wanted, known, 1)
+    advice = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known)}."
+    raise RequestError(f"{unknown} {advice}")
