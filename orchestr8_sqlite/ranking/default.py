@@ -27,32 +27,26 @@ form (number, word, text, how, stem, gain, own, alone, body) AS MATERIALIZED (  
       FROM json_each(:words)),
 wanted (keyword_id, number, gain, own, alone) AS MATERIALIZED (
     SELECT k.id, f.number, f.gain, f.own, f.alone FROM form f CROSS JOIN keyword k WHERE k.stem = f.stem),
-in_body (id, points) AS MATERIALIZED (
-    SELECT t.rowid, f.gain * :body_weight
-      FROM form f CROSS JOIN fragment_text t WHERE f.body IS NOT NULL AND t.fragment_text MATCH f.body),
-found (id, points) AS MATERIALIZED (
-    SELECT fragment_id, sum(points)
-      FROM (SELECT p.fragment_id, w.gain * p.weight AS points  -- words with a single form need no comparing
+found (id, points, met) AS MATERIALIZED (  -- points counts the best form of each word, met all
+    SELECT fragment_id, sum(points), sum(met)
+      FROM (SELECT p.fragment_id, w.gain * p.weight AS points, w.gain * p.weight AS met  -- a single form is the best
               FROM wanted w CROSS JOIN field_posting p
              WHERE w.alone AND p.keyword_id = w.keyword_id AND p.weight
              UNION ALL
-            SELECT fragment_id, max(points)
+            SELECT fragment_id, max(points), sum(points)
               FROM (SELECT p.fragment_id, w.number, w.gain * p.weight AS points
                       FROM wanted w CROSS JOIN field_posting p
                      WHERE NOT w.alone AND p.keyword_id = w.keyword_id AND p.weight)
              GROUP BY fragment_id, number
              UNION ALL
-            SELECT id, points FROM in_body)
+            SELECT t.rowid, f.gain * :body_weight, f.gain * :body_weight
+              FROM form f CROSS JOIN fragment_text t WHERE f.body IS NOT NULL AND t.fragment_text MATCH f.body)
      GROUP BY fragment_id
     HAVING NOT :is_filtered OR EXISTS (SELECT 1 FROM fragment f WHERE f.id = fragment_id AND {FILTERS})),
 bound (points) AS MATERIALIZED (  -- fragments that reach it are looked at more closely
     SELECT min(points) FROM (SELECT points FROM found ORDER BY points DESC LIMIT :raised)),
 named (id, uri, points, focus, value) AS MATERIALIZED (
-    SELECT c.id, f.uri, c.points,
-           (coalesce((SELECT sum(w.gain * p.weight) FROM wanted w CROSS JOIN field_posting p
-                       WHERE p.keyword_id = w.keyword_id AND p.fragment_id = c.id), 0)
-               + coalesce((SELECT sum(points) FROM in_body b WHERE b.id = c.id), 0)) * 1.0 / l.norm,
-           c.points * (1 + :name_bonus * min(1.0, coalesce(
+    SELECT c.id, f.uri, c.points, 1.0 * c.met / l.norm, c.points * (1 + :name_bonus * min(1.0, coalesce(
                (SELECT sum(t.share) FROM rank_topic t
                  WHERE t.fragment_id = c.id AND t.stem IN (SELECT stem FROM form)), 0) / 1000.0))
       FROM found c CROSS JOIN fragment f CROSS JOIN rank_length l
