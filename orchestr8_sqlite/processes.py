@@ -101,8 +101,6 @@ def map_in_processes(
         except BrokenProcessPool:
             raise BuildError(ENDED) from None
         finally:
-            for future in waiting:
-                future.cancel()
             _end(pool)
 
 
@@ -128,7 +126,7 @@ def _end_if_broken(pool: "ProcessPoolExecutor") -> None:
 
 
 def _end(pool: "ProcessPoolExecutor") -> None:
-    """End the processes, whose results are no longer needed.
+    """End the processes, whose results are no longer needed, which also ends the futures that wait for one.
 
     A regular shutdown would wait forever if one was killed while it held the lock of the result queue. The pool also
     reads from that queue until every writing end is closed, so we close ours.

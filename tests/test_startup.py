@@ -78,7 +78,7 @@ BUDGETS = {
     "init {folder}/begun": Budget(10, 8),
     "stats --db {index}": Budget(16, 7),
     "diff {index} {index}": Budget(17, 7),
-    "budget --db {index}": Budget(47, None, DEFINING),
+    "budget --db {index}": Budget(48, None, DEFINING),
     "path --db {index}": Budget(16, 7),
     "export --db {index} -o {folder}/export": Budget(17, 7),
     "lint {library}": Budget(89, None, BUILDING),

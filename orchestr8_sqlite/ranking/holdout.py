@@ -29,6 +29,7 @@ from orchestr8_sqlite.ranking.evidence import (
     write_full_text,
 )
 from orchestr8_sqlite.ranking.lookup import cover
+from orchestr8_sqlite.ranking.weights import COVERS, FACTORS
 from orchestr8_sqlite.text.wordlists import foreign_requests
 
 SAMPLE = 200
@@ -51,8 +52,8 @@ NEAR_BEST = 0.01
 requests happen to be asked."""
 
 ROUNDING = 1e-9
-FEWEST, MOST = 0.1, 0.6
-"""Bounds of the threshold, whatever is measured."""
+FEWEST, MOST = 0.1, round(FACTORS["typo"] * COVERS["typo"], 3)
+"""Bounds of the threshold, whatever is measured: a single word that is misspelt, and repaired, is always answered."""
 
 SCENARIOS = """
 SELECT s.fragment_id, s.text FROM scenario s CROSS JOIN fragment f ON f.id = s.fragment_id ORDER BY f.uri, s.ordinal

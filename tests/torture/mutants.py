@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from orchestr8_sqlite.index.catalog import SCHEMA_MAJOR
 from orchestr8_sqlite.index.checksums import add_checksum
 from torture import Skipped
 
@@ -186,7 +187,7 @@ def executing(sql: str) -> Make:
 
 def altered(tables: list[str]) -> Iterator[Mutant]:
     """Yield copies that were changed through SQLite: other versions, what is missing, other rows."""
-    for version in (0, 10_000, 40_000, 60_000, 990_000, -1):
+    for version in (0, 10_000, 10_000 * (SCHEMA_MAJOR - 1), 10_000 * (SCHEMA_MAJOR + 1), 990_000, -1):
         sql = f"PRAGMA user_version = {version}"
         yield Mutant("other schema version", str(version), altering(sql))
         yield Mutant("other schema version", f"{version}, with its checksum", altering(sql, checksum=True))

@@ -19,6 +19,7 @@ from minisign import KeyPair
 from releases import index_of, ship, version_of
 
 from orchestr8_sqlite.errors import RefusedRelease, ShippingError, SourceError
+from orchestr8_sqlite.index.catalog import SCHEMA_MAJOR
 from orchestr8_sqlite.shipping import pull as pulling
 from orchestr8_sqlite.shipping import shelf, stores
 from orchestr8_sqlite.shipping.pull import Outcome, Wish, pull, roll_back
@@ -172,7 +173,9 @@ LIES_TOLD: dict[str, Lie] = {
     "another hash": _say(lambda content, _: _with_fields(content, sha256="0" * 64)),
     "another size": _say(lambda content, choice: _with_fields(content, size=choice.randint(1, 1 << 20))),
     "another generation": _say(lambda content, _: _with_fields(content, generation="0123456789abcdef")),
-    "another schema": _say(lambda content, choice: _with_fields(content, schema=f"{choice.choice([4, 6])}.0.0")),
+    "another schema": _say(
+        lambda content, choice: _with_fields(content, schema=f"{SCHEMA_MAJOR + choice.choice([-1, 1])}.0.0")
+    ),
     "another channel": _say(lambda content, _: _with_fields(content, channel="beta")),
 }
 """What a source may lie about so that anybody notices."""
