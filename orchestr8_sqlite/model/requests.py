@@ -140,7 +140,8 @@ class LookupResult(NamedTuple):
     If `confident` is false, nothing fits: the candidates are the closest, and cover only the share `coverage` of the
     request.
     `read_as` maps each word that was taken for a typo to its correction. `uncovered` has the words that the index does
-    not know or, if nothing fits, that the candidates do not cover; `nearest_tags` are similar tags that the index has.
+    not know, those of the terms if there are any, or, if nothing fits, those that the candidates do not cover;
+    `nearest_tags` are similar tags that the index has.
     `parts` explains each candidate's score, by fragment, if the request asks for it.
     `language` is the library's language, if the library does not know half of the request's words.
     `statements` are the SQL statements that ran, first the one that found the candidates.

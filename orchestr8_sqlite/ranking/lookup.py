@@ -86,9 +86,9 @@ def _find(catalog: Catalog, request: MatchRequest, *, quick: bool, scenarios: bo
     if request.ranker is Ranker.CLASSIC:
         words = read_words(catalog.db, extract_keywords(request.query), catalog.size)
         unknown = tuple(word.text for word in words if not word.fragment_count)
-        return _result(catalog, request, keywords, *_classic(catalog, request, keywords), unknown)
+        return _result(catalog, request, keywords, *_classic(catalog, request, keywords), unknown, len(unknown))
     tier, reading, found = _ranked(catalog, request, scenarios=scenarios)
-    result = _result(catalog, request, keywords, tier, found, reading.unknown)
+    result = _result(catalog, request, keywords, tier, found, reading.missed, len(reading.unknown))
     if request.explain:
         parts, statement = explain(catalog.db, found.statement, result.candidates)
         result = result._replace(parts=parts, statements=(*result.statements, statement))
@@ -174,7 +174,8 @@ def _result(
     keywords: tuple[str, ...],
     tier: Tier,
     found: Found,
-    unknown: tuple[str, ...] = (),
+    missed: tuple[str, ...] = (),
+    unknown: int = 0,
 ) -> LookupResult:
     return LookupResult(
         request=request,
@@ -182,8 +183,8 @@ def _result(
         tier=tier,
         candidates=found.candidates,
         total=found.total,
-        uncovered=unknown,
-        language=catalog.language if 2 * len(unknown) >= len(keywords) else "",
+        uncovered=missed,
+        language=catalog.language if 2 * unknown >= len(keywords) else "",
         nearest_tags=() if found.candidates else _nearest_tags(catalog, keywords),
         statements=(found.statement,),
     )
