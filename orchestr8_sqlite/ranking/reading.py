@@ -153,15 +153,16 @@ class Reading(NamedTuple):
         return form.how != "part" and form.fragment_count <= max(BODY_FEW, BODY_SPREAD * self.size)
 
     @property
-    def unknown(self) -> tuple[Word, ...]:
+    def unknown(self) -> tuple[str, ...]:
         """Return the words, those of the terms included, that the index does not know in any form."""
         known = self.named | {form.word.text for form in self.forms}
-        return tuple(word for word in (*self.words, *self.terms) if word.text not in known)
+        return tuple(word.text for word in (*self.words, *self.terms) if word.text not in known)
 
     @property
     def missed(self) -> tuple[str, ...]:
         """Return the unknown words that say something: those of the terms or, without terms, of the request's topic."""
-        return tuple(word.text for word in self.unknown if (word.term if self.terms else not word.everyday))
+        said = self.terms or [word for word in self.words if not word.everyday]
+        return tuple(word.text for word in said if word.text in self.unknown)
 
 
 def read_request(db: sqlite3.Connection, keywords: Sequence[str], size: int, terms: Sequence[str] = ()) -> Reading:
