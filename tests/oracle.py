@@ -257,7 +257,13 @@ class Oracle:
         counts = {stem: self.count(text) for stem, text in texts.items()}
         known = [stem for stem in texts if counts[stem] or len(extract_keywords(texts[stem])) == 1]
         rarest = sorted(known, key=lambda stem: (texts[stem].isdigit(), not counts[stem], counts[stem]))
-        known = [stem for stem in known if stem in rarest[: weights.MOST_WORDS]]
+        most = weights.MOST_HELD * len(self.library)
+        read = {
+            stem
+            for at, stem in enumerate(rarest[: weights.MOST_WORDS])
+            if at < weights.LEAST_WORDS or sum(counts[one] for one in rarest[: at + 1]) <= most
+        }
+        known = [stem for stem in known if stem in read]
         everyday = {
             stem for stem in known if texts[stem] in EVERYDAY or (not counts[stem] and texts[stem][0].isdigit())
         }

@@ -53,7 +53,9 @@ def limits() -> st.SearchStrategy[dict[str, int]]:
             "FEEDBACK_SEEDS": st.sampled_from([1, 2, 20]),
             "FEEDBACK_WORDS": st.sampled_from([1, 10]),
             "BODY_FEW": st.sampled_from([1, 10]),
-            "MOST_WORDS": st.sampled_from([3, 24, 24]),
+            "LEAST_WORDS": st.sampled_from([1, 3, 24]),
+            "MOST_WORDS": st.sampled_from([24, 64]),
+            "MOST_HELD": st.sampled_from([1, 2, 5]),
         }
     )
 
@@ -78,7 +80,7 @@ def test_default_answers_what_the_rules_say_of_every_fragment(
     with pytest.MonkeyPatch.context() as patch, open_in_memory(library) as catalog:
         for name, value in limits.items():
             patch.setattr(weights, name, value)
-        for name in ("BODY_FEW", "MOST_WORDS"):
+        for name in ("BODY_FEW", "LEAST_WORDS", "MOST_WORDS", "MOST_HELD"):
             patch.setattr(reading, name, limits[name])
         write_synonyms(catalog.db, lines)
         oracle = Oracle(library, lines)
@@ -264,15 +266,23 @@ def test_fragment_that_says_less_beside_what_is_asked_comes_first(make_index: Ma
 
 
 def test_of_a_long_request_the_24_rarest_words_count(make_catalog: MakeCatalog) -> None:
+    """And one more, as long as all together are held by at most five times the library's fragments."""
     common = [f"common{letter}" for letter in "abcdefgh"]
     rare = [f"rare{first}{second}" for first in "abc" for second in "abcdefgh"]
+    filled = [make_fragment(f"c{number}", " ".join(rare[1:])) for number in range(2)]
     catalog = make_catalog(
         make_fragment("all", " ".join(rare)),
-        *(make_fragment(f"b{number}", " ".join(common)) for number in range(3)),
-        *others(),
-    )
-    assert default(catalog, " ".join([*common, *rare])) == ["skills/all"]
-    assert len(default(catalog, " ".join([*common, *rare[:-1]]))) == 4
+        *(make_fragment(f"b{number}", " ".join(common)) for number in range(4)),
+        *filled,
+    )  # 24 words are held 1 + 23 * 3 = 70 times, twice what 7 fragments allow
+    assert default(catalog, " ".join([*common, *rare])) == ["skills/all", "skills/c0", "skills/c1"]
+    assert len(default(catalog, " ".join([*common, *rare[:-1]]))) == 7
+
+
+def test_of_a_long_request_more_words_count_that_few_fragments_hold(make_catalog: MakeCatalog) -> None:
+    words = [f"word{first}{second}" for first in "abcdefgh" for second in "abcdefghi"]
+    catalog = make_catalog(*(make_fragment(f"f{number:02}", word) for number, word in enumerate(words, start=10)))
+    assert len(default(catalog, " ".join(words))) == 64
 
 
 # Names, and what the best have in common

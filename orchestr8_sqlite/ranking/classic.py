@@ -9,7 +9,7 @@ from typing import Any
 
 from orchestr8_sqlite.model.requests import Candidate, MatchRequest, Statement
 from orchestr8_sqlite.ranking.filters import FILTERS, Found, filter_parameters, read_candidate
-from orchestr8_sqlite.ranking.weights import CAPABILITY, MOST_WORDS, SCENARIO, TAG
+from orchestr8_sqlite.ranking.weights import CAPABILITY, LEAST_WORDS, SCENARIO, TAG
 from orchestr8_sqlite.text.keywords import extract_keywords
 
 EXACT_POINTS, PARTIAL_POINTS = 20, 10
@@ -143,10 +143,10 @@ def match_fields(db: sqlite3.Connection, request: MatchRequest, keywords: Sequen
 
 def _rarest(db: sqlite3.Connection, keywords: Sequence[str]) -> list[str]:
     """Return the keywords of a long request that count: the rarest in scenarios, then unknown ones, numbers last."""
-    if len(keywords) <= MOST_WORDS:
+    if len(keywords) <= LEAST_WORDS:
         return list(keywords)
     counts: dict[str, int] = dict(db.execute(SCENARIO_COUNTS, {"keywords": json.dumps(list(keywords))}))
-    return sorted(keywords, key=lambda word: (word.isdigit(), not counts.get(word), counts.get(word, 0)))[:MOST_WORDS]
+    return sorted(keywords, key=lambda word: (word.isdigit(), not counts.get(word), counts.get(word, 0)))[:LEAST_WORDS]
 
 
 def _contained(word: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ part      a word → the keywords that contain it: postgres → postgresql (tier
 import itertools
 import json
 import sqlite3
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -24,6 +25,8 @@ from orchestr8_sqlite.ranking.weights import (
     EVERYDAY,
     FACTORS,
     IDEAL_WORDS,
+    LEAST_WORDS,
+    MOST_HELD,
     MOST_WORDS,
     RARITY_BOUND,
     TERM,
@@ -244,7 +247,7 @@ def read_words(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> li
     """Return the words of a request; if the index does not know a compound, only its parts count.
 
     A number that the index does not know (`300k`, `3.7`) describes the case, not the subject: it counts as everyday.
-    In a long request, the MOST_WORDS rarest known words count; unknown ones fill the rest, numbers last.
+    In a long request, the rarest known words count; unknown ones fill the rest, numbers last.
     """
     texts: dict[str, str] = {}
     for keyword in keywords:
@@ -255,9 +258,11 @@ def read_words(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> li
     counts: dict[str, int] = {one: count for one, count in rows if count}
     everyday = everyday_words()
     known = [one for one in texts if one in counts or one in whole]
-    if len(known) > MOST_WORDS:
+    if len(known) > LEAST_WORDS:
         rarest = sorted(known, key=lambda one: (texts[one].isdigit(), counts.get(one, size + 1)))[:MOST_WORDS]
-        known = [one for one in known if one in {*rarest}]
+        held = list(itertools.accumulate(counts.get(one, 0) for one in rarest))
+        read = {*rarest[: max(LEAST_WORDS, bisect_right(held, MOST_HELD * size))]}
+        known = [one for one in known if one in read]
     plain = {one for one in known if texts[one] in everyday or (one not in counts and texts[one][0].isdigit())}
     topical = len(plain) < len(known)
     return [

@@ -79,9 +79,13 @@ fragment has, the more it would be about any of them."""
 RAISED = 30
 """Number of best fragments that can gain by their names, learnt words and focus; 100 makes no measurable difference."""
 
-MOST_WORDS = 24
-"""Most words of a request that count, its rarest: otherwise a request of 1,000 characters would take a hundred times as
-long as a usual one."""
+LEAST_WORDS, MOST_WORDS = 24, 64
+"""Words of a request that always count, its rarest, and the most that can."""
+
+MOST_HELD = 5
+"""Words between these count while all together are held by at most this many times the library's fragments. So a
+request of 1,000 characters takes as long as one of 24 common words, and of 98 long ones that nobody tuned on, half read
+more than 50: nDCG@10 is .577 instead of .484 with 24 words (FTS5 bm25 over all words: .552)."""
 
 COVERS = {"typo": 0.6, "related": 0.5}
 """How much of a word a form covers, times its factor, when coverage is computed; 1 if it is not listed."""
