@@ -39,6 +39,7 @@ WHOLE_READS = {
     "answers.completion.SCENARIOS_MATCHING": ("scenario", "part of a scenario anywhere in it"),
     "answers.completion.URIS_MATCHING": ("fragment", "part of a URI anywhere in it"),
     "answers.skill_files.PATHS_NAMED": ("skill", "suggestions for a skill that is not known"),
+    "answers.skill_files.SKILLS_AFTER": ("skill", "orders all skills for a page of a listing, which is kept in memory"),
     "server.changes.LISTED_RESOURCES": ("fragment", "what has changed between two indexes, once when one is replaced"),
     "server.changes.LISTED_PROMPTS": ("prompt", "the same"),
     "ranking.classic.SCENARIO_MATCHES": ("keyword", "words of two letters are looked for inside all others"),

@@ -18,7 +18,6 @@ from mcp_types import BlobResourceContents, Request, TextResourceContents
 from pydantic import RootModel
 from support import MakeLibrary, build, write_files
 
-from orchestr8_sqlite.answers import skill_files
 from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.paging import PAGE_SIZE
 from orchestr8_sqlite.service.service import Service
@@ -115,7 +114,7 @@ def test_a_listing_has_the_shape_of_the_specification(service: Service, era: Era
             assert listed["ttlMs"] > 0
             assert [skill["uri"] for skill in listed["skills"]] == ["skill://pdf/SKILL.md", "skill://pdf/sign/SKILL.md"]
             for skill in listed["skills"]:
-                assert skill.keys() == {"uri", "frontmatter", "resources"}
+                assert skill.keys() == {"uri", "frontmatter", "resources", "_meta"}
                 assert all(one.keys() == {"uri", "digest", "size"} for one in skill["resources"])
 
     anyio.run(scenario)
@@ -270,21 +269,6 @@ def test_a_request_without_a_uri_is_invalid_params(
     async def scenario() -> None:
         async with connected(service, era) as connection:
             assert (await connection.refusal(method, **params))[0] == -32602
-
-    anyio.run(scenario)
-
-
-@both_eras
-def test_pages_of_a_listing_hold_every_skill_once(service: Service, era: Era, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skill_files, "MOST_FILES", 1)
-
-    async def scenario() -> None:
-        async with connected(service, era) as connection:
-            first = await connection.ask("skills/list")
-            second = await connection.ask("skills/list", cursor=first["nextCursor"])
-            assert "nextCursor" not in second
-            uris = [skill["uri"] for page in (first, second) for skill in page["skills"]]
-            assert uris == ["skill://pdf/SKILL.md", "skill://pdf/sign/SKILL.md"]
 
     anyio.run(scenario)
 

@@ -1,11 +1,11 @@
-"""Tells where a served text comes from: root, file, commit of its git checkout, digest of its bytes."""
+"""Tells where a served text or skill comes from: root, file, commit of its git checkout, digest of its bytes."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from orchestr8_sqlite.answers.documents import Document
-from orchestr8_sqlite.answers.skill_files import is_skill_uri, parse_skill_uri
+from orchestr8_sqlite.answers.skill_files import MAIN_FILE, SkillEntry, is_skill_uri, parse_skill_uri
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.uris import Read, parse_uri
 
@@ -20,8 +20,14 @@ SKILL_SOURCE = """
 SELECT s.root, s.path, s.sha256 FROM json_each(:splits) p JOIN skill k ON k.path = p.value ->> 0
   JOIN skill_file b ON b.fragment_id = k.fragment_id AND b.path = p.value ->> 1 JOIN source s ON s.id = b.source_id
 """
+SKILL_FILES = """
+SELECT b.path, b.sha256, s.root, s.path FROM skill k JOIN skill_file b ON b.fragment_id = k.fragment_id
+  JOIN source s ON s.id = b.source_id WHERE k.path = :path ORDER BY b.path
+"""
 UNREVIEWED = """
-SELECT code, min(line) FROM finding WHERE root = :root AND path = :path AND reviewer IS NULL GROUP BY code ORDER BY 2, 1
+SELECT d.root, d.path, d.code, min(d.line) FROM json_each(:files) f
+ CROSS JOIN finding d ON d.root = json_extract(f.value, '$[0]') AND d.path = json_extract(f.value, '$[1]')
+ WHERE d.reviewer IS NULL GROUP BY 1, 2, 3 ORDER BY 4, 3
 """
 SHORT_COMMIT, SHORT_DIGEST = 10, 12
 
@@ -47,6 +53,18 @@ class Source(NamedTuple):
         return f"{self.root}/{self.path}{commit} sha256:{self.sha256[:SHORT_DIGEST]}"
 
 
+class SkillState(NamedTuple):
+    """What tells one state of a skill from another, and what to know before it is obeyed.
+
+    `sha256` covers the names and bytes of all its files (`digest_list`); `commit` is None outside a git checkout.
+    `unreviewed` has, by path within the skill, the texts of `Source.unreviewed`, for files that have any.
+    """
+
+    sha256: str
+    commit: str | None
+    unreviewed: Mapping[str, tuple[str, ...]]
+
+
 def find_source(catalog: Catalog, uri: str) -> Source | None:
     """Return where the text at *uri* comes from, or None if it is not a single file.
 
@@ -64,7 +82,21 @@ def find_source(catalog: Catalog, uri: str) -> Source | None:
         return None
     root, path, sha256 = rows[0]
     commit = _commit_of(path, catalog.commits.get(root, {}))
-    return Source(uri, root, path, sha256, commit, _unreviewed(catalog, root, path))
+    return Source(uri, root, path, sha256, commit, _unreviewed(catalog, [(root, path)]).get((root, path), ()))
+
+
+def state_of(catalog: Catalog, skill: SkillEntry) -> SkillState:
+    """Return the state of a skill; the commit is that of its SKILL.md."""
+    from orchestr8_sqlite.model.digests import digest_list  # noqa: PLC0415 - a text that is loaded needs no hashlib
+
+    files = {path: (sha256, (root, at)) for path, sha256, root, at in catalog.rows(SKILL_FILES, {"path": skill.path})}
+    root, at = files[MAIN_FILE][1]
+    found = _unreviewed(catalog, [place for _, place in files.values()])
+    return SkillState(
+        digest_list({path: sha256 for path, (sha256, _) in files.items()}),
+        _commit_of(at, catalog.commits.get(root, {})),
+        {path: found[place] for path, (_, place) in files.items() if place in found},
+    )
 
 
 def trace(
@@ -87,9 +119,12 @@ def _shown(source: Source) -> str:
     return f"Source: {source.line}{found}"
 
 
-def _unreviewed(catalog: Catalog, root: str, path: str) -> tuple[str, ...]:
-    found = catalog.rows(UNREVIEWED, {"root": root, "path": path})
-    return tuple(f"{code}:{line}" if line else str(code) for code, line in found)
+def _unreviewed(catalog: Catalog, files: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return, by root and path, the texts of `Source.unreviewed` for those of *files* that have any."""
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for root, path, code, line in catalog.rows(UNREVIEWED, {"files": json.dumps(files)}):
+        found[root, path] = (*found.get((root, path), ()), f"{code}:{line}" if line else str(code))
+    return found
 
 
 def _commit_of(path: str, commits: Mapping[str, str]) -> str | None:

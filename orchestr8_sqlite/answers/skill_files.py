@@ -11,13 +11,13 @@ Source: SEP-2640, stable specification of io.modelcontextprotocol/skills.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from orchestr8_sqlite.answers.mediatypes import DIRECTORY, as_text, media_type, served_type
 from orchestr8_sqlite.errors import RequestError, UnknownResource
-from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.index.catalog import PINNED, Catalog
 from orchestr8_sqlite.model.parameters import storable
 from orchestr8_sqlite.model.uris import MAX_URI_LENGTH, PATH_SAFE, decode_segments, fragment_uri
 from orchestr8_sqlite.text.wording import nearest
@@ -28,23 +28,30 @@ ACCEPTED = re.compile(rf"(?:@(?:[\w.:-]+:)?)?{SCHEME}://(?P<path>.*)", re.IGNORE
 AUTHORITY_SAFE = PATH_SAFE.translate({ord(character): None for character in "/:@"})
 """The first segment is where other URIs have a host; there `:` would begin a port and `@` end a user name."""
 
-MOST_FILES = 2000
-"""A page of entries ends before it has more files, so that huge skills do not make it a hundred times as large."""
-
 MOST_COMPARED = 2000
 
 SKILLS_AFTER = """
-SELECT s.fragment_id, s.path, s.frontmatter,
-       (SELECT count(*) FROM skill_file f WHERE f.fragment_id = s.fragment_id) AS files
-  FROM skill s WHERE s.path > :after ORDER BY s.path LIMIT :limit
+WITH listed AS MATERIALIZED (
+     SELECT k.fragment_id, k.path, row_number() OVER (
+            ORDER BY p.key IS NULL, p.key, o.location <> '',
+                     (SELECT count(DISTINCT r.fragment_id) FROM reference r
+                       WHERE r.target_id = k.fragment_id AND r.fragment_id <> k.fragment_id) DESC,
+                     k.path) AS place
+       FROM skill k
+       JOIN fragment f ON f.id = k.fragment_id
+       JOIN source s ON s.id = f.source_id
+       JOIN root o ON o.name = s.root
+       LEFT JOIN json_each(:pinned) p ON p.value = k.path)
+SELECT l.place, l.fragment_id, l.path, k.frontmatter FROM listed l JOIN skill k ON k.fragment_id = l.fragment_id
+ WHERE l.place > coalesce((SELECT place FROM listed WHERE path = :after), 0) ORDER BY l.place LIMIT :limit
 """
+"""Skills in the order of a listing: pinned ones as orchestr8.toml has them, then those of the library's own folders
+before those of fetched sources, then those that most other fragments refer to, then by path."""
+
+SKILL_COUNT = "SELECT count(*) FROM skill"
 SKILL_BY_PATH = "SELECT fragment_id, path, frontmatter FROM skill WHERE path = :path"
 FRAGMENT_AT = "SELECT f.path FROM skill s JOIN fragment f ON f.id = s.fragment_id WHERE s.path = :path"
-SKILL_FOLLOWS = "SELECT 1 FROM skill WHERE path > :after LIMIT 1"
-MANIFESTS = """
-SELECT fragment_id, path, sha256, size FROM skill_file
- WHERE fragment_id IN (SELECT value FROM json_each(:ids)) ORDER BY fragment_id, path
-"""
+MANIFEST = "SELECT path, sha256, size FROM skill_file WHERE fragment_id = :id ORDER BY path"
 INNERMOST_SKILL = """
 SELECT fragment_id, path, frontmatter FROM skill WHERE path IN (SELECT value FROM json_each(:paths))
  ORDER BY length(path) DESC LIMIT 1
@@ -70,12 +77,19 @@ class SkillResource(NamedTuple):
 
 
 class SkillEntry(NamedTuple):
-    """A skill with its verbatim front matter and all its files; listings are sorted by `path`."""
+    """A skill with its verbatim front matter and all its files."""
 
     uri: str
     path: str
     frontmatter: Mapping[str, Any]
     resources: tuple[SkillResource, ...]
+
+    @property
+    def main_file(self) -> "DirectoryEntry":
+        """Return its SKILL.md as a resource."""
+        size = next(one.size for one in self.resources if one.uri == self.uri)
+        name, description = self.frontmatter["name"], self.frontmatter["description"]
+        return DirectoryEntry(self.uri, MAIN_FILE, name, media_type(MAIN_FILE), size, description)
 
 
 class DirectoryEntry(NamedTuple):
@@ -129,22 +143,22 @@ def parse_skill_uri(text: str) -> str:
     return "/".join(decode_segments(storable(accepted["path"])))
 
 
-def list_skills(catalog: Catalog, *, after: str = "", limit: int = 100) -> list[SkillEntry]:
-    """Return up to *limit* skills whose paths sort after *after*, in path order; fewer if they have many files."""
-    rows = catalog.rows(SKILLS_AFTER, {"after": after, "limit": limit})
-    taken: list[tuple[int, str, str]] = []
-    files = 0
-    for id_, path, frontmatter, count in rows:
-        files += count
-        if taken and files > MOST_FILES:
-            break
-        taken.append((id_, path, frontmatter))
-    return _entries(catalog, taken)
+def list_skills(catalog: Catalog, *, after: str = "", limit: int = 100) -> Iterator[tuple[int, SkillEntry]]:
+    """Yield up to *limit* skills with their places, from 1, in the order of a listing.
+
+    The files of a skill are read when it is asked for.
+
+    Args:
+        after: The path of the skill before the first one; if no skill has it, the listing begins at its start.
+    """
+    parameters = {"pinned": catalog.meta.get(PINNED, "[]"), "after": after, "limit": limit}
+    for place, id_, path, frontmatter in catalog.rows(SKILLS_AFTER, parameters):
+        yield place, _entry(catalog, id_, path, frontmatter)
 
 
-def skill_follows(catalog: Catalog, after: str) -> bool:
-    """Tell whether any skill sorts after the path *after*."""
-    return bool(catalog.rows(SKILL_FOLLOWS, {"after": after}))
+def count_skills(catalog: Catalog) -> int:
+    """Return how many skills are served."""
+    return int(catalog.rows(SKILL_COUNT)[0][0])
 
 
 def get_skill(catalog: Catalog, uri: str) -> SkillEntry:
@@ -159,7 +173,7 @@ def get_skill(catalog: Catalog, uri: str) -> SkillEntry:
     rows = catalog.rows(SKILL_BY_PATH, {"path": folder}) if name == MAIN_FILE else []
     if not rows:
         raise UnknownResource(f"No skill is served at {skill_uri(path)}.{_hint(catalog, path)}")
-    return _entries(catalog, rows)[0]
+    return _entry(catalog, *rows[0])
 
 
 def fragment_of(catalog: Catalog, uri: str) -> str | None:
@@ -209,17 +223,13 @@ def read_skill_file(catalog: Catalog, uri: str) -> SkillContent:
     return SkillContent(skill_uri(path), served_type(path, text), content, text)
 
 
-def _entries(catalog: Catalog, rows: Sequence[tuple[int, str, str]]) -> list[SkillEntry]:
-    """Return an entry for each (fragment, path, front matter) row, in the same order."""
-    files: dict[int, list[SkillResource]] = {id_: [] for id_, _, _ in rows}
-    bases = {id_: skill_uri(path) for id_, path, _ in rows}
-    for id_, path, digest, size in catalog.rows(MANIFESTS, {"ids": json.dumps(list(files))}):
-        uri = f"{bases[id_]}/{quote(path, safe=PATH_SAFE)}"
-        files[id_].append(SkillResource(uri, f"sha256:{digest}", size))
-    return [
-        SkillEntry(f"{bases[id_]}/{MAIN_FILE}", path, json.loads(frontmatter), tuple(files[id_]))
-        for id_, path, frontmatter in rows
-    ]
+def _entry(catalog: Catalog, id_: int, path: str, frontmatter: str) -> SkillEntry:
+    base = skill_uri(path)
+    resources = tuple(
+        SkillResource(f"{base}/{quote(file, safe=PATH_SAFE)}", f"sha256:{digest}", size)
+        for file, digest, size in catalog.rows(MANIFEST, {"id": id_})
+    )
+    return SkillEntry(f"{base}/{MAIN_FILE}", path, json.loads(frontmatter), resources)
 
 
 def _skill_around(catalog: Catalog, path: str) -> tuple[int, str, str] | None:

@@ -100,6 +100,7 @@ def build_index(
     progress: Progress | None = None,
     own: OwnCategories = (),
     lists: Sequence[tuple[str, str]] = (),
+    pinned: Sequence[str] = (),
     wanted: Wanted = all_wanted,
     reviews: tuple[Review, ...] = (),
     origins: Sequence[Origin] = (),
@@ -119,6 +120,7 @@ def build_index(
         progress: Called with (files done, total files) during a full read.
         own: The library's own categories.
         lists: Names and texts of the library's synonym lists that are not in its roots.
+        pinned: Paths of the skills that listings begin with, the first one first.
         wanted: Selects the diagnostics that are reported and that *strict* refuses.
         reviews: Diagnostics that are accepted: they are not reported, and neither refused nor left out.
         origins: Sources that are read beside the folders.
@@ -147,6 +149,7 @@ def build_index(
         progress=progress,
         own=own,
         lists=lists,
+        pinned=pinned,
         wanted=wanted,
         reviews=reviews,
         day=today(),
@@ -183,6 +186,7 @@ def lint_library(
     progress: Progress | None = None,
     own: OwnCategories = (),
     lists: Sequence[tuple[str, str]] = (),
+    pinned: Sequence[str] = (),
     deny: str | None = None,
     similar: bool = False,
     overlap: bool = False,
@@ -217,7 +221,7 @@ def lint_library(
             progress=progress,
         ):
             writer.write(verdicts)
-        settle_library(db, roots)
+        settle_library(db, roots, pinned)
         fragments, prompts = db.execute("SELECT (SELECT count(*) FROM fragment), count(*) FROM prompt").fetchone()
         overlaps: list[Diagnostic] = []
         if similar:
@@ -302,7 +306,7 @@ def _build_anew(job: Job, target: Path, *, keep: bool) -> Built:
         laps.end("files")
         writer.close()
         laps.end("postings")
-        settle_library(db, job.roots)
+        settle_library(db, job.roots, job.pinned)
         write_reviews(db, job.reviews, job.day, SLOW)
         refuse(job, db)
         write_settings(job, db)

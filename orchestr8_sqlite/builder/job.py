@@ -19,7 +19,7 @@ from orchestr8_sqlite.builder.reviews import Reviewed, reviewed
 from orchestr8_sqlite.builder.target import Moment
 from orchestr8_sqlite.builder.writer import json_text
 from orchestr8_sqlite.errors import RefusedLibrary
-from orchestr8_sqlite.index.catalog import COMMITS, REVIEWS, Catalog
+from orchestr8_sqlite.index.catalog import COMMITS, PINNED, REVIEWS, Catalog
 from orchestr8_sqlite.library.parsing import Key
 from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
 from orchestr8_sqlite.library.reviews import digest_reviews, in_force
@@ -101,6 +101,7 @@ class Job:
     progress: Progress | None
     own: OwnCategories = ()
     lists: Sequence[tuple[str, str]] = ()
+    pinned: Sequence[str] = ()
     wanted: Wanted = all_wanted
     reviews: tuple[Review, ...] = ()
     day: str = ""
@@ -112,6 +113,7 @@ class Job:
             "category": self.category or "",
             "categories": json.dumps(self.own, ensure_ascii=False),
             "lists": hashlib.sha256(repr(self.lists).encode()).hexdigest()[:16] if self.lists else "",
+            PINNED: json_text(self.pinned),
             "denied": self.withheld or "",
             "sources": json.dumps([_policy_of(root.origin, self) for root in self.roots if root.origin]),
             REVIEWS: digest_reviews(self.reviews, self.day),

@@ -1,4 +1,4 @@
-"""Settles what depends on the library as a whole: references, skill paths, shared ids, copies, listed requests."""
+"""Settles what depends on the library as a whole: references, skill paths, shared ids, copies, requests, pins."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -12,6 +12,7 @@ from orchestr8_sqlite.library.queries import FILE_NAME as QUERIES
 from orchestr8_sqlite.library.queries import listed_queries
 from orchestr8_sqlite.library.roots import Root
 from orchestr8_sqlite.library.verdicts import SHARED_ID, Author, note_shared_id
+from orchestr8_sqlite.text.wording import nearest
 
 NUMBER = "SELECT id FROM fragment WHERE path = ?"
 ID_OF_FILE = """
@@ -66,6 +67,10 @@ AUTHORS = """
 SELECT f.path, s.root, s.path, f.author_id_line
   FROM fragment f JOIN source s ON s.id = f.source_id WHERE f.author_id = ?
 """
+NOT_OFFERED = "pinned"
+"""Kind of diagnostic for a pinned skill that is not on offer."""
+
+SKILL_PATHS = "SELECT path FROM skill ORDER BY path"
 INSERT_ROOT = """
 INSERT INTO root (name, ordinal, owner, namespace, location, version, content) VALUES (?, ?, ?, ?, ?, ?, ?)
 """
@@ -108,10 +113,13 @@ class RowDocuments:
         return None if row is None else str(row[0])
 
 
-def settle_library(db: sqlite3.Connection, roots: Sequence[Root]) -> None:
+def settle_library(db: sqlite3.Connection, roots: Sequence[Root], pinned: Sequence[str] = ()) -> None:
     """Write what depends on the library in *roots* as a whole, in place of what its previous version wrote.
 
     The rows of all files must be written before.
+
+    Args:
+        pinned: Paths of the skills that listings begin with.
     """
     for statement in FORGET:
         db.execute(statement, FORGOTTEN)
@@ -120,6 +128,7 @@ def settle_library(db: sqlite3.Connection, roots: Sequence[Root]) -> None:
         write_diagnostics(db, root.diagnostics)
     order = {root.label: number for number, root in enumerate(roots)}
     _settle_skills(db, order)
+    _note_pinned(db, roots, pinned)
     for statement in RESOLVE:
         db.execute(statement, {"dangling": DANGLING})
     _note_shared_ids(db, order)
@@ -149,6 +158,19 @@ def _settle_skills(db: sqlite3.Connection, order: dict[str, int]) -> None:
         write_diagnostics(db, notes.diagnostics)
     db.execute(INSERT_SKILLS)
     db.execute("DELETE FROM temp.offered")
+
+
+def _note_pinned(db: sqlite3.Connection, roots: Sequence[Root], pinned: Sequence[str]) -> None:
+    """Write a warning about the library as a whole for each pinned skill that is not on offer."""
+    if not pinned:
+        return
+    offered = [path for (path,) in db.execute(SKILL_PATHS)]
+    notes = Notes(roots[0].label, "")
+    for path in sorted({*pinned}.difference(offered)):
+        alike = nearest(path, offered)
+        fix = f"did you mean {alike[0]}?" if alike else "name its path in skill:// URIs, without SKILL.md"
+        notes.warn(NOT_OFFERED, f"orchestr8.toml pins {path!r}, and no skill at that path is on offer", fix)
+    write_diagnostics(db, notes.diagnostics)
 
 
 def _note_shared_ids(db: sqlite3.Connection, order: dict[str, int]) -> None:

@@ -31,7 +31,7 @@ from orchestr8_sqlite.builder.job import (
     write_settings,
 )
 from orchestr8_sqlite.builder.precomputed import UNSETTLED, drop_answers, settle_rows
-from orchestr8_sqlite.builder.references import settle_library
+from orchestr8_sqlite.builder.references import NOT_OFFERED, settle_library
 from orchestr8_sqlite.builder.reviews import write_reviews
 from orchestr8_sqlite.builder.target import (
     Draft,
@@ -219,7 +219,7 @@ def _is_nothing(job: Job, catalog: Catalog, change: Change, following: Following
     if following.verdicts or following.stale or change.times or not _says_settings(job, catalog):
         return False
     saying = sorted((one for root in job.roots for one in root.diagnostics), key=Diagnostic.order)
-    said = [diagnostic for diagnostic in diagnostics_of(catalog.db) if not diagnostic.path]
+    said = [one for one in diagnostics_of(catalog.db) if not one.path and one.code != NOT_OFFERED]
     return said == saying and _follower(job, catalog.db).is_said(following.kept)
 
 
@@ -248,7 +248,7 @@ def _write_changes(job: Job, catalog: Catalog, change: Change, following: Follow
         write_diagnostics(db, (diagnostic for verdict in following.kept for diagnostic in verdict.diagnostics))
         db.executemany(SET_TIME, ((time, root, path) for (root, path), time in change.times.items()))
         writer.close(read_typical_lengths(catalog.meta), must_stay=bool(following.kept))
-        settle_library(db, job.roots)
+        settle_library(db, job.roots, job.pinned)
         write_reviews(db, job.reviews, job.day, SLOW)
         refuse(job, db)
         if job.settings["synonyms"] != catalog.meta["synonyms"]:

@@ -51,6 +51,7 @@ class BuildSession:
         deny: str | None = None,
         own: OwnCategories = (),
         lists: Sequence[tuple[str, str]] = (),
+        pinned: Sequence[str] = (),
         wanted: Wanted = all_wanted,
         reviews: tuple[Review, ...] = (),
         origins: Sequence[Origin] = (),
@@ -62,6 +63,7 @@ class BuildSession:
         self._deny = deny
         self._own = own
         self._lists = lists
+        self._pinned = pinned
         self._wanted = wanted
         self._reviews = reviews
         self._origins = origins
@@ -89,6 +91,7 @@ class BuildSession:
             settle=False,
             own=self._own,
             lists=self._lists,
+            pinned=self._pinned,
             wanted=self._wanted,
             reviews=self._reviews,
             origins=self._origins,

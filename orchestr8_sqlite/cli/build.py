@@ -90,7 +90,9 @@ def build(
         + (f" ({report.rejected} left out)" if report.rejected else "")
         + (f" ({report.ignored} outside the layout)" if report.ignored else "")
     )
-    changed = counted(len(report.changed), "changed file") if report.changed else "changed file times or a new commit"
+    changed = (
+        counted(len(report.changed), "changed file") if report.changed else "changed settings, file times or commits"
+    )
     how = {
         "whole": "built",
         "updated": f"updated for {changed}",
@@ -142,6 +144,7 @@ def _build(
                 progress=progress,
                 own=tuple(project.categories.items()),
                 lists=project.synonyms,
+                pinned=project.pinned,
                 wanted=places.is_wanted,
                 reviews=reviews,
                 origins=project.origins,
@@ -217,6 +220,7 @@ def lint(
             progress=progress,
             own=tuple(project.categories.items()),
             lists=project.synonyms,
+            pinned=project.pinned,
             deny=project.deny,
             similar=True,
             overlap=overlap,

@@ -40,6 +40,7 @@ def watch_and_report(
         deny=project.deny,
         own=tuple(project.categories.items()),
         lists=project.synonyms,
+        pinned=project.pinned,
         wanted=places.is_wanted,
         reviews=reviews,
         origins=project.origins,

@@ -28,6 +28,9 @@ COMMITS = "commits"
 REVIEWS = "reviews"
 """Row of `meta`: a digest of the reviews that a build heeded, empty if there are none."""
 
+PINNED = "pinned"
+"""Row of `meta`: the paths of the skills that listings begin with, as JSON."""
+
 PAGE_CACHE = "PRAGMA cache_size = -20000"
 """Cache 20,000 KiB per connection: with SQLite's 2,000 a search of 2,294 fragments takes a third longer."""
 

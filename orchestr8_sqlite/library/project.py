@@ -5,6 +5,7 @@
     deny = "high"                      # refuse files with findings of this level or worse
     strict = true                      # refuse a library with warnings or errors
     synonyms = ["words/team.txt"]      # more lists like synonyms.txt
+    pinned = ["acme/refunds"]          # skills that listings begin with, by their paths in skill:// URIs
 
     [[sources]]                        # what `sync` fetches, read like roots; docs/sources.md
     name = "acme"
@@ -43,7 +44,7 @@ from orchestr8_sqlite.settings import read_level, read_limits
 from orchestr8_sqlite.text.wording import nearest
 
 FILE_NAME = "orchestr8.toml"
-KEYS = ("roots", "sources", "category", "deny", "strict", "synonyms", "categories", "lint", "eval")
+KEYS = ("roots", "sources", "category", "deny", "strict", "synonyms", "pinned", "categories", "lint", "eval")
 KEYS_OF_LINT = ("select", "ignore", "per-file-ignores")
 KEYS_OF_EVAL = ("fail-under", "fail-over")
 
@@ -64,6 +65,7 @@ class Project(NamedTuple):
     deny: str | None = None
     strict: bool = False
     synonyms: Sequence[tuple[str, str]] = ()
+    pinned: Sequence[str] = ()
     categories: Mapping[str, str] = {}
     rules: Rules = Rules()
     fail_under: Sequence[str] = ()
@@ -151,6 +153,7 @@ class _Reader:
             deny=self._read(lambda: read_level(values.get("deny"), "deny")),
             strict=self._truth(values, "strict"),
             synonyms=[self._list_of_words(name) for name in self._texts(values, "synonyms")],
+            pinned=tuple(dict.fromkeys(self._texts(values, "pinned"))),
             categories={
                 self._own_name(name): self._category(meant, f"categories.{name}")
                 for name, meant in self._table(values, "categories").items()

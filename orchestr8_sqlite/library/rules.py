@@ -43,6 +43,7 @@ SAID: Mapping[str, str] = {
     "overlap": "Two fragments have nearly the same name and description, or answer each other's scenarios.",
     "other-suffix": "A Markdown file has a suffix other than .md.",
     "outside-layout": "A file does not lie in a folder that is read.",
+    "pinned": "A pinned skill is not on offer.",
     "queries-document": "A judged request names a document that does not exist.",
     "queries-form": "A judged request does not have the right form.",
     "overridden": "Two files have the same name; that of a source that may override others is kept.",

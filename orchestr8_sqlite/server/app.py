@@ -98,7 +98,7 @@ class LibraryServer(Server[dict[str, Any]]):
             on_completion=Completions(service, guard).complete,
             get_tool_input_schema=lambda name: TOOLS[name].input_schema if name in TOOLS else None,
         )
-        serve_skills(self, service, guard, fresh_ms)
+        serve_skills(self, service, guard, profile, fresh_ms)
         if not stateless:
             self.add_notification_handler(
                 "notifications/initialized", types.NotificationParams, self.changes.initialized

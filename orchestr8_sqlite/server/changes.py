@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import anyio
 import mcp_types as types
@@ -27,6 +28,7 @@ from orchestr8_sqlite.answers.skill_files import is_skill_uri
 from orchestr8_sqlite.errors import CatalogError, RequestError, UnknownResource
 from orchestr8_sqlite.model.uris import parse_uri
 from orchestr8_sqlite.server.guard import Context, Guard, translated
+from orchestr8_sqlite.server.resources import listed_skills
 from orchestr8_sqlite.service.service import Service
 
 logger = logging.getLogger(__name__)
@@ -151,7 +153,7 @@ class Changes:
     def _look(self) -> Lists:
         catalog = self._service.catalog
         with catalog.reading():
-            resources = _digest(catalog.db.execute(LISTED_RESOURCES))
+            resources = _digest(chain(listed_skills(catalog), catalog.db.execute(LISTED_RESOURCES)))
             prompts = _digest(catalog.db.execute(LISTED_PROMPTS))
         return Lists(catalog.generation, resources, prompts)
 

@@ -52,6 +52,7 @@ class Replies:
             "tools/call": answers,
             "resources/read": texts,
             "resources/list": texts,
+            "skills/list": texts,
             "prompts/get": prompts,
             "prompts/list": prompts,
         }

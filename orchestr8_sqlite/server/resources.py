@@ -1,14 +1,16 @@
-"""Resources: the registry, the categories and every fragment, in pages; URI templates; reads of any URI."""
+"""Resources: registry, categories, the first skills and every fragment, in pages; URI templates; reads of any URI."""
 
 import base64
 from datetime import UTC, datetime
 
 import mcp_types as types
 
+from orchestr8_sqlite.answers.skill_files import DirectoryEntry, list_skills
 from orchestr8_sqlite.index.catalog import Catalog, FragmentRow
 from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, SCHEME
 from orchestr8_sqlite.server.guard import Context, Guard, note, note_answer
 from orchestr8_sqlite.server.paging import PAGE_SIZE, Pages
+from orchestr8_sqlite.server.skills import FIRST_PAGE
 from orchestr8_sqlite.service.service import MARKDOWN, Answer, Service
 from orchestr8_sqlite.text.wording import counted, one_line
 
@@ -29,7 +31,7 @@ class Resources:
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """Return a page of resources: the registry and the categories, then every fragment by URI."""
+        """Return a page of resources: registry, categories, the skills that listings begin with, fragments by URI."""
 
         def page() -> types.ListResourcesResult:
             catalog = self._service.catalog
@@ -38,7 +40,7 @@ class Resources:
             rows = catalog.fragments(after=after or "", limit=PAGE_SIZE + 1)
             resources = [_resource(row) for row in rows[:PAGE_SIZE]]
             if after is None:
-                resources = [*_lists(catalog), *resources]
+                resources = [*_lists(catalog), *map(_skill, listed_skills(catalog)), *resources]
             return types.ListResourcesResult(
                 resources=resources, next_cursor=pages.next_cursor([row.uri for row in rows])
             )
@@ -108,6 +110,18 @@ def _lists(catalog: Catalog) -> list[types.Resource]:
         types.Resource(uri=f"{SCHEME}://{name}", name=name, title=title, description=text, mime_type=MARKDOWN)
         for name, title, text in lists
     ]
+
+
+def listed_skills(catalog: Catalog) -> list[DirectoryEntry]:
+    """Return the SKILL.md of each skill that `skills/list` begins with."""
+    return [skill.main_file for _, skill in list_skills(catalog, limit=FIRST_PAGE.skills)]
+
+
+def _skill(file: DirectoryEntry) -> types.Resource:
+    """Return a SKILL.md as a resource, without `_meta`: SEP-2640 reserves its keys there."""
+    return types.Resource(
+        uri=file.uri, name=file.name, description=file.description, mime_type=file.mime_type, size=file.size
+    )
 
 
 def _resource(row: FragmentRow) -> types.Resource:

@@ -21,6 +21,9 @@ from environments import NODE_FOLDER, ROOT, MissingProgram, node_command
 from conformance.server import serving
 
 REVISIONS = ("2025-11-25", "2026-07-28")
+SKILLS = ("sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory")
+"""Scenarios of the skills extension, which no revision requires: the suite runs them by name, if it is forced to."""
+
 REQUIREMENTS = NODE_FOLDER / "node_modules" / "@modelcontextprotocol" / "conformance" / "requirements"
 DOCUMENT = ROOT / "docs" / "protocol.md"
 BEGIN, END = "<!-- written by tests/conformance/run.py from here -->", "<!-- to here -->"
@@ -103,8 +106,10 @@ def run_suite(revision: str) -> dict[str, Ending]:
     endings = dict.fromkeys(_scenarios(revision), Ending(Outcome.FAILED, ("the suite left no report",)))
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as url:
         found = Path(folder, "found")
-        command = [*suite, "server", "--url", url, "--requirements", revision, "--output-dir", str(found)]
-        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600, check=False)
+        by_name = [["--scenario", scenario, "--spec-version", revision, "--force"] for scenario in SKILLS]
+        for chosen in (["--requirements", revision], *by_name):
+            command = [*suite, "server", "--url", url, *chosen, "--output-dir", str(found)]
+            subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600, check=False)
         for report in found.glob("server-*/checks.json"):
             endings[scenario_of(report.parent.name)] = judge(json.loads(report.read_text(encoding="utf-8")))
     return endings
@@ -159,10 +164,10 @@ def _named(expectations: Expectations) -> dict[str, str]:
 
 
 def _scenarios(revision: str) -> Iterable[str]:
-    """Return the scenarios that the suite runs against a server of *revision*, those without score too."""
+    """Return the scenarios that are run against a server of *revision*, those without score too."""
     requirements = yaml.safe_load((REQUIREMENTS / f"{revision}.yaml").read_text(encoding="utf-8"))
     unscored = [entry["scenario"] for entry in requirements["not_scored"] if entry["leg"] == "server"]
-    return [*requirements["server"], *unscored]
+    return [*requirements["server"], *unscored, *SKILLS]
 
 
 def _renew_table(expectations: Expectations, endings: Endings, *, write: bool) -> list[str]:

@@ -12,6 +12,7 @@ from typing import IO, NamedTuple
 from orchestr8_sqlite.errors import LibraryError
 from orchestr8_sqlite.library.door import read_regular
 from orchestr8_sqlite.library.sources.lock import Pin
+from orchestr8_sqlite.model.digests import digest_list
 from orchestr8_sqlite.system import is_posix
 
 MOST_FILES = 50_000
@@ -96,12 +97,6 @@ class Tree:
     def listed(self) -> Listed:
         """Return what was written."""
         return Listed(digest_list(self._digests), self._digests)
-
-
-def digest_list(digests: dict[str, str]) -> str:
-    """Return the digest of a list of files, in the form of `sha256sum`, sorted by the bytes of the paths."""
-    lines = (f"{digest}  {path}\n" for path, digest in sorted(digests.items(), key=lambda one: one[0].encode()))
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def _is_plain(parts: Iterable[str]) -> bool:
