@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from orchestr8_sqlite.errors import RefusedRelease, RequestError, ShippingError, SourceError
 from orchestr8_sqlite.shipping.lockfile import Lock
-from orchestr8_sqlite.shipping.shelf import FULL, Pulled, Shelf
+from orchestr8_sqlite.shipping.shelf import FULL, Pulled, Shelf, folder_of
 from orchestr8_sqlite.shipping.signatures import require_signature
 from orchestr8_sqlite.shipping.statement import (
     Release,
@@ -94,6 +94,10 @@ def roll_back(index: Path, to: str | None = None) -> Pulled:
     Raises:
         ShippingError: No such version is kept.
     """
+    if not folder_of(index).is_dir():
+        raise ShippingError(
+            f"Nothing was pulled to {index}; name the index that `pull -o` wrote, or give --from as you gave it to serve."
+        )
     with Shelf.opened(index) as shelf:
         in_use = shelf.in_use()
         kept = {one.release.sha256: one for one in shelf.state.history if shelf.has(one.release)}
