@@ -752,9 +752,7 @@ def test_locked_sync_fetches_only_what_the_lock_file_pins_and_all_of_that(
     settings(here, manifest(upstream).replace("acme", "more") + '[[sources]]\nname = "own"\nfolder = "own"\n')
     assert invoke("sync", "--locked")[0] == 0
     settings(here, '[[sources]]\nname = "own"\nfolder = "own"\n')
-    refused(
-        "orchestr8.lock pins the source more, which orchestr8.toml does not name; run: orchestr8-sqlite sync"
-    )
+    refused("orchestr8.lock pins the source more, which orchestr8.toml does not name; run: orchestr8-sqlite sync")
     assert invoke("sync", "--locked", "--update")[0] == 2
 
 

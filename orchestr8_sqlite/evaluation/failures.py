@@ -36,9 +36,7 @@ class Failure(NamedTuple):
         return f"place {self.place}" if self.place else "not found"
 
 
-def find_failures(
-    queries: Iterable[JudgedQuery], qrels: Qrels, report: RunReport, most: int = FIRST
-) -> list[Failure]:
+def find_failures(queries: Iterable[JudgedQuery], qrels: Qrels, report: RunReport, most: int = FIRST) -> list[Failure]:
     """Return the failed queries: no right document among the first, falsely refused, falsely answered or triggered.
 
     The worst come first: false refusals, false answers, documents not found, then documents found further down.

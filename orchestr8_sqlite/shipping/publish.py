@@ -127,7 +127,7 @@ def _next_serial(order: Order, said: Statement | None, *, can_read: bool) -> int
 
 
 def _fields(order: Order, draft: Mapping[str, Any], serial: int, earlier: Sequence[Release]) -> dict[str, Any]:
-    """Return what the channel is to say. The key signs *earlier* too, so they must be releases that it signed before."""
+    """Return what the channel is to say. The key signs *earlier* too: they must be releases that it signed before."""
     fields = {
         "format": FORMAT,
         "channel": order.channel,

@@ -60,7 +60,7 @@ def sync(
 
 
 def _check_locked(specs: Sequence[SourceSpec], pins: Mapping[str, Pin]) -> None:
-    """Raise LibraryError unless *pins* are of the sources in *specs* that are fetched, as they ask, and of no others."""
+    """Raise LibraryError unless *pins* are of what *specs* ask to be fetched, and of nothing else."""
     wanted = {spec.name: spec for spec in specs if spec.is_fetched}
     for name, spec in wanted.items():
         pin = pins.get(name)
