@@ -20,6 +20,7 @@ from orchestr8_sqlite.server.supply import pull_process
 from orchestr8_sqlite.server.supply.freshness import LIBRARY
 from orchestr8_sqlite.server.supply.supply import Supply
 from orchestr8_sqlite.settings import ServerSettings, Settings, SourceSettings, index_from, read_server_settings
+from orchestr8_sqlite.shipping.signatures import write_keys
 
 VERSION = "orchestr8://skills/version"
 
@@ -151,6 +152,21 @@ def test_going_back_needs_a_pulled_index_and_one_name_for_it(
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
     assert invoke("rollback", "--from", source.url, "-o", "index.db")[0] == 2
     assert invoke("rollback", "--channel", "beta")[0] == 2
+
+
+def test_a_key_has_one_index_however_it_is_named_and_another_key_has_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def indexes(*keys: str) -> set[Path]:
+        return {index_from(SourceSettings("https://a/x", key=key)) for key in keys}
+
+    monkeypatch.chdir(tmp_path)
+    _, file, text = write_keys(tmp_path / "team")
+    mine = indexes("team.pub", str(file), f"../{tmp_path.name}/team.pub", text)
+    file.unlink()
+    (tmp_path / "team.key").unlink()
+    write_keys(tmp_path / "team")
+    assert (len(mine), len(mine | indexes("team.pub"))) == (1, 2)
 
 
 def test_channel_without_a_source_is_wrong_usage(invoke: Invoke) -> None:

@@ -104,6 +104,7 @@ def rollback(
     """Put the version before back in use; the one that you leave is not pulled again, only a newer one.
 
     To go back under a server, name what you gave `serve`: --from, --channel and --require-signature, or its --db as -o.
+    With --from, orchestr8.lock is written only with --lock.
 
     Example: orchestr8-sqlite rollback --from https://host/indexes
     """
