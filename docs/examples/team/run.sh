@@ -61,7 +61,7 @@ trap 'exit 1' HUP INT TERM
 
 # Your own settings stay out of it.
 # shellcheck disable=SC2046 # one word for each variable
-unset $(env | sed -n 's/^\(ORCHESTR8_[A-Z_]*\|LOG_[A-Z]*\)=.*/\1/p') GIT_DIR GIT_WORK_TREE
+unset $(env | sed -n -e 's/^\(ORCHESTR8_[A-Z_]*\)=.*/\1/p' -e 's/^\(GIT_[A-Z_]*\)=.*/\1/p') LOG_LEVEL LOG_FORMAT
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 NO_PROXY=127.0.0.1 no_proxy=127.0.0.1
 export GIT_AUTHOR_NAME=Example GIT_AUTHOR_EMAIL=team@example.com GIT_COMMITTER_NAME=Example
 export GIT_COMMITTER_EMAIL=team@example.com XDG_CACHE_HOME="$work/ci-cache"
