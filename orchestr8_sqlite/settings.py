@@ -342,11 +342,21 @@ def index_of(roots: Sequence[Path], deny: str | None = None) -> Path:
 def index_from(source: SourceSettings) -> Path:
     """Return where the server keeps the index that it pulls from *source*: a file in the user's cache folder.
 
-    With a required signature it is another one than without, so that no server begins with what nobody signed.
+    With a required signature it is another one than without, so that no server begins with what nobody signed. The same
+    key gives the same index, whether its file is named, by any path, or its text.
     """
     is_web = source.place.startswith(("http://", "https://"))
     place = source.place.rstrip("/") if is_web else str(Path(source.place).absolute())
-    return _cached(source.channel, ["from", place, source.channel, *([source.key] if source.key else [])])
+    return _cached(source.channel, ["from", place, source.channel, *([_text_of(source.key)] if source.key else [])])
+
+
+def _text_of(key: str) -> str:
+    """Return the text of a public key that *key* is or names: the last line of its file."""
+    try:
+        lines = Path(key).read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError):
+        return key
+    return next((line.strip() for line in reversed(lines) if line.strip()), key)
 
 
 def _cached(name: str, parts: Sequence[str]) -> Path:

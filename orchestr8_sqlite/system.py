@@ -166,18 +166,27 @@ def give(path: Path, like: os.stat_result) -> bool:
     return path.stat().st_uid == like.st_uid
 
 
-def try_lock(descriptor: int) -> bool | None:
-    """Lock a file until *descriptor* is closed and return whether that worked; None if there are no locks."""
+def try_lock(descriptor: int, seconds: float = 0) -> bool | None:
+    """Lock a file until *descriptor* is closed and return whether that worked; None if there are no locks.
+
+    Args:
+        seconds: How long to wait for another process to release it.
+    """
     fcntl = _module("fcntl")
     if fcntl is None:
         return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(RETRY_SECONDS)
+        except OSError:
+            return None
+        else:
+            return True
 
 
 def let_block(descriptor: int, platform: str = sys.platform) -> None:

@@ -320,6 +320,27 @@ def test_failed_queries_come_worst_first_with_what_won_instead() -> None:
     ]
 
 
+def test_eval_lists_requests_whose_first_result_is_wrong_where_a_bound_on_that_is_missed(
+    make_library: MakeLibrary, tmp_path: Path
+) -> None:
+    root = make_library(
+        {
+            "skills/roses.md": markdown("useWhen: [pruning roses, pruning old roses in a garden]"),
+            "skills/trees.md": markdown("useWhen: [pruning trees in a garden, pruning trees]"),
+            "queries.jsonl": '{"text": "pruning roses", "documents": ["skills/trees"]}\n',
+        }
+    )
+    index = str(build(root, tmp_path / "index.db"))
+
+    def listed(bound: str) -> list[str]:
+        arguments = ["eval", "--self", "--db", index, "--json", "--fail-under", bound]
+        failures = json.loads(CliRunner().invoke(make_app(["eval", "path"]), arguments).stdout)["failures"]
+        return [f"{one['what']}: {one['text']}, not {one['first']}" for one in failures]
+
+    assert listed("recall@5=1") == listed("queries.jsonl:success@1=0") == []
+    assert listed("queries.jsonl:success@1=1") == ["place 2: pruning roses, not skills/roses"]
+
+
 def test_eval_lists_what_failed_and_names_measures_as_its_bounds_do(make_library: MakeLibrary, tmp_path: Path) -> None:
     root = make_library(
         {

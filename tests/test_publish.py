@@ -58,6 +58,18 @@ def test_the_same_index_again_changes_nothing(target: str, store: Path) -> None:
     assert (store / CHANNEL).read_bytes() == before
 
 
+@pytest.mark.parametrize("content", [None, b"", b"something else"])
+def test_the_same_index_again_brings_back_a_file_that_was_lost_or_damaged(
+    target: str, store: Path, content: bytes | None
+) -> None:
+    file = store / ship(1, target).file_name
+    before = (store / CHANNEL).read_bytes()
+    file.unlink() if content is None else file.write_bytes(content)
+    ship(1, target)
+    assert version_of(file) == 1
+    assert (store / CHANNEL).read_bytes() == before
+
+
 def test_half_a_file_of_a_publisher_that_was_killed_is_replaced(target: str, store: Path) -> None:
     name = ship(1, target).file_name
     (store / CHANNEL).unlink()

@@ -2,8 +2,12 @@
 
 import hashlib
 import shutil
+import sqlite3
+import threading
+import time
 import tomllib
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +19,13 @@ from support import Invoke
 from orchestr8_sqlite.builder.build import build_index
 from orchestr8_sqlite.errors import Orchestr8Error, RefusedRelease, RequestError, ShippingError, SourceError
 from orchestr8_sqlite.index.catalog import SCHEMA_MAJOR, Catalog
+from orchestr8_sqlite.index.checksums import add_checksum
 from orchestr8_sqlite.shipping import pull as pulling
-from orchestr8_sqlite.shipping import web
+from orchestr8_sqlite.shipping import shelf, web
+from orchestr8_sqlite.shipping.publish import Order, publish
 from orchestr8_sqlite.shipping.pull import Outcome, Wish, pull, roll_back
 from orchestr8_sqlite.shipping.shelf import Shelf, read_state
-from orchestr8_sqlite.shipping.stores import open_source
+from orchestr8_sqlite.shipping.stores import open_source, open_target
 from orchestr8_sqlite.system import is_posix
 
 CHANNEL = "stable.channel.json"
@@ -304,10 +310,32 @@ def test_something_else_at_the_place_of_the_index_is_not_replaced(source: str, i
     refused(index, source, "is not an orchestr8-sqlite index", ShippingError)
 
 
-def test_two_pulls_of_one_index_do_not_mix(source: str, index: Path) -> None:
+def test_two_pulls_of_one_index_do_not_mix(source: str, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelf, "LOCK_SECONDS", 0.1)
     ship(1, source)
     with Shelf.opened(index):
         refused(index, source, "Another program is pulling", ShippingError)
+
+
+def test_going_back_waits_for_a_pull_that_is_under_way(source: str, index: Path) -> None:
+    for version in (1, 2):
+        ship(version, source)
+        get(index, source)
+    pulling, going_back = threading.Event(), threading.Event()
+
+    def pull_slowly() -> None:
+        with Shelf.opened(index):
+            pulling.set()
+            assert going_back.wait(10)
+            time.sleep(0.1)
+
+    thread = threading.Thread(target=pull_slowly)
+    thread.start()
+    assert pulling.wait(10)
+    going_back.set()
+    roll_back(index)
+    thread.join()
+    assert version_of(index) == 1
 
 
 def test_rollback_goes_back_and_stays_back_until_there_is_a_newer_release(source: str, index: Path) -> None:
@@ -322,6 +350,23 @@ def test_rollback_goes_back_and_stays_back_until_there_is_a_newer_release(source
     roll_back(index)
     ship(3, source)
     assert (get(index, source), version_of(index)) == (Outcome.PULLED, 3)
+
+
+def test_other_bytes_of_the_same_generation_are_neither_gone_back_to_nor_pulled_again(
+    source: str, index: Path, tmp_path: Path
+) -> None:
+    first, _ = ship(1, source), get(index, source)
+    second, _ = ship(2, source), get(index, source)
+    shutil.copy(index_of(2), tmp_path / "twin.db")
+    with closing(sqlite3.connect(tmp_path / "twin.db")) as db:
+        db.execute("VACUUM")
+    add_checksum(tmp_path / "twin.db")
+    twin = publish(Order(tmp_path / "twin.db", "stable"), open_target(source), open_source(source)).release
+    assert (twin.generation, twin.sha256 == second.sha256) == (second.generation, False)
+    assert get(index, source) is Outcome.PULLED
+    assert roll_back(index).release == first
+    ship(2, source)
+    assert (get(index, source), version_of(index)) == (Outcome.HELD, 1)
 
 
 def test_rollback_to_a_chosen_version_needs_no_source(server: FileServer, index: Path) -> None:

@@ -20,6 +20,7 @@ from orchestr8_sqlite.server.supply import pull_process
 from orchestr8_sqlite.server.supply.freshness import LIBRARY
 from orchestr8_sqlite.server.supply.supply import Supply
 from orchestr8_sqlite.settings import ServerSettings, Settings, SourceSettings, index_from, read_server_settings
+from orchestr8_sqlite.shipping.signatures import write_keys
 
 VERSION = "orchestr8://skills/version"
 
@@ -37,9 +38,8 @@ def cache(tmp_path: Path) -> Path:
     return folder
 
 
-def follow(index: Path, reports: list[dict[str, Any] | str], monkeypatch: pytest.MonkeyPatch) -> tuple[Supply, int]:
-    """Let pulls report what is given, one after the other; return the supply after them, and how many were told."""
-    told = 0
+def follow(index: Path, reports: list[dict[str, Any] | str], monkeypatch: pytest.MonkeyPatch) -> Supply:
+    """Let pulls report what is given, one after the other; return the supply after them."""
     over = asyncio.Event()
     left = iter(reports)
 
@@ -54,9 +54,8 @@ def follow(index: Path, reports: list[dict[str, Any] | str], monkeypatch: pytest
         assert report is not None
         return report
 
-    async def on_pulled() -> None:
-        nonlocal told
-        told += 1
+    async def tell() -> None:
+        """Tell nobody."""
 
     monkeypatch.setattr(pull_process, "run_command", run_command)
     monkeypatch.setattr(pull_process, "growing_pauses", lambda: iter([0.001] * 9))
@@ -64,11 +63,11 @@ def follow(index: Path, reports: list[dict[str, Any] | str], monkeypatch: pytest
     supply = Supply(ServerSettings(Settings(index, "info", 10), "text", source=source))
 
     async def play() -> None:
-        async with supply.kept_up(on_pulled):
+        async with supply.kept_up(tell):
             await asyncio.wait_for(over.wait(), 20)
 
     asyncio.run(play())
-    return supply, told
+    return supply
 
 
 def report(outcome: str, serial: int = 2) -> dict[str, Any]:
@@ -76,13 +75,12 @@ def report(outcome: str, serial: int = 2) -> dict[str, Any]:
     return {"outcome": outcome, "serial": serial, **fields}
 
 
-def test_clients_are_told_of_what_was_pulled_and_of_nothing_else(
+def test_log_names_each_release_that_was_pulled_or_held_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "orchestr8_sqlite")
-    outcomes = ["current", "pulled", "current", "held"]
-    supply, told = follow(tmp_path / "index.db", [report(one) for one in outcomes], monkeypatch)
-    assert told == 1
+    outcomes = ["current", "pulled", "current", "held", "held"]
+    supply = follow(tmp_path / "index.db", [report(one) for one in outcomes], monkeypatch)
     assert [(one.getMessage(), vars(one)["serial"]) for one in caplog.records] == [("pulled", 2), ("held", 2)]
     assert supply.freshness.of(LIBRARY) is None
 
@@ -90,13 +88,13 @@ def test_clients_are_told_of_what_was_pulled_and_of_nothing_else(
 def test_failed_pulls_are_errors_and_the_library_is_stale_until_one_succeeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    supply, told = follow(tmp_path / "index.db", [report("pulled"), "It is down.", "It is down."], monkeypatch)
+    supply = follow(tmp_path / "index.db", [report("pulled"), "It is down.", "It is down."], monkeypatch)
     stale = supply.freshness.of(LIBRARY)
     assert stale is not None
-    assert (stale.why, told) == (pull_process.FAILED, 1)
+    assert stale.why == pull_process.FAILED
     errors = [vars(one)["reason"] for one in caplog.records if one.levelname == "ERROR"]
     assert errors == ["It is down."] * 2
-    supply, _ = follow(tmp_path / "index.db", ["It is down.", report("current")], monkeypatch)
+    supply = follow(tmp_path / "index.db", ["It is down.", report("current")], monkeypatch)
     assert supply.freshness.of(LIBRARY) is None
 
 
@@ -117,6 +115,58 @@ def test_each_source_channel_and_key_has_an_index_of_its_own(tmp_path: Path, mon
     assert read_server_settings(source=sources[0]).base.database == index_from(sources[0])
     with pytest.raises(SettingsError, match="not from both"):
         read_server_settings(roots=[tmp_path], source=sources[0])
+
+
+@pytest.mark.slow
+def test_server_goes_back_where_rollback_names_its_source_and_its_clients_are_told(
+    source: FileServer, cache: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.chdir(cache)
+    options = ("--from", source.url, "--channel", "beta")
+    ship(1, source.url, "beta")
+    listener = Listener(cache, *options, "--every", "1")
+    try:
+        listener.logged("pulled", serial=1)
+        listener.listen(VERSION)
+        ship(2, source.url, "beta")
+        assert listener.hear(2) == [RESOURCES, f"{UPDATED} {VERSION}"]
+        code, said, _ = invoke("rollback", *options)
+        assert (code, said.startswith("back to serial 1 of beta")) == (0, True)
+        assert listener.hear(2) == [RESOURCES, f"{UPDATED} {VERSION}"]
+        assert "Version 1" in listener.read(VERSION)
+        listener.logged("held", serial=2)
+        listener.end()
+    finally:
+        listener.close()
+
+
+def test_going_back_needs_a_pulled_index_and_one_name_for_it(
+    invoke: Invoke, source: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    code, _, said = invoke("rollback", "--from", source.url)
+    assert (code, said.startswith("Nothing was pulled to ")) == (1, True)
+    assert invoke("rollback")[2].startswith("Nothing was pulled to index.db; ")
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+    assert invoke("rollback", "--from", source.url, "-o", "index.db")[0] == 2
+    assert invoke("rollback", "--channel", "beta")[0] == 2
+
+
+def test_a_key_has_one_index_however_it_is_named_and_another_key_has_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def indexes(*keys: str) -> set[Path]:
+        return {index_from(SourceSettings("https://a/x", key=key)) for key in keys}
+
+    monkeypatch.chdir(tmp_path)
+    _, file, text = write_keys(tmp_path / "team")
+    mine = indexes("team.pub", str(file), f"../{tmp_path.name}/team.pub", text)
+    file.unlink()
+    (tmp_path / "team.key").unlink()
+    write_keys(tmp_path / "team")
+    assert (len(mine), len(mine | indexes("team.pub"))) == (1, 2)
 
 
 def test_channel_without_a_source_is_wrong_usage(invoke: Invoke) -> None:

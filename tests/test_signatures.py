@@ -81,7 +81,7 @@ def test_signature_is_over_what_jq_prints_of_the_other_fields(
 def test_whatever_is_changed_after_the_signing_is_refused(
     invoke: Invoke, store: Path, keys: tuple[Path, str], fields: dict[str, object]
 ) -> None:
-    ship(1, store)
+    ship(1, store, key=keys[0])
     ship(2, store, key=keys[0])
     assert invoke("pull", store, "--require-signature", keys[1], "-o", "first.db")[0] == 0
     edit(store, **fields)
@@ -113,6 +113,23 @@ def test_new_key_signs_what_the_old_one_signed_before(
     secret, _, public = write_keys(tmp_path / "next")
     assert ship(1, store, key=secret).serial == 2
     assert invoke("pull", store, "--require-signature", public)[0] == 0
+
+
+@pytest.mark.parametrize(("is_signed", "dropped"), [(False, "2 earlier releases"), (True, "1 earlier release")])
+def test_key_vouches_for_no_release_that_it_did_not_sign(
+    invoke: Invoke, store: Path, keys: tuple[Path, str], tmp_path: Path, is_signed: bool, dropped: str
+) -> None:
+    other = write_keys(tmp_path / "other")[0] if is_signed else None
+    ship(1, store, key=keys[0])
+    foreign = ship(2, store, key=other)
+    code, _, said = invoke("publish", index_of(3), "--to", store, "--sign", keys[0], "--no-gate")
+    assert (code, said) == (0, f"The channel was not signed with this key: it no longer lists {dropped} for --pin.\n")
+    required = ("--require-signature", keys[1])
+    assert "lists no release" in invoke("pull", store, "--pin", foreign.sha256, *required)[2]
+    assert invoke("pull", store, *required)[0] == 0
+    assert version_of(Path("index.db")) == 3
+    assert invoke("publish", index_of(1), "--to", store, "--sign", keys[0], "--no-gate")[2] == ""
+    assert [one["serial"] for one in json.loads((store / CHANNEL).read_text("utf-8"))["earlier"]] == [3]
 
 
 def test_pin_and_lock_need_the_signature_too(invoke: Invoke, store: Path, keys: tuple[Path, str]) -> None:

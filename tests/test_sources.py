@@ -728,6 +728,34 @@ def test_sync_says_what_it_needs(here: Path, upstream: Path, invoke: Invoke) -> 
     assert (invoke("sync", "acme")[0], invoke("sync", "--update", "other")[0]) == (2, 2)
 
 
+def test_locked_sync_fetches_only_what_the_lock_file_pins_and_all_of_that(
+    here: Path, upstream: Path, git: Git, invoke: Invoke, tmp_path: Path
+) -> None:
+    def refused(said: str) -> None:
+        before = file.read_bytes() if file.exists() else None
+        code, out, err = invoke("sync", "--locked")
+        assert (code, out, err) == (1, "", f"{said}\n")
+        assert (file.read_bytes() if file.exists() else None) == before
+
+    file = here / "orchestr8.lock"
+    settings(here, manifest(upstream))
+    refused("orchestr8.lock does not pin the source acme as orchestr8.toml asks; run: orchestr8-sqlite sync.")
+    assert not (tmp_path / "cache").exists()
+    invoke("sync")
+    shutil.rmtree(tmp_path / "cache")
+    assert "2 files, fetched" in invoke("sync", "--locked")[1]
+    git(upstream, "tag", "v2")
+    settings(here, manifest(upstream, 'tag = "v2"'))
+    refused("orchestr8.lock does not pin the source acme as orchestr8.toml asks; run: orchestr8-sqlite sync --update.")
+    settings(here, manifest(upstream).replace("acme", "more"))
+    invoke("sync")
+    settings(here, manifest(upstream).replace("acme", "more") + '[[sources]]\nname = "own"\nfolder = "own"\n')
+    assert invoke("sync", "--locked")[0] == 0
+    settings(here, '[[sources]]\nname = "own"\nfolder = "own"\n')
+    refused("orchestr8.lock pins the source more, which orchestr8.toml does not name; run: orchestr8-sqlite sync")
+    assert invoke("sync", "--locked", "--update")[0] == 2
+
+
 def test_folders_on_the_command_line_leave_sources_out(here: Path, upstream: Path, invoke: Invoke) -> None:
     write_files(here, {"own/skills/a.md": "# A\n\nText.\n"})
     settings(here, 'roots = ["own"]\n' + manifest(upstream))

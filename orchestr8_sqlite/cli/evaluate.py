@@ -68,7 +68,7 @@ def evaluate(
     Example: orchestr8-sqlite eval --self --fail-under recall@5=0.9 --db index.db
     """
     from orchestr8_sqlite.evaluation import judgements, measures
-    from orchestr8_sqlite.evaluation.failures import find_failures
+    from orchestr8_sqlite.evaluation.failures import FIRST, find_failures
     from orchestr8_sqlite.index.catalog import Catalog
     from orchestr8_sqlite.model.parameters import make_request
     from orchestr8_sqlite.settings import read_settings
@@ -95,8 +95,10 @@ def evaluate(
     shares = measures.shares_of(asked, judged, report)
     if own and not (fail_under or fail_over):
         fail_under, fail_over = read_bounds(config)
-    unmet = measures.unmet_bounds(fail_under or (), scores) + measures.exceeded_bounds(fail_over or (), shares)
-    failed = find_failures(asked, judged, report)
+    below = measures.unmet_bounds(fail_under or (), scores)
+    unmet = below + measures.exceeded_bounds(fail_over or (), shares)
+    needs_first = any(not problem.startswith("recall") for problem in below)  # what these measures count against it
+    failed = find_failures(asked, judged, report, 1 if needs_first else FIRST)
     if badge is not None:
         _write_badge(badge, scores, bounded=bool(fail_under or fail_over), unmet=unmet)
     judged_whole = {**shares, "missingDocuments": missing}

@@ -9,6 +9,7 @@ import typer
 from orchestr8_sqlite.cli.options import Channel, Json, print_json
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError, ShippingError
+from orchestr8_sqlite.text.wording import counted
 
 if TYPE_CHECKING:
     from orchestr8_sqlite.shipping.publish import Published
@@ -75,6 +76,9 @@ def publish(
         print_json({"published": done.is_new, **done.fields})
     else:
         _print(done, channel, target.place)
+    if done.dropped:
+        what = counted(done.dropped, "earlier release")
+        echo(f"The channel was not signed with this key: it no longer lists {what} for --pin.", err=True)
     if done.is_new and not target.says_who_won:
         echo(
             "Of two publishers at the same time this target may not refuse the later one: let only one job publish.",

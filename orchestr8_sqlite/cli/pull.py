@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Json, RequireSignature, print_json
+from orchestr8_sqlite.cli.options import Channel, Json, RequireSignature, print_json
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
 
@@ -84,7 +84,16 @@ def pull(
 
 
 def rollback(
-    output: Output = Path("index.db"),
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Index file to write.  [default: index.db]", show_default=False),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="SOURCE", help="Write the index that `serve --from` pulls.", show_default=False),
+    ] = None,
+    channel: Channel = "stable",
+    key: RequireSignature = None,
     to: Annotated[
         str | None,
         typer.Option(metavar="HASH|GENERATION", help="Go back to this kept version.", show_default=False),
@@ -94,13 +103,26 @@ def rollback(
 ) -> None:
     """Put the version before back in use; the one that you leave is not pulled again, only a newer one.
 
-    Example: orchestr8-sqlite rollback -o index.db
+    To go back under a server, name what you gave `serve`: --from, --channel and --require-signature, or its --db as -o.
+    With --from, orchestr8.lock is written only with --lock.
+
+    Example: orchestr8-sqlite rollback --from https://host/indexes
     """
     from orchestr8_sqlite.shipping.lockfile import read_lock
     from orchestr8_sqlite.shipping.pull import roll_back
 
-    known = read_lock() if lock is not False else None
-    pulled = roll_back(output, to)
+    if source is None:
+        if key is not None or channel != "stable":
+            raise RequestError("--channel and --require-signature need --from SOURCE.")
+        index = output or Path("index.db")
+    elif output is None:
+        from orchestr8_sqlite.settings import SourceSettings, index_from
+
+        index = index_from(SourceSettings(source, channel, key))
+    else:
+        raise RequestError("Give --from or -o, not both.")
+    known = read_lock() if source is None and lock is not False else None
+    pulled = roll_back(index, to)
     _write_lock(pulled, known, lock)
     if as_json:
         print_json(_fields(pulled))

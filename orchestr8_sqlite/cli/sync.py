@@ -30,6 +30,9 @@ def sync(
     update: Annotated[
         bool, typer.Option("--update", help="Look tags and branches up again, and write orchestr8.lock anew.")
     ] = False,
+    locked: Annotated[
+        bool, typer.Option("--locked", help="Fetch only if orchestr8.lock pins all sources and no others; for CI.")
+    ] = False,
     config: Annotated[
         Path | None,
         typer.Option("--config", exists=True, dir_okay=False, help="Settings. Default: ./orchestr8.toml."),
@@ -48,11 +51,13 @@ def sync(
     known = [spec.name for spec in project.sources]
     if not known or project.base is None:
         raise SettingsError("orchestr8.toml names no sources; docs/sources.md says how.")
+    if locked and update:
+        raise RequestError("--locked fetches what orchestr8.lock says; leave out --update.")
     if names and not update:
         raise RequestError("Names belong to --update; without it, every source is fetched as it is pinned.")
     if unknown := [name for name in names or () if name not in known]:
         raise RequestError(f"There is no source {unknown[0]!r}; orchestr8.toml names {', '.join(known)}.")
-    synced = bring(project.base, project.sources, sources_cache(), (names or ()) if update else None)
+    synced = bring(project.base, project.sources, sources_cache(), (names or ()) if update else None, locked=locked)
     if as_json:
         print_json([_values(one) for one in synced])
         return

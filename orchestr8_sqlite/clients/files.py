@@ -5,7 +5,6 @@ import os
 import shutil
 import stat
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +18,6 @@ MOST_BYTES = 64 << 20
 
 PATIENCE_SECONDS = 10.0
 """How long to wait while another process edits a file in the same folder."""
-
-RETRY_SECONDS = 0.02
 
 MOST_TRIES = 5
 """Maximum attempts at an edit while other programs keep changing the file."""
@@ -113,11 +110,8 @@ def _locked(folder: Path) -> Iterator[None]:
         return
     number = os.open(folder, os.O_RDONLY)
     try:
-        until = time.monotonic() + PATIENCE_SECONDS
-        while try_lock(number) is False:
-            if time.monotonic() > until:
-                raise ClientFileError(f"Another program is editing a file in {folder}; try again when it is done.")
-            time.sleep(RETRY_SECONDS)
+        if try_lock(number, PATIENCE_SECONDS) is False:
+            raise ClientFileError(f"Another program is editing a file in {folder}; try again when it is done.")
         yield
     finally:
         os.close(number)

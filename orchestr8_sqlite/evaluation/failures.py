@@ -7,7 +7,7 @@ from orchestr8_sqlite.evaluation.judgements import ELSEWHERE, NO_ANSWER, JudgedQ
 from orchestr8_sqlite.evaluation.measures import RunReport
 
 FIRST = 5
-"""A right document must be among this many first results, as in recall@5."""
+"""A right document must be among this many first results, as in recall@5, unless a stricter measure is missed."""
 
 
 class Failure(NamedTuple):
@@ -36,21 +36,24 @@ class Failure(NamedTuple):
         return f"place {self.place}" if self.place else "not found"
 
 
-def find_failures(queries: Iterable[JudgedQuery], qrels: Qrels, report: RunReport) -> list[Failure]:
+def find_failures(queries: Iterable[JudgedQuery], qrels: Qrels, report: RunReport, most: int = FIRST) -> list[Failure]:
     """Return the failed queries: no right document among the first, falsely refused, falsely answered or triggered.
 
     The worst come first: false refusals, false answers, documents not found, then documents found further down.
+
+    Args:
+        most: How many first results may hold the right document.
     """
-    failures = [failure for query in queries if (failure := _failure(query, qrels, report)) is not None]
+    failures = [failure for query in queries if (failure := _failure(query, qrels, report, most)) is not None]
     return sorted(failures, key=_badness)
 
 
-def _failure(query: JudgedQuery, qrels: Qrels, report: RunReport) -> Failure | None:
+def _failure(query: JudgedQuery, qrels: Qrels, report: RunReport, most: int) -> Failure | None:
     found: Sequence[tuple[str, float]] = report.run.get(query.id, ())
     refused = query.id in report.weak or not found
     wanted = tuple(sorted(document for document, grade in qrels.get(query.id, {}).items() if grade > 0))
     place = next((place for place, (document, _) in enumerate(found, start=1) if document in wanted), None)
-    if not _fails(query, qrels, found, refused=refused, place=place):
+    if not _fails(query, qrels, found, refused=refused, is_among_first=place is not None and place <= most):
         return None
     right_first = place == 1
     first, score = (None, 0.0) if right_first or not found else found[0]
@@ -58,13 +61,13 @@ def _failure(query: JudgedQuery, qrels: Qrels, report: RunReport) -> Failure | N
 
 
 def _fails(
-    query: JudgedQuery, qrels: Qrels, found: Sequence[tuple[str, float]], *, refused: bool, place: int | None
+    query: JudgedQuery, qrels: Qrels, found: Sequence[tuple[str, float]], *, refused: bool, is_among_first: bool
 ) -> bool:
     if query.stratum == NO_ANSWER:
         return not refused
     if query.stratum == ELSEWHERE:
         return not refused and found[0][0] in qrels[query.id]
-    return refused or place is None or place > FIRST
+    return refused or not is_among_first
 
 
 def _badness(failure: Failure) -> tuple[bool, bool, float, float]:

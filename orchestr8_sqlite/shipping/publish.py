@@ -5,7 +5,7 @@ The file is read back before a channel names it, so no channel ever names half a
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,11 +33,15 @@ from orchestr8_sqlite.shipping.stores import PIECE, Changed, Missing, Source, Ta
 
 
 class Published(NamedTuple):
-    """What a publisher did: the release that the channel names now, and whether it already did before."""
+    """What a publisher did: the release that the channel names now, and whether it already did before.
+
+    `dropped` counts the earlier releases that the channel no longer lists, because it was not signed by the key.
+    """
 
     release: Release
     is_new: bool
     fields: Mapping[str, Any]
+    dropped: int = 0
 
 
 class Order(NamedTuple):
@@ -67,9 +71,12 @@ def publish(order: Order, target: Target, source: Source | None) -> Published:
     said = read_statement(before.content, order.channel, f"{target.place}/{name}") if before is not None else None
     draft = _describe(order.file)
     serial = _next_serial(order, said, can_read=source is not None)
-    if said is not None and said.release.sha256 == draft["sha256"] and _is_signed_as_wanted(said, order.key):
+    earlier = (said.release, *said.earlier) if said is not None else ()
+    is_vouched = said is not None and (order.key is None or is_signed_by(said, order.key))
+    if said is not None and is_vouched and said.release.sha256 == draft["sha256"]:
+        _upload(order.file, said.release, target, source)  # if it was lost or damaged there since
         return Published(said.release, is_new=False, fields=said.fields)
-    fields = _fields(order, draft, serial, said)
+    fields = _fields(order, draft, serial, earlier if is_vouched else ())
     content = write_statement(fields)
     if len(content) > LARGEST_STATEMENT:
         raise ShippingError(f"{name} would have more than {LARGEST_STATEMENT:,} bytes: the index has too many roots.")
@@ -81,7 +88,7 @@ def publish(order: Order, target: Target, source: Source | None) -> Published:
         raise RefusedRelease(
             f"Another publisher has changed {target.place}/{name} meanwhile; build what is newest, and publish again."
         ) from None
-    return Published(release, is_new=True, fields=fields)
+    return Published(release, is_new=True, fields=fields, dropped=0 if is_vouched else len(earlier))
 
 
 def _describe(index: Path) -> dict[str, Any]:
@@ -119,12 +126,8 @@ def _next_serial(order: Order, said: Statement | None, *, can_read: bool) -> int
     return order.serial
 
 
-def _is_signed_as_wanted(said: Statement, key: Path | None) -> bool:
-    return key is None or is_signed_by(said, key)
-
-
-def _fields(order: Order, draft: Mapping[str, Any], serial: int, said: Statement | None) -> dict[str, Any]:
-    earlier = (said.release, *said.earlier)[:MOST_EARLIER] if said is not None else ()
+def _fields(order: Order, draft: Mapping[str, Any], serial: int, earlier: Sequence[Release]) -> dict[str, Any]:
+    """Return what the channel is to say. The key signs *earlier* too: they must be releases that it signed before."""
     fields = {
         "format": FORMAT,
         "channel": order.channel,
@@ -133,7 +136,7 @@ def _fields(order: Order, draft: Mapping[str, Any], serial: int, said: Statement
         "published": now(),
         "program": f"orchestr8-sqlite {__version__}",
         "gate": order.gate,
-        "earlier": [release_fields(one) for one in earlier],
+        "earlier": [release_fields(one) for one in earlier[:MOST_EARLIER]],
     }
     if order.key is None:
         return fields

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from orchestr8_sqlite.errors import RefusedRelease, RequestError, ShippingError, SourceError
 from orchestr8_sqlite.shipping.lockfile import Lock
-from orchestr8_sqlite.shipping.shelf import FULL, Pulled, Shelf
+from orchestr8_sqlite.shipping.shelf import FULL, Pulled, Shelf, folder_of
 from orchestr8_sqlite.shipping.signatures import require_signature
 from orchestr8_sqlite.shipping.statement import (
     Release,
@@ -76,7 +76,7 @@ def pull(wish: Wish, source: Source, progress: Progress) -> tuple[Outcome, Pulle
         if shelf.in_use() == release.sha256:
             shelf.write(shelf.state.seen(pulled))
             return Outcome.CURRENT, pulled
-        if release.sha256 in shelf.state.held and wish.pin is None and not wish.locked:
+        if shelf.state.holds(release) and wish.pin is None and not wish.locked:
             shelf.write(shelf.state._replace(checked=pulled.pulled))
             return Outcome.HELD, pulled
         if not shelf.has(release):
@@ -94,13 +94,20 @@ def roll_back(index: Path, to: str | None = None) -> Pulled:
     Raises:
         ShippingError: No such version is kept.
     """
+    if not folder_of(index).is_dir():
+        raise ShippingError(
+            f"Nothing was pulled to {index}; name the index of `pull -o`, or give --from as you gave it to `serve`."
+        )
     with Shelf.opened(index) as shelf:
         in_use = shelf.in_use()
         kept = {one.release.sha256: one for one in shelf.state.history if shelf.has(one.release)}
         newest_first = list(reversed(kept.values()))
         hashes = [one.release.sha256 for one in newest_first]
         start = hashes.index(in_use) + 1 if in_use in hashes else 0
-        before = [one for one in newest_first[start:] if one.release.sha256 not in shelf.state.held]
+        now = kept[in_use].release.generation if in_use in kept else None
+        before = [
+            one for one in newest_first[start:] if one.release.generation != now and not shelf.state.holds(one.release)
+        ]
         if to is not None:
             before = [one for one in newest_first if is_named(one.release, to) and one.release.sha256 != in_use]
         if not before:

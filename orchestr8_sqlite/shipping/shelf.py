@@ -27,6 +27,9 @@ from orchestr8_sqlite.system import is_held, replace, sync_file, sync_folder, tr
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 MOST_HISTORY = 50
+LOCK_SECONDS = 10.0
+"""How long to wait for another program; a server that follows a source holds the versions whenever it asks."""
+
 HEADER = 100
 """Bytes of a database's header, which holds the application id at byte 68."""
 
@@ -44,8 +47,8 @@ class State(NamedTuple):
     """What is known of the pulled versions.
 
     `highest` has, by "source channel", the highest serial seen and the SHA-256 that came with it. `held` has the hash
-    of each release that was rolled back from: these are not pulled again. `checked` is when a source was last asked
-    with success (UTC).
+    of each release that was rolled back from: it is not pulled again, nor another file of its generation. `checked` is
+    when a source was last asked with success (UTC).
     """
 
     highest: Mapping[str, tuple[int, str]]
@@ -71,6 +74,11 @@ class State(NamedTuple):
     def lowered(self, source: str, channel: str) -> Self:
         """Return the state in which any serial of a channel is new."""
         return self._replace(highest={name: one for name, one in self.highest.items() if name != f"{source} {channel}"})
+
+    def holds(self, release: Release) -> bool:
+        """Tell whether a release was rolled back from, or another one of its generation, which answers the same."""
+        left = [one for digest in self.held if (one := self.find(digest)) is not None]
+        return release.sha256 in self.held or any(one.release.generation == release.generation for one in left)
 
     def find(self, sha256: str) -> Pulled | None:
         """Return when the file with this hash was last pulled."""
@@ -124,10 +132,10 @@ class Shelf:
     @classmethod
     @contextmanager
     def opened(cls, index: Path) -> Iterator[Self]:
-        """Yield the shelf of *index*.
+        """Yield the shelf of *index*, once no other program changes it.
 
         Raises:
-            ShippingError: Another program changes it, it cannot be written, or *index* is something else.
+            ShippingError: Another program changes it for long, it cannot be written, or *index* is something else.
         """
         folder = folder_of(index)
         try:
@@ -135,7 +143,7 @@ class Shelf:
             folder.mkdir(mode=0o700, exist_ok=True)  # what is downloaded has not yet the rights of the index
             lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
             try:
-                if try_lock(lock) is False:
+                if try_lock(lock, LOCK_SECONDS) is False:
                     raise ShippingError(f"Another program is pulling {index}; wait for it.")
                 remove_leftovers(index)
                 yield cls(index)

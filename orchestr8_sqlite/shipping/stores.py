@@ -8,7 +8,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -152,11 +151,9 @@ class Folder:
         except OSError as problem:
             raise ShippingError(f"{self.place} cannot be written to: {problem.strerror}.") from None
         try:
-            deadline = time.monotonic() + LOCK_SECONDS
-            while (is_locked := try_lock(lock)) is False:
-                if time.monotonic() > deadline:
-                    raise ShippingError(f"Another publisher has held {self.place} for {LOCK_SECONDS:g} s; try again.")
-                time.sleep(0.05)
+            is_locked = try_lock(lock, LOCK_SECONDS)
+            if is_locked is False:
+                raise ShippingError(f"Another publisher has held {self.place} for {LOCK_SECONDS:g} s; try again.")
             self.says_who_won = is_locked is True
             yield
         finally:

@@ -1,6 +1,6 @@
 """Sources of a manifest → their files in the cache, as the lock file pins them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,19 +31,24 @@ class Synced(NamedTuple):
     removed: Sequence[str] | None = ()
 
 
-def sync(base: Path, specs: Sequence[SourceSpec], cache: Path, update: Sequence[str] | None) -> list[Synced]:
+def sync(
+    base: Path, specs: Sequence[SourceSpec], cache: Path, update: Sequence[str] | None, *, locked: bool = False
+) -> list[Synced]:
     """Bring the fetched sources of the settings in *base* into the *cache* and write the lock file if it says less.
 
     What the lock file pins is fetched as pinned, or not at all if the cache has it.
 
     Args:
         update: Names of sources whose tags and branches are looked up again, all if empty; None for no source.
+        locked: Whether the lock file must pin these sources and no others before anything is fetched.
 
     Raises:
         SettingsError: The lock file cannot be used.
         LibraryError: A source cannot be fetched, or is not what the lock file pins; nothing is written to that then.
     """
     pins, synced = read_pins(base), list[Synced]()
+    if locked:
+        _check_locked(specs, pins)
     for spec in specs:
         if spec.is_fetched:
             is_asked = update is not None and (not update or spec.name in update)
@@ -52,6 +57,19 @@ def sync(base: Path, specs: Sequence[SourceSpec], cache: Path, update: Sequence[
     if now != pins:
         write_pins(base, now)
     return synced
+
+
+def _check_locked(specs: Sequence[SourceSpec], pins: Mapping[str, Pin]) -> None:
+    """Raise LibraryError unless *pins* are of what *specs* ask to be fetched, and of nothing else."""
+    wanted = {spec.name: spec for spec in specs if spec.is_fetched}
+    for name, spec in wanted.items():
+        pin = pins.get(name)
+        if pin is None or not pin.fits(spec):
+            raise LibraryError(_unpinned(name, pin))
+    if others := sorted(pins.keys() - wanted.keys()):
+        raise LibraryError(
+            f"{FILE_NAME} pins the source {others[0]}, which orchestr8.toml does not name; run: orchestr8-sqlite sync"
+        )
 
 
 def origins_of(base: Path, specs: Sequence[SourceSpec], cache: Path) -> tuple[Origin, ...]:
@@ -78,7 +96,7 @@ def _origin(base: Path, spec: SourceSpec, cache: Path, pin: Pin | None) -> Origi
     if not spec.is_fetched:
         return Origin(folder=base / spec.folder, **policy)  # type: ignore[arg-type]
     if pin is None or not pin.fits(spec):
-        raise LibraryError(f"{FILE_NAME} does not pin the source {spec.name} as orchestr8.toml asks; {_way(pin)}.")
+        raise LibraryError(_unpinned(spec.name, pin))
     folder = place_of(cache, pin)
     kept = list_kept(folder)
     if kept is None or kept.content != pin.content:
@@ -94,6 +112,10 @@ def _origin(base: Path, spec: SourceSpec, cache: Path, pin: Pin | None) -> Origi
         content=pin.content,
         **policy,  # type: ignore[arg-type]
     )
+
+
+def _unpinned(name: str, pin: Pin | None) -> str:
+    return f"{FILE_NAME} does not pin the source {name} as orchestr8.toml asks; {_way(pin)}."
 
 
 def _way(pin: Pin | None) -> str:

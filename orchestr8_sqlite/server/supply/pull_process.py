@@ -6,7 +6,7 @@ and `/healthz` say so, and since when.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from random import random
@@ -29,13 +29,11 @@ FAILED = "the last pull from its source failed"
 """Reasons why a library is stale, as clients see them."""
 
 SHOWN = ("channel", "serial", "generation", "published")
-OnPulled = Callable[[], Awaitable[None]]
 
 
 async def follow_source(
     source: SourceSettings,
     index: Path,
-    on_pulled: OnPulled,
     stop: asyncio.Event,
     *,
     first_pull: asyncio.Event,
@@ -44,12 +42,12 @@ async def follow_source(
     """Keep *index* what *source* offers until *stop* is set; on return no process pulls any more.
 
     Args:
-        on_pulled: Awaited after each pull that replaced the index.
         first_pull: Set once the first pull is done or has failed.
         freshness: Told of failed pulls.
     """
     _log_start(index)
     pauses = growing_pauses()
+    logged: tuple[str, int] | None = None
     while True:
         report = await _pull(source, index, stop)
         if stop.is_set():
@@ -63,10 +61,10 @@ async def follow_source(
         else:
             pauses, pause = growing_pauses(), _varied(source.every)
             freshness.restore(LIBRARY)
-            if report["outcome"] != "current":
+            outcome = report["outcome"], report["serial"]
+            if report["outcome"] != "current" and outcome != logged:  # a release is held for long
                 logger.info(report["outcome"], extra={name: report[name] for name in SHOWN})
-            if report["outcome"] == "pulled":
-                await on_pulled()
+                logged = outcome
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), pause)
 

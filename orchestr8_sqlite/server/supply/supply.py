@@ -52,22 +52,22 @@ class Supply:
 
     @asynccontextmanager
     async def kept_up(self, on_built: OnBuilt) -> AsyncIterator[None]:
-        """Keep the index up to date inside the context; await *on_built* whenever it has changed."""
-        if not self._settings.makes_index:
-            following = asyncio.ensure_future(follow_file(self._settings.base.database, on_built))
-            try:
-                yield
-            finally:
-                following.cancel()
-                await asyncio.wait([following])
-            return
+        """Keep the index up to date inside the context; await *on_built* whenever it has changed.
+
+        The file is followed even if this server makes it: `pull`, `rollback`, and other servers of the same library
+        replace it too.
+        """
+        following = asyncio.ensure_future(follow_file(self._settings.base.database, on_built))
         ended = asyncio.Event()
-        building = asyncio.ensure_future(self._keep(on_built, ended))
+        keeping = asyncio.ensure_future(self._keep(on_built, ended)) if self._settings.makes_index else None
         try:
             yield
         finally:
+            following.cancel()
+            await asyncio.wait([following])
             ended.set()
-            await building
+            if keeping is not None:
+                await keeping
 
     def _keep(self, on_built: OnBuilt, ended: asyncio.Event) -> Coroutine[None, None, None]:
         """Return the work that keeps the index up to date until *ended* is set."""
@@ -76,7 +76,7 @@ class Supply:
             from orchestr8_sqlite.server.supply.pull_process import NOT_ASKED, follow_source  # noqa: PLC0415 - seldom
 
             self.freshness.lose(LIBRARY, NOT_ASKED)
-            return follow_source(source, index, on_built, ended, first_pull=self.first_build, freshness=self.freshness)
+            return follow_source(source, index, ended, first_pull=self.first_build, freshness=self.freshness)
         self.freshness.lose(LIBRARY, STARTED)
         keep = watch_library if self._settings.watch else build_until_done
         return keep(
