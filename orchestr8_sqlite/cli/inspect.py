@@ -259,7 +259,7 @@ def export(
         if form == "json":
             from orchestr8_sqlite.index.export import export_json as write
         else:
-            from orchestr8_sqlite.index.datasette_folder import export_datasette as write
+            from orchestr8_sqlite.index.datasette.folder import export_datasette as write
         for written in write(catalog, output):
             echo(str(written))
     if form == "datasette":

@@ -1,16 +1,18 @@
-"""The questions to an index in stored_queries.sql, with what the comment above each says of it."""
+"""The questions to an index in queries.sql, with what the comment above each says of it."""
 
 import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import NamedTuple
 
+from orchestr8_sqlite.index.catalog import Catalog
+
 QUERY = re.compile(r"^-- ([a-z-]+): (.+)\n((?:-- .*\n)+)((?:(?!-- ).*\n)+?.*;)$", re.MULTILINE)
-EXAMPLE = re.compile(r"^-- (\w+) = (.+)\n", re.MULTILINE)
+EXAMPLE = re.compile(r"^-- (\w+) = (SELECT .+)\n", re.MULTILINE)
 
 
 class StoredQuery(NamedTuple):
-    """One question: `parameters` has a value to try for each parameter of the statement."""
+    """One question: `parameters` has a statement that finds an example for each parameter of `sql`."""
 
     name: str
     title: str
@@ -21,7 +23,7 @@ class StoredQuery(NamedTuple):
 
 def read_stored_queries() -> list[StoredQuery]:
     """Return the questions in the order of the file."""
-    text = files("orchestr8_sqlite.index").joinpath("stored_queries.sql").read_text(encoding="utf-8")
+    text = files("orchestr8_sqlite.index.datasette").joinpath("queries.sql").read_text(encoding="utf-8")
     return [
         StoredQuery(
             name=name,
@@ -32,3 +34,8 @@ def read_stored_queries() -> list[StoredQuery]:
         )
         for name, title, about, sql in QUERY.findall(text)
     ]
+
+
+def find_examples(catalog: Catalog, query: StoredQuery) -> dict[str, str]:
+    """Return a value for each parameter that the index has answers for; the library may be too small for one."""
+    return {name: str(catalog.rows(sql)[0][0] or "") for name, sql in query.parameters.items()}

@@ -1,15 +1,35 @@
 -- Questions to an index, as `export --format datasette` stores them for Datasette; they run in any SQLite tool.
 --
--- Above each statement: its name and its title, then what it shows, then an example for each of its parameters.
+-- Above each statement: its name and its title, what it shows, and what finds an example for each of its parameters.
 
 -- search: Search the full text
 -- Fragments with all of the words, in any form, anywhere in their texts, best first, and the passage that fits.
--- words = error handling
+-- words = SELECT text FROM keyword ORDER BY fragment_count DESC, text LIMIT 1
 SELECT f.uri, highlight(fragment_text, 1, '[', ']') AS title, snippet(fragment_text, 6, '[', ']', '…', 24) AS found,
        f.token_estimate AS tokens
   FROM fragment_text JOIN fragment f ON f.id = fragment_text.rowid
  WHERE fragment_text MATCH '"' || replace(replace(trim(:words), '"', ''), ' ', '" "') || '"'
  ORDER BY rank LIMIT 100;
+
+-- read: Read a fragment
+-- All that a fragment says, what it points to, what points to it, and the problems of its file. Give its URI, its id or
+-- its name.
+-- fragment = SELECT min(path) FROM fragment
+SELECT part.key AS part, part.value AS text
+  FROM fragment f
+  JOIN fragment_searched t ON t.id = f.id
+  JOIN source s ON s.id = f.source_id,
+       json_each(json_object(
+         'uri', f.uri, 'title', f.title, 'category', f.category, 'description', f.description, 'tags', t.tags,
+         'scenarios', t.scenarios, 'capabilities', t.capabilities, 'tokens', f.token_estimate,
+         'file', s.root || '/' || s.path, 'front matter', f.metadata,
+         'points to', (SELECT group_concat(coalesce(to_uri, target), char(10))
+                         FROM reference_detail WHERE from_uri = f.uri),
+         'is pointed to by', (SELECT group_concat(from_uri, char(10)) FROM reference_detail WHERE to_uri = f.uri),
+         'problems', (SELECT group_concat(severity || coalesce(' in line ' || line, '') || ': ' || message, char(10))
+                        FROM unreviewed u WHERE u.root = s.root AND u.path = s.path),
+         'text', t.body)) part
+ WHERE :fragment IN (f.uri, f.path, f.name) AND part.value NOT IN ('', '{}');
 
 -- tags: The most used tags
 -- Each tag with the fragments that have it and the tokens of all their texts.
@@ -31,7 +51,7 @@ SELECT uri, title, token_estimate AS tokens, size AS bytes FROM fragment
 
 -- author-tokens: Token counts of authors that are off
 -- Fragments whose estimatedTokens differ from our estimate by more than so many percent, the worst first.
--- percent = 50
+-- percent = SELECT 50
 SELECT uri, author_tokens, token_estimate AS tokens,
        round(100.0 * (author_tokens - token_estimate) / max(token_estimate, 1)) AS percent_off
   FROM fragment
@@ -101,14 +121,14 @@ SELECT f.uri, f.title, (SELECT count(DISTINCT r.target_id) FROM reference r
  ORDER BY f.uri;
 
 -- dead-links: Links to nothing
--- What fragments point to and the library lacks, the most wanted first; where gives each place with its line.
-SELECT target, count(*) AS links, group_concat(from_uri || ':' || line, char(10)) AS places
+-- What fragments point to and the library lacks, the most wanted first, with each place and its line.
+SELECT target, count(*) AS count, group_concat(from_uri || ':' || line, char(10)) AS links
   FROM reference_detail WHERE to_uri IS NULL
- GROUP BY target ORDER BY links DESC, target;
+ GROUP BY target ORDER BY count DESC, target;
 
 -- neighbours: The neighbours of a fragment
 -- What a fragment points to, and what points to it. Give its URI, its id or its name.
--- fragment = error-handling-resilience
+-- fragment = SELECT max(to_uri) FROM reference_detail
 SELECT f.uri AS fragment, 'points to' AS direction, coalesce(d.to_uri, d.target) AS uri, d.kind, d.line
   FROM fragment f JOIN reference_detail d ON d.from_uri = f.uri
  WHERE :fragment IN (f.uri, f.path, f.name)
@@ -121,7 +141,7 @@ SELECT f.uri, 'is pointed to by', d.from_uri, d.kind, d.line
 -- coverage: Which words the library covers
 -- For each word: the scenarios and fragments that hold it, and those with a form of it anywhere. Those that nothing
 -- covers come first. Paste what users asked for in vain.
--- words = retry backoff zeppelin
+-- words = SELECT group_concat(text, ' ') FROM (SELECT text FROM keyword ORDER BY fragment_count DESC, text LIMIT 3)
 SELECT word, coalesce(k.scenario_count, 0) AS scenarios, coalesce(k.fragment_count, 0) AS fragments,
        (SELECT count(*) FROM fragment_text WHERE fragment_text MATCH '"' || word || '"') AS anywhere
   FROM (SELECT DISTINCT value AS word
@@ -132,10 +152,10 @@ SELECT word, coalesce(k.scenario_count, 0) AS scenarios, coalesce(k.fragment_cou
 
 -- compare: What two fragments earn for a request
 -- For each word of the request, where the two fragments hold it or a form of it, and what it weighs there. Give URIs,
--- ids or names. `orchestr8-sqlite explain` shows the rest of a score: name, body, other names.
--- words = error handling
--- one = error-handling-resilience
--- other = python-httpx-client
+-- ids or names. orchestr8-sqlite explain shows the rest of a score: name, body, other names.
+-- words = SELECT name FROM fragment ORDER BY path LIMIT 1
+-- one = SELECT min(path) FROM fragment
+-- other = SELECT max(path) FROM fragment
 WITH word AS (
     SELECT DISTINCT k.stem
       FROM json_each('[' || replace(json_quote(lower(replace(trim(:words), '"', ''))), ' ', '","') || ']')
@@ -150,7 +170,7 @@ SELECT d.uri, d.stem, group_concat(d.keyword || ': ' || d.fields, char(10)) AS h
 -- other-names: What a word also stands for
 -- Other names that a search looks for besides the word, and what may meet the need that it states, all as stems. Most
 -- needs take more than one word: the request must also have one of each group that stands between the + signs.
--- word = k8s
+-- word = SELECT min(text) FROM keyword WHERE stem IN (SELECT stem FROM rank_synonym_word WHERE slots = 1)
 WITH meant AS (
     SELECT DISTINCT synonym_id, slot FROM rank_synonym_word
      WHERE stem = lower(trim(:word)) OR stem = (SELECT stem FROM keyword WHERE text = lower(trim(:word)))
@@ -175,9 +195,9 @@ SELECT field.key AS field, count(*) AS fragments, count(DISTINCT field.value) AS
  GROUP BY field.key ORDER BY fragments DESC, field.key;
 
 -- front-matter-value: Fragments by a front-matter field
--- Fragments whose field holds the text: allowed-tools with Bash finds the skills that may run commands.
--- field = version
--- holds = 1
+-- Fragments whose field holds the text, or has any value: allowed-tools with Bash finds the skills that may run commands.
+-- field = SELECT min(key) FROM fragment, json_each(metadata)
+-- holds = SELECT ''
 SELECT f.uri, field.key AS field, field.value
   FROM fragment f, json_each(f.metadata) field
  WHERE field.key = :field AND instr(lower(field.value), lower(:holds)) > 0 ORDER BY f.uri;
@@ -190,9 +210,10 @@ SELECT p.uri, s.root || '/' || s.path AS file, datetime(s.mtime_ns / 1000000000,
 
 -- problems: Files by their problems
 -- How many problems of each severity each file has, without those that a review accepts.
-SELECT root || '/' || path AS file, sum(severity = 'error') AS errors, sum(severity = 'warning') AS warnings,
+SELECT u.root || '/' || u.path AS file, p.uri, sum(severity = 'error') AS errors, sum(severity = 'warning') AS warnings,
        sum(severity = 'info') AS notes, group_concat(DISTINCT code) AS kinds
-  FROM unreviewed GROUP BY root, path ORDER BY errors DESC, warnings DESC, notes DESC, file;
+  FROM unreviewed u LEFT JOIN provenance p ON p.root = u.root AND p.path = u.path
+ GROUP BY u.root, u.path ORDER BY errors DESC, warnings DESC, notes DESC, file;
 
 -- kinds-of-problems: Problems by kind
 -- How often each kind of problem occurs, in how many files, and one of them.
@@ -207,6 +228,7 @@ SELECT s.root || '/' || s.path AS file, s.outcome, s.size AS bytes, d.code, d.me
 
 -- findings: What nobody has judged yet
 -- Findings that a reader should see before an assistant obeys the file, without those that a review accepts.
-SELECT level, code, root || '/' || path AS file, line, message, fix
-  FROM finding WHERE reviewer IS NULL
- ORDER BY instr('high medium low', level), code, file, line;
+SELECT f.level, f.code, f.root || '/' || f.path AS file, f.line, p.uri, f.message, f.fix
+  FROM finding f LEFT JOIN provenance p ON p.root = f.root AND p.path = f.path
+ WHERE f.reviewer IS NULL
+ ORDER BY instr('high medium low', f.level), f.code, file, f.line;
