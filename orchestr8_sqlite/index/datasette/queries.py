@@ -37,5 +37,6 @@ def read_stored_queries() -> list[StoredQuery]:
 
 
 def find_examples(catalog: Catalog, query: StoredQuery) -> dict[str, str]:
-    """Return a value for each parameter that the index has answers for; the library may be too small for one."""
-    return {name: str(catalog.rows(sql)[0][0] or "") for name, sql in query.parameters.items()}
+    """Return an example for each parameter, empty if the library is too small to have one."""
+    found = {name: catalog.rows(sql) for name, sql in query.parameters.items()}
+    return {name: str(rows[0][0] or "") if rows else "" for name, rows in found.items()}

@@ -61,8 +61,8 @@ SELECT uri, author_tokens, token_estimate AS tokens,
 -- incomplete: Fragments that lack something
 -- Without a description, tags, scenarios or capabilities a fragment is harder to find.
 SELECT uri,
-       iif(has_description, '', 'description ') || iif(tags, '', 'tags ') || iif(scenarios, '', 'scenarios ')
-       || iif(capabilities, '', 'capabilities') AS lacks
+       trim(iif(has_description, '', 'description ') || iif(tags, '', 'tags ') || iif(scenarios, '', 'scenarios ')
+            || iif(capabilities, '', 'capabilities')) AS lacks
   FROM (SELECT f.uri, f.description <> '' AS has_description,
                EXISTS (SELECT 1 FROM tag WHERE fragment_id = f.id) AS tags,
                EXISTS (SELECT 1 FROM scenario WHERE fragment_id = f.id) AS scenarios,
@@ -71,13 +71,14 @@ SELECT uri,
  WHERE NOT (has_description AND tags AND scenarios AND capabilities)
  ORDER BY has_description + tags + scenarios + capabilities, uri;
 
--- scenarios-without-keywords: Scenarios without a keyword
--- Scenarios that only stop words are left of: no search for words can meet them.
-SELECT f.uri, s.text AS scenario
-  FROM (SELECT fragment_id, ordinal FROM scenario EXCEPT SELECT fragment_id, ordinal FROM posting) lonely
-  JOIN scenario s ON s.fragment_id = lonely.fragment_id AND s.ordinal = lonely.ordinal
+-- vague-scenarios: Scenarios without a telling word
+-- Scenarios whose rarest keyword the most fragments have: a search for them meets much else.
+SELECT f.uri, s.text AS scenario, r.fragments AS fragments_with_its_rarest_keyword
+  FROM (SELECT p.fragment_id, p.ordinal, min(k.fragment_count) AS fragments
+          FROM posting p JOIN keyword k ON k.id = p.keyword_id GROUP BY p.fragment_id, p.ordinal) r
+  JOIN scenario s ON s.fragment_id = r.fragment_id AND s.ordinal = r.ordinal
   JOIN fragment f ON f.id = s.fragment_id
- ORDER BY f.uri, s.ordinal;
+ ORDER BY r.fragments DESC, f.uri, s.ordinal LIMIT 100;
 
 -- same-scenarios: Scenarios that fragments share
 -- Fragments with a common line cannot be told apart by a search for it.
