@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 from browsed import QUERIES, build_browsed
-from conftest import Invoke
-from support import SHARED, MakeCatalog, build, needs_shared
+from support import SHARED, Invoke, MakeCatalog, build, needs_shared
 
 import orchestr8_sqlite
 from orchestr8_sqlite.errors import CatalogError
