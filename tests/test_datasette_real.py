@@ -217,6 +217,17 @@ def test_uris_lead_to_the_page_that_reads_the_fragment(site: Site) -> None:
     assert "A paragraph that is long" in site.get(address).text
 
 
+def test_cells_of_stored_queries_lead_on(site: Site) -> None:
+    led = {
+        "tags": ("/library/tag?tag=retry", "2 rows"),
+        "kinds-of-problems": ("/library/diagnostic?code=encoding", "byte 0xe9 is not UTF-8"),
+        "front-matter": ("/library/front-matter-value?field=allowed-tools", "Bash, Read"),
+    }
+    for name, (address, wanted) in led.items():
+        assert f'href="{address}"' in site.get(f"/library/{name}").text
+        assert wanted in site.get(address).text
+
+
 def test_text_of_a_fragment_is_whole_and_harmless(site: Site) -> None:
     page = site.get("/library/read", fragment="retry").text
     assert "&lt;b&gt;The end&lt;/b&gt;." in page
