@@ -109,6 +109,8 @@ lock: ## Renew the lock files; needs uv and npm
 	uv pip compile pyproject.toml --group build --extra eval $(LOCK) -o requirements-eval.txt
 	uv pip compile pyproject.toml --group build --group dev $(LOCK) -o requirements-dev.txt
 	uv pip compile tests/clients/requirements.in $(LOCK) -o tests/clients/requirements.txt
+	uv pip compile tests/datasettes/stable/requirements.in $(LOCK) -o tests/datasettes/stable/requirements.txt
+	uv pip compile tests/datasettes/alpha/requirements.in $(LOCK) -o tests/datasettes/alpha/requirements.txt
 	uv pip compile tests/content/requirements.in $(LOCK) -o tests/content/requirements.txt
 	uv pip compile tests/publishing/requirements.in $(LOCK) -o tests/publishing/requirements.txt
 	uv pip compile bench/requirements.in $(LOCK) -o bench/requirements.txt
@@ -121,7 +123,7 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 
 clean: ## Remove everything that the other targets made
 	rm -rf $(VENV) dist export mutants index.db $(BUNDLED) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -rf tests/node_modules tests/clients/.venv tests/content/node_modules tests/content/.venv tests/publishing/node_modules tests/publishing/.venv bench/node_modules bench/.venv
+	rm -rf tests/node_modules tests/clients/.venv tests/datasettes/stable/.venv tests/datasettes/alpha/.venv tests/content/node_modules tests/content/.venv tests/publishing/node_modules tests/publishing/.venv bench/node_modules bench/.venv
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it with: make PYTHON=/path/to/python3"; exit 1; }

@@ -3,8 +3,8 @@
 A `console` block behind `<!-- generated -->` shows what its command prints. Behind `<!-- generated, scratch -->` the
 command runs in an empty folder that all such blocks of a document share, and a block behind `<!-- file: PATH -->` is
 written there first. Between `<!-- rows -->` and `<!-- end -->` stand the rows of the `sql` block before, between
-`<!-- schema -->` and `<!-- end -->` the tables and views of an index, and between `<!-- commands -->` and
-`<!-- end -->` the help of each command.
+`<!-- schema -->` and `<!-- end -->` the tables and views of an index, between `<!-- queries -->` and `<!-- end -->` the
+stored queries for Datasette, and between `<!-- commands -->` and `<!-- end -->` the help of each command.
 """
 
 import json
@@ -13,7 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,10 +22,14 @@ from sqlite_utils.db import Table
 
 from orchestr8_sqlite.builder.writer import create_schema
 from orchestr8_sqlite.cli.app import COMMANDS
+from orchestr8_sqlite.index.comments import read_comments
+from orchestr8_sqlite.index.datasette.queries import read_stored_queries
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / name for name in ("tutorial.md", "schema.md", "cli.md")))
-SCHEMA = ROOT / "orchestr8_sqlite" / "index" / "schema.sql"
+DOCUMENTS = (
+    ROOT / "README.md",
+    *(ROOT / "docs" / name for name in ("tutorial.md", "schema.md", "cli.md", "datasette.md")),
+)
 SHOWN = re.compile(
     r"<!-- file: (?P<path>\S+) -->\n(?P<fence>`{3,4})\w*\n(?P<content>(?:.*\n)*?)(?P=fence)"
     r"|(?P<head><!-- generated(?P<scratch>, scratch)? -->\n```console\n\$ (?P<command>.*)\n)(?:.*\n)*?(?P<tail>```)"
@@ -34,8 +38,8 @@ COMMANDS_SHOWN = re.compile(r"(<!-- commands -->\n)(?:.*\n)*?(<!-- end -->)")
 WIDTH = "100"
 """Columns that the help of commands is laid out for."""
 ROWS = re.compile(r"(```sql\n(?P<sql>[^`]*)```\n\n<!-- rows -->\n)(?:.*\n)*?(<!-- end -->)")
+QUERIES = re.compile(r"(<!-- queries -->\n)(?:.*\n)*?(<!-- end -->)")
 TABLES = re.compile(r"(<!-- schema -->\n)(?:.*\n)*?(<!-- end -->)")
-COLUMN = re.compile(r"    (\w+) +(?:TEXT|INTEGER|REAL|BLOB)\b")
 
 
 def run(command: str, folder: Path = ROOT) -> str:
@@ -61,6 +65,7 @@ def renewed(text: str) -> str:
         text = SHOWN.sub(lambda part: _shown(part, Path(scratch)), text)
     text = COMMANDS_SHOWN.sub(lambda part: "\n".join((part[1], *helps(), part[2])), text)
     text = ROWS.sub(lambda part: f"{part[1]}\n{rows_of(part['sql'])}\n{part[3]}", text)
+    text = QUERIES.sub(lambda part: f"{part[1]}\n{queries()}\n{part[2]}", text)
     return TABLES.sub(lambda part: "\n".join((part[1], *schema(), part[2])), text)
 
 
@@ -86,31 +91,38 @@ def rows_of(sql: str) -> str:
     return markdown_table(list(rows[0]), [list(row.values()) for row in rows]) if rows else "No rows.\n"
 
 
+def queries() -> str:
+    """Return a table of the stored queries."""
+    rows = [
+        (f"`{query.name}`", f"**{query.title}.** {query.description}", ", ".join(query.parameters))
+        for query in read_stored_queries()
+    ]
+    return markdown_table(("page", "shows", "parameters"), rows)
+
+
 def schema() -> Iterator[str]:
     """Yield a section for each table and view of an index, with what schema.sql says of it."""
     tables = Database(memory=True)
     create_schema(tables.conn)
+    said = read_comments()
     strict = [table for table in tables.tables if table.strict]
     virtual = [table for table in tables.tables if table.virtual_table_using]
     for table in strict:
-        described = markdown_table(("column", "type", "meaning"), columns(table))
-        yield f"### {table.name}\n\n{comment_of(table.schema)}{described}"
+        comment = said[table.name]
+        described = markdown_table(("column", "type", "meaning"), columns(table, comment.columns))
+        yield f"### {table.name}\n\n{comment.text}\n\n{described}"
     for other in (*virtual, *tables.views):
-        said, colon, example = comment_before(other.name).rstrip("\n").partition(":\n")
-        code = f":\n\n```sql\n{example}\n```" if colon else ""
+        comment = said[other.name]
+        text = (
+            comment.text.removesuffix(".") + f":\n\n```sql\n{comment.example}\n```" if comment.example else comment.text
+        )
         names = ", ".join(f"`{column.name}`" for column in other.columns)
-        yield f"### {other.name}\n\n{said}{code}\n\nColumns: {names}.\n"
+        yield f"### {other.name}\n\n{text}\n\nColumns: {names}.\n"
 
 
-def columns(table: Table) -> Iterator[tuple[str, str, str]]:
+def columns(table: Table, said: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Yield name, type and comment of each column; the type with what the column points to."""
     pointed = {name: key.other_table for key in table.foreign_keys for name in key.columns}
-    said: dict[str, str] = {}
-    name = ""
-    for line in table.schema.splitlines()[1:]:
-        code, _, comment = line.partition("--")
-        name = found[1] if (found := COLUMN.match(code)) else name
-        said[name] = f"{said.get(name, '')} {comment.strip()}".strip()
     code = re.sub("--.*", "", table.schema)
     for column in table.columns:
         kind = f"{column.type}{', key' if column.is_pk else '' if column.notnull else ' or NULL'}"
@@ -118,20 +130,6 @@ def columns(table: Table) -> Iterator[tuple[str, str, str]]:
         allowed = re.search(rf"CHECK \({column.name} IN\s*\(([^)]*)\)", code)
         values = f" (one of {' '.join(allowed[1].split())})" if allowed else ""
         yield f"`{column.name}`", kind + target, said[column.name] + values
-
-
-def comment_of(statement: str) -> str:
-    """Return the comment on the first line of a CREATE TABLE as a paragraph, empty if there is none."""
-    comment = statement.splitlines()[0].partition("--")[2].strip()
-    return f"{comment[:1].upper()}{comment[1:]}.\n\n" if comment else ""
-
-
-def comment_before(name: str) -> str:
-    """Return the comment lines in front of a view or a virtual table."""
-    text = SCHEMA.read_text(encoding="utf-8")
-    found = re.search(rf"((?:^-- .*\n)+)CREATE (?:VIRTUAL TABLE|VIEW) {name}\b", text, re.MULTILINE)
-    assert found, f"schema.sql says nothing of {name}"
-    return "".join(line.removeprefix("-- ") for line in found[1].splitlines(keepends=True))
 
 
 def markdown_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -36,11 +36,10 @@ def cached_environment(folder: Path, requirements: Path) -> Path:
     """
     programs = folder / ("Scripts" if sys.platform == "win32" else "bin")
     if not _is_made_from(folder, requirements):
-        make_environment(folder)
+        venv.create(folder, with_pip=False, clear=True)  # ours installs, which is newer and faster
+        into = ("--python", str(programs / "python"), "install", "--no-compile", "--no-deps", "--require-hashes")
         try:
-            pip(
-                programs / "python", "install", "--no-compile", "--no-deps", "--require-hashes", "-r", str(requirements)
-            )
+            pip(Path(sys.executable), *into, "-r", str(requirements))
         except subprocess.CalledProcessError:
             raise MissingProgram(f"pip cannot install what {requirements.name} names; see its lines above.") from None
         _mark_as_made_from(folder, requirements)

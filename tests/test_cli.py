@@ -194,7 +194,7 @@ def test_load_prints_the_body_and_its_neighbours(invoke: Invoke, index: Path) ->
         (["sql", "SELECT nope FROM fragment"], "SQLite says: no such column: nope."),
         (["sql", ""], "The statement is empty; write a SELECT."),
         (["sql", " ;\t-- a\n/* b */"], "The statement is empty; write a SELECT."),
-        (["export", "--format", "xml"], "--format must be json, not 'xml'."),
+        (["export", "--format", "xml"], "--format must be json or datasette, not 'xml'."),
     ],
 )
 def test_wrong_call_is_one_sentence_and_code_2(invoke: Invoke, index: Path, arguments: list[str], advice: str) -> None:

@@ -241,17 +241,26 @@ def path(db: Database = None) -> None:
 def export(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")] = Path("export"),
     db: Database = None,
-    form: Annotated[str, typer.Option("--format", help="json")] = "json",
+    form: Annotated[
+        str, typer.Option("--format", help="json | datasette", autocompletion=lambda: ["json", "datasette"])
+    ] = "json",
 ) -> None:
-    """Write the index as the three JSON files of the original design.
+    """Write the index as JSON files of the original design, or as a folder for Datasette.
 
-    Example: orchestr8-sqlite export --format json -o export
+    Example: orchestr8-sqlite export --format datasette -o browse
     """
-    from orchestr8_sqlite.index.catalog import Catalog
-    from orchestr8_sqlite.index.export import export_json
+    from shlex import quote
 
-    if form != "json":
-        raise RequestError(f"--format must be json, not {form!r}.")
+    from orchestr8_sqlite.index.catalog import Catalog
+
+    if form not in ("json", "datasette"):
+        raise RequestError(f"--format must be json or datasette, not {form!r}.")
     with Catalog.open(read_settings(db).database) as catalog:
-        for written in export_json(catalog, output):
+        if form == "json":
+            from orchestr8_sqlite.index.export import export_json as write
+        else:
+            from orchestr8_sqlite.index.datasette.folder import export_datasette as write
+        for written in write(catalog, output):
             echo(str(written))
+    if form == "datasette":
+        echo(f"Browse it: datasette {quote(str(output))}")
