@@ -32,7 +32,7 @@ FILES = {
 }
 QUERY, VAIN = "Retrying a flaky call", "Zanzibar ferry timetable"
 TRACE = "0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331"
-ASKED = [
+ASKED: Sequence[Mapping[str, Any]] = [
     search(1, QUERY),
     request(2, "tools/call", name="search", arguments={"query": VAIN, "terms": ["dhow"]}),
     request(3, "resources/read", uri="orchestr8://match?query=Zanzibar+ferry&mode=full"),
@@ -267,7 +267,8 @@ from orchestr8_sqlite.server.log_file import open_log_file
 from orchestr8_sqlite.settings import LogFile
 number, path, size, kept, count = int(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:])
 handler = open_log_file(LogFile(path, size, kept))
-logging.raiseExceptions = True
+print("ready", flush=True)
+sys.stdin.read()
 for line in range(count):
     handler.handle(logging.makeLogRecord({"msg": f"{number} {line} " + str(number) * (line * 37 % 9000)}))
 """
@@ -277,11 +278,23 @@ def write_together(file: Path, *, size: int, kept: int, writers: int = 4, count:
     """Let several processes log to *file* at once; return the lines that each of them wrote."""
     arguments = [str(file), str(size), str(kept), str(count)]
     running = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(number), *arguments], stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(number), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         for number in range(writers)
     ]
     for process in running:
-        assert process.communicate(timeout=60)[1] == b""
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+    for process in running:
+        assert process.communicate(timeout=60) == (b"", b"")
     return [
         f"{number} {line} " + str(number) * (line * 37 % 9000) for number in range(writers) for line in range(count)
     ]
@@ -309,6 +322,19 @@ def test_no_more_rotated_files_are_kept_than_asked_for(tmp_path: Path) -> None:
     kept = [line for log in logs_of(file) for line in log.read_text().splitlines()]
     assert len({*kept}) == len(kept)
     assert {*kept} < {*written}
+
+
+@pytest.mark.skipif(not is_posix(), reason="a file that two processes have open cannot be rotated there")
+def test_line_goes_to_the_new_file_if_another_process_has_rotated_the_old_one(tmp_path: Path) -> None:
+    file = tmp_path / "server.log"
+    one, other = (open_log_file(LogFile(file, 20, 5)) for _ in range(2))
+    write_lines(other, ["before"])
+    write_lines(one, ["a" * 20, "b"])
+    other.doRollover()  # as if it had found the file full before
+    write_lines(other, ["after"])
+    assert [log.read_text().splitlines() for log in logs_of(file)] == [["b", "after"], ["before", "a" * 20]]
+    for handler in (one, other):
+        handler.close()
 
 
 def test_file_that_another_program_has_open_grows_where_it_cannot_be_renamed(
