@@ -10,6 +10,7 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
@@ -36,9 +37,10 @@ class Search(NamedTuple):
     uris: tuple[str, ...]
     also: Mapping[str, int]
 
-    def rank_of(self, uri: str) -> int | None:
-        """Return the rank of *uris*, from 1, or None if the answer does not list it."""
-        return self.uris.index(uri) + 1 if uri in self.uris else self.also.get(uri)
+    @property
+    def ranks(self) -> dict[str, int]:
+        """Return the rank, from 1, of each URI that the answer names."""
+        return {**self.also, **{uri: rank for rank, uri in enumerate(self.uris, start=1)}}
 
 
 class Load(NamedTuple):
@@ -49,15 +51,30 @@ class Load(NamedTuple):
     uris: tuple[str, ...]
 
 
+Event = Search | Load
+
+
 class Log(NamedTuple):
-    """What the files hold: `requests` counts all of them, and `damaged` the lines of each file that has such."""
+    """What the files hold, in the order of time: events of the same millisecond in the order of their lines.
+
+    `requests` counts all requests, and `damaged` the lines of each file that has such.
+    """
 
     requests: int
-    searches: Sequence[Search]
-    loads: Sequence[Load]
+    events: Sequence[Event]
     first: datetime | None
     last: datetime | None
     damaged: Mapping[str, int]
+
+    @property
+    def searches(self) -> list[Search]:
+        """Return the searches."""
+        return [event for event in self.events if isinstance(event, Search)]
+
+    @property
+    def loads(self) -> list[Load]:
+        """Return the loads."""
+        return [event for event in self.events if isinstance(event, Load)]
 
 
 class _Damaged(Exception):
@@ -71,11 +88,11 @@ def read_logs(files: Sequence[Path]) -> Log:
         RequestError: A file is not a log in JSON.
         OSError: A file cannot be read.
     """
-    searches: list[Search] = []
-    loads: list[Load] = []
     times: dict[str, datetime] = {}
     damaged: dict[str, int] = {}
+    parts: list[list[Event]] = []
     for file in dict.fromkeys(path.resolve() for path in files):
+        events: list[Event] = []
         lines = good = 0
         for line in _lines(file):
             lines += 1
@@ -83,15 +100,16 @@ def read_logs(files: Sequence[Path]) -> Log:
                 fields = _fields(line)
                 good += 1
                 if fields.get("message") == "request":
-                    _take(fields, times, searches, loads)
+                    events += _take(fields, times)
             except _Damaged:
                 damaged[file.name] = damaged.get(file.name, 0) + 1
         if lines and not good:
             raise RequestError(f"{file.name} is not a log in JSON: set ORCHESTR8_LOG_FILE or LOG_FORMAT=json.")
+        parts.append(events)
+    parts.sort(key=lambda events: min((event.time for event in events), default=datetime.max.replace(tzinfo=UTC)))
     return Log(
         requests=len(times),
-        searches=sorted(searches, key=lambda search: search.time),
-        loads=sorted(loads, key=lambda load: load.time),
+        events=sorted(chain.from_iterable(parts), key=lambda event: event.time),
         first=min(times.values(), default=None),
         last=max(times.values(), default=None),
         damaged=damaged,
@@ -119,21 +137,22 @@ def _fields(line: bytes) -> Mapping[str, object]:
     return fields
 
 
-def _take(fields: Mapping[str, object], times: dict[str, datetime], searches: list[Search], loads: list[Load]) -> None:
-    """Add the request of a line, unless a line before has it already.
+def _take(fields: Mapping[str, object], times: dict[str, datetime]) -> list[Event]:
+    """Return the search or the load of a line, if it is one, unless *times* has its request; note the request there.
 
     Raises:
         _Damaged: A field is missing or has the wrong type.
     """
-    name, time = _text(fields.get("request_id")), _time(fields.get("time"))
+    name, time, session = _text(fields.get("request_id")), _time(fields.get("time")), _text(fields.get("session"))
+    events: list[Event] = []
     if name in times:
-        return
-    session = _text(fields.get("session"))
+        return events
     if "confident" in fields:
-        searches.append(_search(fields, time, session))
+        events.append(_search(fields, time, session))
     elif "loaded" in fields:
-        loads.append(Load(time, session, _texts(fields["loaded"])))
+        events.append(Load(time, session, _texts(fields["loaded"])))
     times[name] = time
+    return events
 
 
 def _search(fields: Mapping[str, object], time: datetime, session: str) -> Search:

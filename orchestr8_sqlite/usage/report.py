@@ -8,10 +8,11 @@ load if one belongs to it. Searches in full mode hand texts out themselves, so t
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import count
 from typing import NamedTuple
 
 from orchestr8_sqlite.settings import DIGEST
-from orchestr8_sqlite.usage.logs import Load, Log, Search
+from orchestr8_sqlite.usage.logs import Event, Load, Log, Search
 
 TOGETHER = timedelta(hours=1)
 """Longest time between a search and a load that belongs to it: behind a proxy, all clients may be one session."""
@@ -101,60 +102,58 @@ class Report(NamedTuple):
 
 def report_of(log: Log, held: Collection[str]) -> Report:
     """Return the figures of *log* for an index with the fragments *held*, given by their URIs."""
-    found = _find_searches(log.searches, log.loads)
+    searches, loading = log.searches, log.loads
+    found = _find_searches(log.events)
     led = Counter(search for places in found for search, _ in places.values())
-    loads = Counter(uri for load in log.loads for uri in load.uris)
-    listed = Counter(uri for search in log.searches if search.confident for uri in {*search.uris, *search.also})
+    loads = Counter(uri for load in loading for uri in load.uris)
+    listed = Counter(uri for search in searches if search.confident for uri in search.ranks)
     uses = [FragmentUse(uri, loads[uri], listed[uri]) for uri in loads.keys() | listed.keys()]
-    weeks = _by_week(log, found, led)
+    weeks = _by_week(searches, loading, found, led)
     return Report(
         whole=Counts(*map(sum, zip(*weeks.values(), strict=True))),
-        weak_led=sum(not log.searches[place].confident for place in led),
+        weak_led=sum(not searches[place].confident for place in led),
         ranks=dict(sorted(Counter(rank for places in found for _, rank in places.values()).items())),
         fragments=sorted(uses, key=lambda use: (-use.loads, -use.listed, use.uri)),
         never=sorted(uri for uri in held if not loads[uri]),
         elsewhere=sorted(uri for uri in loads if uri not in held),
-        gaps=_gaps(log.searches, led),
-        words=_words(log.searches),
+        gaps=_gaps(searches, led),
+        words=_words(searches),
         weeks=weeks,
-        sessions=len({search.session for search in log.searches} | {load.session for load in log.loads}),
+        sessions=len({event.session for event in log.events}),
     )
 
 
 Found = Sequence[Mapping[str, tuple[int, int]]]
-"""For each load, by the URIs that belong to a search: the place of the search in the log, and the rank."""
+"""For each load, by the URIs that belong to a search: the place of that search among all, and the rank."""
 
 
-def _find_searches(searches: Sequence[Search], loads: Sequence[Load]) -> Found:
-    seen: dict[tuple[str, str], int] = {}
+def _find_searches(events: Sequence[Event]) -> Found:
+    listed: dict[tuple[str, str], tuple[datetime, int, int]] = {}
     found: list[Mapping[str, tuple[int, int]]] = []
-    place = 0
-    for load in loads:
-        while place < len(searches) and searches[place].time <= load.time:
-            search = searches[place]
-            seen |= {(search.session, uri): place for uri in (*search.uris, *search.also)}
-            place += 1
-        before: dict[str, tuple[int, int]] = {}
-        for uri in load.uris:
-            at = seen.get((load.session, uri))
-            rank = None if at is None else searches[at].rank_of(uri)
-            if at is not None and rank is not None and load.time - searches[at].time <= TOGETHER:
-                before[uri] = at, rank
-        found.append(before)
+    places = count()
+    for event in events:
+        if isinstance(event, Search):
+            place = next(places)
+            listed |= {(event.session, uri): (event.time, place, rank) for uri, rank in event.ranks.items()}
+        else:
+            last = {uri: listed[event.session, uri] for uri in event.uris if (event.session, uri) in listed}
+            found.append({uri: (place, rank) for uri, (at, place, rank) in last.items() if event.time - at <= TOGETHER})
     return found
 
 
-def _by_week(log: Log, found: Found, led: Collection[int]) -> dict[str, Counts]:
+def _by_week(
+    searches: Sequence[Search], loading: Sequence[Load], found: Found, led: Collection[int]
+) -> dict[str, Counts]:
     """Return the counts of each ISO week with searches or loads; a search that led to a load counts in its own week."""
     weeks: dict[str, Counter[str]] = defaultdict(Counter)
-    for place, search in enumerate(log.searches):
+    for place, search in enumerate(searches):
         counts = weeks[_week(search.time)]
         counts["searches"] += 1
         counts["answered" if search.confident else "weak" if search.uris else "nothing"] += 1
         if search.confident and search.uris and search.mode != FULL:
             counts["asked"] += 1
             counts["led"] += place in led
-    for load, before in zip(log.loads, found, strict=True):
+    for load, before in zip(loading, found, strict=True):
         weeks[_week(load.time)]["loads"] += len(load.uris)
         weeks[_week(load.time)]["found"] += len(before)
     return {week: Counts(**counts) for week, counts in sorted(weeks.items())}
