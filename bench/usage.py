@@ -5,9 +5,9 @@ the first two documents of an answer that are judged useful. Each library gets i
 written by servers that take turns, one for each 500 requests. The queries are those of bench/judgements/ and, if they
 lie beside the checkout, of the sets that the ranking was tuned on.
 
-The second table has the milliseconds of a search over stdio, from request to answer, without lines for requests, with
-lines on standard error, and in a file too. The servers take turns at every query. The table shows medians of all
-queries, and the median of the differences to the server without lines at the same query.
+The second table has what lines for requests cost a search over stdio, from request to answer, on standard error and in a
+file too. The servers take turns at every query; the table shows the medians of the differences to the server without such
+lines at the same query.
 
 Usage: python bench/usage.py [--write]   --write writes the figures into docs/usage.md.
 """
@@ -42,7 +42,7 @@ LOADED = 2
 
 ROUNDS = 3
 LOGS: Mapping[str, Mapping[str, str]] = {
-    "none (LOG_LEVEL=error)": {"LOG_LEVEL": "error"},
+    "none": {"LOG_LEVEL": "error"},
     "standard error, as text": {},
     "standard error, as JSON": {"LOG_FORMAT": "json"},
     "… and a file": {"LOG_FORMAT": "json", "ORCHESTR8_LOG_FILE": "server.log"},
@@ -153,7 +153,7 @@ def use(libraries: Mapping[str, Sequence[JudgedSet]], folder: Path) -> str:
 
 
 def cost(index: Path, queries: Sequence[str], folder: Path) -> str:
-    """Return the table of median milliseconds of a search with each kind of log."""
+    """Return the table of the milliseconds that each kind of log adds to a search."""
     times: dict[str, list[float]] = defaultdict(list)
     with ExitStack() as stack:
         clients = {}
@@ -168,13 +168,11 @@ def cost(index: Path, queries: Sequence[str], folder: Path) -> str:
                 started = time.perf_counter()
                 clients[name].call("search", query=query)
                 times[name].append((time.perf_counter() - started) * 1000)
-    without = next(iter(times.values()))
-    more = {name: [a - b for a, b in zip(column, without, strict=True)] for name, column in times.items()}
-    columns = {"ms of a search": times, "more than without": more}
-    return _table(
-        "lines for requests",
-        {head: {name: f"{statistics.median(row):.2f}" for name, row in rows.items()} for head, rows in columns.items()},
-    )
+    without = times.pop("none")
+    more = {
+        name: statistics.median(a - b for a, b in zip(column, without, strict=True)) for name, column in times.items()
+    }
+    return _table("log", {"ms more": {name: f"{one:.2f}" for name, one in more.items()}})
 
 
 def _table(head: str, columns: Mapping[str, Mapping[str, str]]) -> str:

@@ -90,18 +90,17 @@ def test_what_goes_wrong_during_a_request_carries_its_name_too(tmp_path: Path) -
     assert [problem[name] for name in ("request_id", "session")] == [line[name] for name in ("request_id", "session")]
 
 
-@pytest.mark.parametrize(
-    ("sent", "logged"),
-    [
-        (f"00-{TRACE}-01", f"00-{TRACE}-01"),
-        (f"00-{TRACE}-00", f"00-{TRACE}-00"),
-        (f"cc-{TRACE}-01-what-the-future-may-be-like", f"cc-{TRACE}-01"),
-    ],
-)
-def test_every_line_of_a_request_names_the_trace_that_the_client_sent(tmp_path: Path, sent: str, logged: str) -> None:
-    asked = request(1, "tools/call", name="search", arguments={"query": QUERY}, _meta={"traceparent": sent})
-    during = [line for line in read_lines(converse(tmp_path / "none.db", asked).stderr) if "request_id" in line]
-    assert [line.get("traceparent") for line in during if line.get("id") != 0] == [logged, logged]
+def test_every_line_of_a_request_names_the_trace_that_the_client_sent(tmp_path: Path) -> None:
+    sent = [f"00-{TRACE}-01", f"00-{TRACE}-00", f"cc-{TRACE}-01-what-the-future-may-be-like"]
+    asked = [
+        request(number, "tools/call", name="search", arguments={"query": QUERY}, _meta={"traceparent": trace})
+        for number, trace in enumerate(sent, start=1)
+    ]
+    done = converse(tmp_path / "none.db", *asked)
+    named = {number: line.get("traceparent") for number, line in of_requests(done.stderr).items()}
+    assert named == {0: None, 1: f"00-{TRACE}-01", 2: f"00-{TRACE}-00", 3: f"cc-{TRACE}-01"}
+    problems = [line for line in read_lines(done.stderr) if line["level"] == "error" and "request_id" in line]
+    assert sorted(line["traceparent"] for line in problems) == sorted(filter(None, named.values()))
 
 
 def test_what_is_no_traceparent_is_ignored(index: Path) -> None:
