@@ -5,9 +5,9 @@ the first two documents of an answer that are judged useful. Each library gets i
 written by servers that take turns, one for each 500 requests. The queries are those of bench/judgements/ and, if they
 lie beside the checkout, of the sets that the ranking was tuned on.
 
-The second table has what lines for requests cost a search over stdio, from request to answer, on standard error and in a
-file too. The servers take turns at every query; the table shows the medians of the differences to the server without such
-lines at the same query.
+The second table has what lines for requests add to a search over stdio, from request to answer, on standard error and
+in a file too. The servers take turns at every query; the table shows medians of the differences to a server without
+such lines at the same query.
 
 Usage: python bench/usage.py [--write]   --write writes the figures into docs/usage.md.
 """
