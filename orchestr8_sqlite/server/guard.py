@@ -236,7 +236,7 @@ async def log_request(context: Context, call_next: CallNext, session: str) -> Ha
 def _trace(context: Context) -> dict[str, object]:
     """Return the `traceparent` that the client sent, if it has the form of one.
 
-    Source: SEP-414, "`traceparent`, `tracestate` and `baggage`" in `_meta`.
+    Source: SEP-414: in `_meta`, "the keys traceparent, tracestate, and baggage follow W3C Trace Context".
     """
     meta = (context.params or {}).get("_meta")
     sent = meta.get("traceparent") if isinstance(meta, Mapping) else None
