@@ -202,6 +202,7 @@ def test_files_are_read_in_any_order_plain_or_compressed_and_each_request_once(
         _, out, err = invoke("usage", *files, newer, "--json", "--db", index)
         figures = json.loads(out)
         assert (figures["requests"], figures["ranks"], figures["damaged"], err) == (2, {"1": 1}, {}, "")
+        assert (figures["searches"], figures["loads"]) == (1, 1)
 
 
 @pytest.mark.parametrize(
