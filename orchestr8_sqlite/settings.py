@@ -6,7 +6,12 @@ ORCHESTR8_ENV_FILE  a file of further settings, one NAME=value a line; the envir
 ORCHESTR8_DB     path of the index; without it the bundled one is used
 CACHE_SIZE       texts and finished answers kept in memory (default 200, 0 for none); half as many prompts
 LOG_LEVEL        debug | info | warn | error (default info)
-LOG_FORMAT       text | json (default text): lines of the server's log
+LOG_FORMAT       text | json (default text): lines of the server's log on standard error
+ORCHESTR8_LOG_FILE          a file that gets the server's log too, as JSON; its folder must exist
+ORCHESTR8_LOG_FILE_BYTES    size at which that file is rotated (default 10,485,760)
+ORCHESTR8_LOG_FILE_COUNT    rotated files to keep: FILE.1, the newest, FILE.2 … (default 9)
+ORCHESTR8_LOG_QUERIES       off | hash | on: what the log has of the texts of requests; by default the texts go only to
+                            standard error of a server over stdio, and digests to anything else
 ORCHESTR8_ROOTS  folders that the server builds its index from, separated as in PATH
 ORCHESTR8_DENY   high | medium | low: the server leaves files with findings of this level or worse out of that index
 ORCHESTR8_HTTP_TOKEN       the bearer token that clients of `serve --http` must send
@@ -33,6 +38,10 @@ T = TypeVar("T")
 
 LOG_LEVELS = ("debug", "info", "warn", "error")
 LOG_FORMATS = ("text", "json")
+LOG_QUERIES = ("off", "hash", "on")
+DIGEST = "sha256:"
+"""Begins what the log has for a text under `hash`."""
+
 LEVELS = ("high", "medium", "low")
 """Levels of findings in files that assistants obey, worst first."""
 
@@ -74,10 +83,19 @@ class SourceSettings(NamedTuple):
     every: float = 300.0
 
 
+class LogFile(NamedTuple):
+    """Where the server also logs, the size at which that file is rotated, and how many rotated files are kept."""
+
+    path: Path
+    file_bytes: int = 10 << 20
+    kept: int = 9
+
+
 class ServerSettings(NamedTuple):
     """Validated settings of the server; with `roots` it builds the index itself, and with `watch` again on changes.
 
     That index leaves out files with findings of the level `deny` or worse. With `source` the server pulls its index.
+    `log_queries` is one of LOG_QUERIES, or None for the usual choice of each place that the log goes to.
     """
 
     base: Settings
@@ -87,6 +105,8 @@ class ServerSettings(NamedTuple):
     deny: str | None = None
     profile: Profile = Profile.LIBRARY
     source: SourceSettings | None = None
+    log_queries: str | None = None
+    log_file: LogFile | None = None
 
     @property
     def makes_index(self) -> bool:
@@ -201,7 +221,17 @@ def read_server_settings(
     )
     follows = bool(chosen) and (not production if watch is None else watch)
     offered = read_profile(profile)
-    return ServerSettings(base, form, chosen, follows, level, offered, source)
+    queries = values.get("ORCHESTR8_LOG_QUERIES")
+    kept = None if queries is None else _choice("ORCHESTR8_LOG_QUERIES", queries, LOG_QUERIES)
+    return ServerSettings(base, form, chosen, follows, level, offered, source, kept, _read_log_file(values))
+
+
+def _read_log_file(values: Mapping[str, str]) -> LogFile | None:
+    named = values.get("ORCHESTR8_LOG_FILE")
+    usual = LogFile(Path(named or ""))
+    size = _number("ORCHESTR8_LOG_FILE_BYTES", values.get("ORCHESTR8_LOG_FILE_BYTES"), usual.file_bytes, 1 << 40)
+    kept = _number("ORCHESTR8_LOG_FILE_COUNT", values.get("ORCHESTR8_LOG_FILE_COUNT"), usual.kept, 1000)
+    return LogFile(usual.path, size, kept) if named else None
 
 
 def missing_root(settings: ServerSettings) -> str | None:

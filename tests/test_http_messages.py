@@ -1,6 +1,8 @@
 """What a body over HTTP may hold, and which headers must say the same: each sentence of the revision that is spoken."""
 
 import asyncio
+import json
+import logging
 import threading
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.http.access import bind, own_names, read_access
 from orchestr8_sqlite.server.http.web import Health, make_app
+from orchestr8_sqlite.server.log import JsonFormatter
 from orchestr8_sqlite.server.messages import MOST_IN_BATCH
 from orchestr8_sqlite.server.supply.freshness import Freshness
 from orchestr8_sqlite.service.service import Service
@@ -230,3 +233,22 @@ async def test_request_that_the_end_of_the_server_cuts_short_is_told_to_come_aga
     may_end.set()
     assert (reply.status, reply.headers["connection"], reply.headers["retry-after"]) == (503, "close", "1")
     assert reply.body == b"The server is stopping; send the request again."
+
+
+# Sessions in the log
+
+
+async def test_an_address_and_a_program_stand_for_a_session_that_does_not_show_them(
+    web: Asked, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="orchestr8_sqlite")
+    caplog.handler.setFormatter(JsonFormatter())
+    clients = [("127.0.0.2", "one"), ("127.0.0.2", "one"), ("127.0.0.2", "two"), ("127.0.0.3", "one")]
+    for client, agent in clients:
+        reply = await web.send(request(1, "tools/list"), client=client, headers={"user-agent": agent})
+        assert reply.status == 200
+    lines = [json.loads(line) for line in caplog.text.splitlines()]
+    sessions = [line["session"] for line in lines if line["message"] == "request"]
+    assert sessions[0] == sessions[1]
+    assert len({*sessions}) == 3
+    assert "127.0.0" not in caplog.text

@@ -24,7 +24,10 @@ from orchestr8_sqlite.settings import (
 )
 from orchestr8_sqlite.system import is_posix
 
-VARIABLES = ("ORCHESTR8_DB", "ORCHESTR8_ROOTS", "ORCHESTR8_ENV", "LOG_LEVEL", "LOG_FORMAT", "CACHE_SIZE")
+VARIABLES = (
+    *("ORCHESTR8_DB", "ORCHESTR8_ROOTS", "ORCHESTR8_ENV", "ORCHESTR8_LOG_FILE", "ORCHESTR8_LOG_QUERIES"),
+    *("LOG_LEVEL", "LOG_FORMAT", "CACHE_SIZE"),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +95,17 @@ def test_watching_without_folders_is_refused() -> None:
     [
         ("ORCHESTR8_ENV", "prod", "ORCHESTR8_ENV must be one of development, production, not 'prod'."),
         ("ORCHESTR8_DENY", "all", "ORCHESTR8_DENY must be one of high, medium, low, not 'all'."),
+        ("ORCHESTR8_LOG_QUERIES", "some", "ORCHESTR8_LOG_QUERIES must be one of off, hash, on, not 'some'."),
+        (
+            "ORCHESTR8_LOG_FILE_BYTES",
+            "1M",
+            "ORCHESTR8_LOG_FILE_BYTES must be a whole number from 1 to 1,099,511,627,776, not '1M'.",
+        ),
+        (
+            "ORCHESTR8_LOG_FILE_COUNT",
+            "0",
+            "ORCHESTR8_LOG_FILE_COUNT must be a whole number from 1 to 1,000, not '0'.",
+        ),
     ],
 )
 def test_value_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch, name: str, value: str, advice: str) -> None:
@@ -129,6 +143,17 @@ def test_form_of_the_log_and_tools_come_from_the_command_line(monkeypatch: pytes
     assert read_server_settings(profile="skills").profile is Profile.SKILLS
     with pytest.raises(SettingsError, match=r"^--profile must be one of library, skills, not 'none'\.$"):
         read_server_settings(profile="none")
+
+
+def test_log_goes_to_a_file_only_if_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (read_server_settings().log_file, read_server_settings().log_queries) == (None, None)
+    monkeypatch.setenv("ORCHESTR8_LOG_FILE", "server.log")
+    monkeypatch.setenv("ORCHESTR8_LOG_QUERIES", "Off")
+    assert read_server_settings().log_file == (Path("server.log"), 10_485_760, 9)
+    assert read_server_settings().log_queries == "off"
+    monkeypatch.setenv("ORCHESTR8_LOG_FILE_BYTES", "5000")
+    monkeypatch.setenv("ORCHESTR8_LOG_FILE_COUNT", "3")
+    assert read_server_settings().log_file == (Path("server.log"), 5000, 3)
 
 
 def test_program_is_started_with_variables_of_its_own_and_without_a_folder_of_programs(

@@ -23,6 +23,7 @@ COMMANDS = {
     "lint": "build:lint",
     "eval": "evaluate:evaluate",
     "budget": "budget:budget",
+    "usage": "usage:usage",
     "path": "inspect:path",
     "export": "inspect:export",
     "publish": "publish:publish",

@@ -71,7 +71,8 @@ def find(
     with catalog.reading():
         result = _find(catalog, request, quick=quick, scenarios=scenarios)
         for statement in result.statements:
-            logger.debug("tier %s ran %s with %s", result.tier.value, statement.sql, statement.parameters)
+            asked = {"sql": statement.sql, "parameters": str(dict(statement.parameters))}
+            logger.debug("statement", extra={"tier": result.tier.value, **asked})
         result = _with_copies(catalog, result)
         return _with_lists(catalog, result) if lists else result
 

@@ -14,7 +14,7 @@ from orchestr8_sqlite import __version__
 from orchestr8_sqlite.server.changes import Changes
 from orchestr8_sqlite.server.completions import Completions
 from orchestr8_sqlite.server.definitions import TOOLS
-from orchestr8_sqlite.server.guard import Context, Guard, log_request
+from orchestr8_sqlite.server.guard import Context, Guard, Sessions, log_request
 from orchestr8_sqlite.server.identity import (
     CACHE_SCOPE,
     DESCRIPTION,
@@ -61,6 +61,7 @@ class LibraryServer(Server[dict[str, Any]]):
         instructions: str | None = None,
         fresh_ms: int = FRESH_MS,
         ready: asyncio.Event | None = None,
+        sessions: Sessions | None = None,
         stateless: bool = False,
     ) -> None:
         """Make the server.
@@ -71,12 +72,14 @@ class LibraryServer(Server[dict[str, Any]]):
             instructions: What clients tell their model about the server; None for the result of `read_instructions`.
             fresh_ms: How long a client may treat an answer as current, in milliseconds.
             ready: Set once there is an index; None if requests need not wait for one.
+            sessions: Names the sessions of requests in the log.
             stateless: Whether each connection ends with its request, so that handshake clients cannot be notified.
         """
         service.snapshots.compare_all()
         guard = Guard(executor, service.snapshots, ready)
         self.changes = Changes(service, guard)
         self._stateless = stateless
+        self._sessions = sessions or Sessions()
         tools, resources, prompts = Tools(service, guard, profile), Resources(service, guard), Prompts(service, guard)
         super().__init__(
             NAME,
@@ -134,7 +137,7 @@ class LibraryServer(Server[dict[str, Any]]):
     async def _answer(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Answer a request, log it, and check whether it read a new index."""
         try:
-            result = await log_request(ctx, call_next)
+            result = await log_request(ctx, call_next, self._sessions.name_of(ctx))
         finally:
             await self.changes.notice()
         if ctx.method == "initialize" and isinstance(result, dict):  # the SDK does this for newer revisions only

@@ -1,9 +1,12 @@
 """Runs a request: off the event loop, with its errors translated to the protocol's, and one log line."""
 
 import asyncio
+import hashlib
 import logging
+import os
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -14,8 +17,11 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
+from orchestr8_sqlite.answers.render import CLOSEST
 from orchestr8_sqlite.errors import Orchestr8Error, RequestError, UnknownResource
+from orchestr8_sqlite.model.requests import LookupResult
 from orchestr8_sqlite.server.identity import said_of
+from orchestr8_sqlite.server.log import of_request
 from orchestr8_sqlite.service.service import Answer
 from orchestr8_sqlite.service.snapshots import Edition, Snapshots
 from orchestr8_sqlite.text.wording import one_line
@@ -31,6 +37,17 @@ ABOUT_A_BUG = "Internal error; see the server's log."
 MOST_FAULTS = 3
 """Most faults in a request's parameters that its answer names."""
 
+MOST_WORDS = 10
+"""Most words of a request that its line names as not covered."""
+
+MOST_URIS = 30
+"""Most URIs of an answer that its line names."""
+
+WORD_LENGTH = 60
+
+TRACEPARENT = re.compile(r"(?!ff)([0-9a-f]{2})-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+"""Source: W3C Trace Context, sections 3.2.2 and 3.2.4: a version after 00 may have more behind a hyphen."""
+
 R = TypeVar("R")
 Context = Any
 """The SDK's `ServerRequestContext`; handlers need its `method`, `protocol_version`, `request_id` and `session`."""
@@ -45,11 +62,37 @@ def note(**details: object) -> None:
 
 
 def note_answer(answer: Answer) -> None:
-    """Add the tokens of an answer to that line and, for a search, how the answer was found."""
+    """Add the tokens of an answer to that line, the fragments that it loads and, for a search, how it was found."""
     note(tokens=answer.tokens)
+    if answer.loaded:
+        note(loaded=answer.loaded)
     if answer.result is not None:
-        query, tier = answer.result.request.query, answer.result.tier.value
-        note(query=query, tier=tier, results=len(answer.result.candidates))
+        note(**_search_details(answer.result, answer.content))
+
+
+def _search_details(result: LookupResult, content: Mapping[str, Any]) -> dict[str, object]:
+    """Return what the line of a search has: the request, how it was answered, and which URIs the answer lists."""
+    request = result.request
+    entries = content.get("matches") or content.get("skills") or ()
+    closest = () if result.confident else result.candidates[:CLOSEST]
+    uris = [entry["uri"] for entry in entries] or [candidate.uri for candidate in closest]
+    also = {copy: rank for rank, entry in enumerate(entries, start=1) for copy in entry.get("also", ())}
+    details = {
+        "query": request.query,
+        "mode": request.mode.value,
+        "tier": result.tier.value,
+        "results": len(result.candidates),
+        "confident": result.confident,
+        "coverage": result.coverage,
+    }
+    some = {
+        "terms": request.terms,
+        "filtered": bool(request.categories or request.tags),
+        "uncovered": [one_line(word, WORD_LENGTH) for word in result.uncovered[:MOST_WORDS]],
+        "uris": uris[:MOST_URIS],
+        "also": also,
+    }
+    return details | {name: value for name, value in some.items() if value}
 
 
 def noted() -> dict[str, object]:
@@ -66,6 +109,26 @@ def editions_read() -> Iterator[set[Edition]]:
         yield editions
     finally:
         _editions.reset(reset)
+
+
+class Sessions:
+    """Names the session of a request for the log.
+
+    A connection is a session. Over HTTP, where requests are independent, a client's address and program stand for one;
+    the name is a digest with *key*, from which nobody can tell the address.
+    """
+
+    def __init__(self, key: bytes = b"") -> None:
+        self._key = key or os.urandom(16)
+        self._connection = os.urandom(6).hex()
+
+    def name_of(self, context: Context) -> str:
+        """Return the name of the session that a request belongs to."""
+        web = context.request
+        if web is None:
+            return self._connection
+        client = f"{web.client.host if web.client else ''}\n{web.headers.get('user-agent', '')}"
+        return hashlib.blake2b(client.encode(), key=self._key, digest_size=6).hexdigest()
 
 
 class Guard:
@@ -139,12 +202,17 @@ def translated(context: Context) -> Iterator[None]:
         raise MCPError(types.INTERNAL_ERROR, ABOUT_A_BUG) from None
 
 
-async def log_request(context: Context, call_next: CallNext) -> HandlerResult:
-    """Answer a request and log its method, what it asked for, its milliseconds and any error code."""
+async def log_request(context: Context, call_next: CallNext, session: str) -> HandlerResult:
+    """Answer a request and log its method, what it asked for, its milliseconds and any error code.
+
+    Every line that is logged meanwhile names the request, its *session*, and the trace that it is part of.
+    """
     if context.request_id is None:
         return await call_next(context)
     details: dict[str, object] = {"method": context.method, "id": context.request_id}
     reset = _details.set(details)
+    known = {"request_id": os.urandom(8).hex(), "session": session, **_trace(context)}
+    forget = of_request.set(known)
     started = time.perf_counter()
     try:
         return await call_next(context)
@@ -162,6 +230,21 @@ async def log_request(context: Context, call_next: CallNext) -> HandlerResult:
         note(latency_ms=round((time.perf_counter() - started) * 1000, 2))
         logger.info("request", extra=details)
         _details.reset(reset)
+        of_request.reset(forget)
+
+
+def _trace(context: Context) -> dict[str, object]:
+    """Return the `traceparent` that the client sent, if it has the form of one.
+
+    Source: SEP-414: in `_meta`, "the keys traceparent, tracestate, and baggage follow W3C Trace Context".
+    """
+    meta = (context.params or {}).get("_meta")
+    sent = meta.get("traceparent") if isinstance(meta, Mapping) else None
+    if not isinstance(sent, str) or (found := TRACEPARENT.match(sent)) is None:
+        return {}
+    rest = sent[found.end() :]
+    is_whole = not rest or (found[1] != "00" and rest.startswith("-"))
+    return {"traceparent": found[0]} if is_whole else {}
 
 
 def _faults(problem: ValidationError) -> str:

@@ -63,7 +63,7 @@ class Resources:
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         """Return the text behind a URI, or the raw file of a skill."""
-        note(uri=one_line(params.uri, DESCRIPTION_LENGTH))
+        note(uri=one_line(params.uri.partition("?")[0], DESCRIPTION_LENGTH))  # what follows is noted as a query
         answer: Answer = await self._guard.run(context, lambda: self._service.read(params.uri))
         note_answer(answer)
         return types.ReadResourceResult(contents=[_contents(params.uri, answer)])

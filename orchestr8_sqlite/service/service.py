@@ -4,14 +4,14 @@ You can use a `Service` from several threads. Each request reads one version of 
 request notices a replaced file. Modules that a search does not need are imported on first use.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from orchestr8_sqlite.answers.render import count_tokens, render
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.index.catalog import Catalog, FragmentRow
 from orchestr8_sqlite.model.requests import LookupResult, MatchRequest, Mode
 from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.service.memory import Memory
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
     """The text of an answer and its token estimate.
 
     `content` is the same answer as JSON, for tools. `result` is set for a search. A binary file has `data` and no text.
-    `sources` say where the texts come from.
+    `sources` say where the texts come from. `loaded` has the URIs of the fragments among them.
     """
 
     text: str
@@ -49,6 +49,7 @@ class Answer(NamedTuple):
     mime_type: str = MARKDOWN
     data: bytes | None = None
     sources: "tuple[Source, ...]" = ()
+    loaded: tuple[str, ...] = ()
 
 
 def _request(method: Callable[Concatenate["Service", P], R]) -> Callable[Concatenate["Service", P], R]:
@@ -130,11 +131,12 @@ class Service:
 
         if is_skill_uri(uri):
             file = read_skill_file(self.catalog, uri)
-            return _file_answer(file.uri, file.content)
+            return _file_answer(file.uri, file.content)._replace(loaded=self._fragments_at([uri]))
         target = parse_uri(uri)
         if isinstance(target, Match):
             return self.search(target.request)
         catalog = self.catalog
+        loaded: tuple[str, ...] = ()
         match target:
             case Listing(None):
                 text = registry(catalog)
@@ -144,8 +146,9 @@ class Service:
                 fragment = catalog.fragment(path)
                 if fragment is None and (content := file_below(catalog, path)) is not None:
                     return _file_answer(path, content)
-                text = catalog.body((fragment or find_fragment(catalog, path)).id)
-        return Answer(text, estimate_tokens(text))
+                fragment = fragment or find_fragment(catalog, path)
+                text, loaded = catalog.body(fragment.id), (fragment.uri,)
+        return Answer(text, estimate_tokens(text), loaded=loaded)
 
     @_request
     def load(
@@ -181,7 +184,10 @@ class Service:
         if related:
             documents = [one if one.is_answer else one.followed_by(self._neighbours(one.uri)) for one in documents]
         handout = hand_out(documents, max_tokens)
-        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, sources=sources)
+        given = documents[: len(handout.content["documents"])]
+        loaded = self._fragments_at(one.uri for one in given if not one.is_answer)
+        tokens = estimate_tokens(handout.text)
+        return Answer(handout.text, tokens, content=handout.content, sources=sources, loaded=loaded)
 
     @_request
     def search_skills(self, request: MatchRequest) -> Answer:
@@ -212,9 +218,11 @@ class Service:
         from orchestr8_sqlite.answers.provenance import trace
 
         catalog = self.catalog
-        documents, _ = trace(catalog, documents_of(catalog, find_bundle(catalog, name), files))
+        bundle = find_bundle(catalog, name)
+        documents, _ = trace(catalog, documents_of(catalog, bundle, files))
         handout = hand_out(documents, max_tokens)
-        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content)
+        loaded = (bundle.skill.uri,)
+        return Answer(handout.text, estimate_tokens(handout.text), content=handout.content, loaded=loaded)
 
     @_request
     def suggest(self, prompt: str) -> tuple[str, ...]:
@@ -273,11 +281,24 @@ class Service:
 
     def _neighbours(self, uri: str) -> list[str]:
         from orchestr8_sqlite.answers.skill_files import is_skill_uri
+
+        fragment = None if is_skill_uri(uri) else self._fragment_at(uri)
+        return self.catalog.neighbours(fragment.id) if fragment else []
+
+    def _fragments_at(self, uris: Iterable[str]) -> tuple[str, ...]:
+        """Return the URIs, as the index has them, of those of *uris* that are fragments."""
+        found = (self._fragment_at(uri) for uri in uris)
+        return tuple(dict.fromkeys(fragment.uri for fragment in found if fragment))
+
+    def _fragment_at(self, uri: str) -> FragmentRow | None:
+        from orchestr8_sqlite.answers.skill_files import fragment_of, is_skill_uri
         from orchestr8_sqlite.model.uris import Read, parse_uri
 
-        target, catalog = None if is_skill_uri(uri) else parse_uri(uri), self.catalog
-        fragment = catalog.fragment(target.id) if isinstance(target, Read) else None
-        return catalog.neighbours(fragment.id) if fragment else []
+        if is_skill_uri(uri):
+            path = fragment_of(self.catalog, uri)
+        else:
+            path = target.id if isinstance(target := parse_uri(uri), Read) else None
+        return None if path is None else self.catalog.fragment(path)
 
     def _kept(self, key: Hashable, make: Callable[[Catalog], Answer]) -> Answer:
         """Return the cached answer for *key* and this version of the index, or make it now."""

@@ -40,7 +40,7 @@ def serve_http(settings: ServerSettings, access: Access, workers: int) -> None:
         raise SettingsError(sentence)
     if workers > 1 and not is_posix():
         raise SettingsError("Several workers need a POSIX system; leave --workers out.")
-    configure_logging(settings.base.log_level, settings.log_format)
+    configure_logging(settings, queries="hash")
     quit_on_signals()
     with bind(access) as listener:
         run = _run_alone if workers == 1 else partial(_run_several, workers)

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 
 from orchestr8_sqlite.server.app import QUERY_THREADS, SWITCH_SECONDS, LibraryServer
 from orchestr8_sqlite.server.ending import quit_now
+from orchestr8_sqlite.server.guard import Sessions
 from orchestr8_sqlite.server.http.access import BACKLOG, Access
 from orchestr8_sqlite.server.http.patience import PatientProtocol, most_connections, seldom
 from orchestr8_sqlite.server.http.web import Health, make_app
@@ -107,17 +108,21 @@ async def serve(
     stop: asyncio.Event,
     started: Callable[[], object],
     freshness: Freshness,
+    sessions: Sessions | None = None,
 ) -> bool:
     """Serve on *listener* until *stop* is set; return whether all requests were answered.
 
     Args:
         started: Called once connections are accepted.
         freshness: State of the library, for health checks.
+        sessions: Names the sessions of requests; workers that share clients need the same names.
     """
     service = Service(settings.base)
     executor = ThreadPoolExecutor(QUERY_THREADS, thread_name_prefix="query")
     fresh_ms = 0 if settings.watch else FRESH_MS
-    server = LibraryServer(service, executor, profile=settings.profile, fresh_ms=fresh_ms, stateless=True)
+    server = LibraryServer(
+        service, executor, profile=settings.profile, fresh_ms=fresh_ms, sessions=sessions, stateless=True
+    )
     health = Health(service, executor, freshness)
     config = configuration(make_app(server, health, access, listener))
     web = Web(config, stop, started, server.changes.close)
@@ -185,7 +190,7 @@ async def _serve_as_worker(started: Callable[[], object]) -> bool:
     protocol = asyncio.StreamReaderProtocol(inbox)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
     order = await read_order(inbox)
-    configure_logging(order.settings.base.log_level, order.settings.log_format)
+    configure_logging(order.settings, queries="hash")
     for handler in logging.getLogger().handlers:
         handler.addFilter(_name_process)
     prepare_process()
@@ -211,7 +216,8 @@ async def serve_as_told(
 
     listening = asyncio.ensure_future(listen())
     try:
-        return await serve(order.settings, order.access, listener, stop, started, freshness)
+        sessions = Sessions(order.session_key)
+        return await serve(order.settings, order.access, listener, stop, started, freshness, sessions)
     finally:
         listening.cancel()
         await asyncio.wait([listening])

@@ -8,6 +8,7 @@ SDK.
 import asyncio
 import json
 import logging
+import os
 import pickle
 import socket
 import sys
@@ -41,17 +42,22 @@ LENGTH_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Tells a worker to serve on the socket with this descriptor, and `kind`: family, type and protocol."""
+    """Tells a worker to serve on the socket with this descriptor, and `kind`: family, type and protocol.
+
+    With `session_key`, the same for all workers, they name the sessions of clients in the log.
+    """
 
     settings: ServerSettings
     access: Access
     descriptor: int
     kind: tuple[int, int, int]
+    session_key: bytes
 
 
 def make_order(settings: ServerSettings, access: Access, listener: socket.socket) -> Order:
     """Return the order to serve on *listener*."""
-    return Order(settings, access, listener.fileno(), (listener.family, listener.type, listener.proto))
+    kind = (listener.family, listener.type, listener.proto)
+    return Order(settings, access, listener.fileno(), kind, os.urandom(16))
 
 
 class Places:

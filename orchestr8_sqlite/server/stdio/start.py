@@ -12,7 +12,7 @@ from orchestr8_sqlite.settings import ServerSettings
 def serve_stdio(settings: ServerSettings) -> None:
     """Serve until input ends, the client is gone or a signal comes; each of these is a normal end."""
     parent = os.getppid()
-    configure_logging(settings.base.log_level, settings.log_format)
+    configure_logging(settings, queries="on")
     quit_on_signals()
     with private_descriptors() as descriptors:
         gc.disable()  # imports create no garbage
