@@ -34,8 +34,8 @@ DESCRIPTIONS = "SELECT id, description FROM fragment WHERE id IN (SELECT value F
 FILES = "SELECT path, size FROM skill_file WHERE fragment_id = :id AND path <> 'SKILL.md' ORDER BY path"
 CONTENT = "SELECT content FROM skill_file WHERE fragment_id = :id AND path = :path"
 FILE_BELOW = """
-SELECT b.content FROM json_each(:splits) s JOIN fragment f ON f.path = s.value ->> 0
-  JOIN skill_file b ON b.fragment_id = f.id AND b.path = s.value ->> 1
+SELECT b.content FROM json_each(:splits) s JOIN fragment f ON f.path = json_extract(s.value, '$[0]')
+  JOIN skill_file b ON b.fragment_id = f.id AND b.path = json_extract(s.value, '$[1]')
 """
 
 
