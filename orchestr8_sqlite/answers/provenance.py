@@ -14,11 +14,13 @@ SELECT s.root, s.path, s.sha256 FROM fragment f JOIN source s ON s.id = f.source
 """
 FILE_SOURCE = """
 SELECT s.root, s.path, s.sha256 FROM json_each(:splits) p JOIN fragment f ON f.path = json_extract(p.value, '$[0]')
-  JOIN skill_file b ON b.fragment_id = f.id AND b.path = json_extract(p.value, '$[1]') JOIN source s ON s.id = b.source_id
+  JOIN skill_file b ON b.fragment_id = f.id AND b.path = json_extract(p.value, '$[1]')
+  JOIN source s ON s.id = b.source_id
 """
 SKILL_SOURCE = """
 SELECT s.root, s.path, s.sha256 FROM json_each(:splits) p JOIN skill k ON k.path = json_extract(p.value, '$[0]')
-  JOIN skill_file b ON b.fragment_id = k.fragment_id AND b.path = json_extract(p.value, '$[1]') JOIN source s ON s.id = b.source_id
+  JOIN skill_file b ON b.fragment_id = k.fragment_id AND b.path = json_extract(p.value, '$[1]')
+  JOIN source s ON s.id = b.source_id
 """
 SKILL_FILES = """
 SELECT b.path, b.sha256, s.root, s.path FROM skill k JOIN skill_file b ON b.fragment_id = k.fragment_id

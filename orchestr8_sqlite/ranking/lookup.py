@@ -120,7 +120,7 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading, *, quick: 
         quick: Whether to look into bodies only if the short texts cover too little.
     """
     if not result.candidates:
-        return result._replace(confident=False, coverage=0.0)
+        return result._replace(confident=False, coverage=0.0, uncovered=reading.unknown)
     held = held_forms(catalog.db, reading, [candidate.fragment_id for candidate in result.candidates[:JUDGED]])
     result = result._replace(coverage=_coverage(reading, held))
     if quick and 0 < catalog.least_coverage <= result.coverage:
