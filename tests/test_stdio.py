@@ -155,8 +155,8 @@ def test_line_just_below_4_mib_is_read(greeted: subprocess.Popen[bytes]) -> None
 def test_every_query_is_one_log_line_on_stderr_with_what_it_cost(server: subprocess.Popen[bytes]) -> None:
     _, log = server.communicate(lines(INITIALIZE, INITIALIZED, search(1, 'retry "now"\nplease')))
     line = next(line for line in log.decode().splitlines() if 'method="tools/call"' in line)
-    assert 'query="retry \\"now\\" please" tier="' in line
-    assert all(f" {key}=" in line for key in ("latency_ms", "results", "tokens"))
+    assert ' query="retry \\"now\\" please" ' in line
+    assert all(f" {key}=" in line for key in ("latency_ms", "results", "tier", "tokens"))
 
 
 def test_bad_setting_ends_the_start_with_one_line_and_code_1(index: Path) -> None:
