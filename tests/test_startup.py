@@ -151,7 +151,7 @@ def test_every_command_has_a_budget() -> None:
 def test_only_the_command_that_is_called_is_imported(places: dict[str, Path]) -> None:
     imports = imports_of(RUN, ["path", "--db", str(places["index"])], floor_of(FLOOR))
     commands = {name for name in imports.own if name.startswith("orchestr8_sqlite.cli.")}
-    assert commands == {f"orchestr8_sqlite.cli.{name}" for name in ("app", "inspect", "options", "terminal")}
+    assert commands == {f"orchestr8_sqlite.cli.{name}" for name in ("app", "database", "options", "terminal")}
 
 
 def test_careless_import_is_named_with_the_way_that_it_came_in() -> None:

@@ -13,11 +13,12 @@ ELLIPSIS = "…"
 
 
 class Skill(NamedTuple):
-    """What a client reads of a skill; a `manual` one is only for people to call."""
+    """What a client reads of a skill; a `manual` one is only for people to call. `uri` is that of its fragment."""
 
     name: str
     description: str
     manual: bool = False
+    uri: str = ""
 
 
 class Fate(StrEnum):

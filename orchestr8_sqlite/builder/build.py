@@ -58,7 +58,7 @@ from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.text.wordlists import read_synonyms
 
 if TYPE_CHECKING:
-    from orchestr8_sqlite.builder.overlaps import Lost
+    from orchestr8_sqlite.evaluation.overlaps import Lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ def lint_library(
         fragments, prompts = db.execute("SELECT (SELECT count(*) FROM fragment), count(*) FROM prompt").fetchone()
         overlaps: list[Diagnostic] = []
         if similar:
-            from orchestr8_sqlite.builder.overlaps import find_overlaps  # noqa: PLC0415 - no build needs it
+            from orchestr8_sqlite.evaluation.overlaps import find_overlaps  # noqa: PLC0415 - no build needs it
 
             lost = _lost_scenarios(folders, category, own, lists, origins) if overlap else {}
             overlaps += find_overlaps(db, lost)
@@ -247,7 +247,7 @@ def _lost_scenarios(
     lists: Sequence[tuple[str, str]],
     origins: Sequence[Origin],
 ) -> "Lost":
-    from orchestr8_sqlite.builder.overlaps import find_lost_scenarios  # noqa: PLC0415
+    from orchestr8_sqlite.evaluation.overlaps import find_lost_scenarios  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder) / "index.db"

@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from orchestr8_sqlite.library.near_copies import LEAST_ALIKE, Beginnings, Run, find_near_copies, likeness, sketch
+from orchestr8_sqlite.library.near_copies import (
+    FEWEST_WORDS,
+    LEAST_ALIKE,
+    MERGE,
+    Beginnings,
+    Run,
+    find_near_copies,
+    likeness,
+    sketch,
+)
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.model.records import Diagnostic
 
@@ -49,9 +58,6 @@ SELECT id, name, description, size FROM fragment
 BODY = "SELECT body FROM fragment_body WHERE fragment_id = ?"
 WORD = re.compile(r"\w+")
 
-FEWEST_WORDS = 4
-"""Fewest different words of a description to compare."""
-
 FEWEST_BYTES = 80
 """Size of the shortest text to compare."""
 
@@ -63,8 +69,6 @@ Holder = tuple[str, str, str]
 
 TextOf = tuple[str, str, str, str]
 """A text, then its holder: fragment id, root, path."""
-
-MERGE = "merge them, or say in each what makes it differ"
 
 
 def find_copies(db: sqlite3.Connection, order: Mapping[str, int]) -> Iterator[Diagnostic]:

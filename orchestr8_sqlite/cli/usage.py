@@ -46,7 +46,7 @@ def usage(
     from orchestr8_sqlite.index.catalog import Catalog
     from orchestr8_sqlite.settings import read_settings
     from orchestr8_sqlite.usage.logs import read_logs
-    from orchestr8_sqlite.usage.report import report_of
+    from orchestr8_sqlite.usage.report import facts_of, report_of
 
     database = read_settings(db).database
     with Catalog.open(database) as catalog:
@@ -57,7 +57,7 @@ def usage(
     report = report_of(log, held)
     drafted = None if draft is None else _write_draft(draft, report)
     if as_json:
-        print_json({"index": str(database), **_facts(log, report), "drafted": drafted})
+        print_json({"index": str(database), **facts_of(log, report), "drafted": drafted})
         return
     _print_counts(log, report)
     echo(f"never loaded: {len(report.never):,} of {counted(len(held), 'fragment')} in {database}")
@@ -142,48 +142,3 @@ def _some(texts: Sequence[str]) -> str:
     """Return the first of *texts*, each on one line, and how many more there are."""
     more = f" … and {len(texts) - EXAMPLES:,} more" if len(texts) > EXAMPLES else ""
     return "; ".join(one_line(text) for text in texts[:EXAMPLES]) + more
-
-
-def _facts(log: "Log", report: "Report") -> dict[str, object]:
-    return {
-        "requests": log.requests,
-        "sessions": report.sessions,
-        "first": log.first and log.first.isoformat(timespec="milliseconds"),
-        "last": log.last and log.last.isoformat(timespec="milliseconds"),
-        "damaged": dict(log.damaged),
-        **_figures(report.whole),
-        "weakLed": report.weak_led,
-        "ranks": {str(rank): loads for rank, loads in report.ranks.items()},
-        "weeks": [{"week": week, **_figures(counts)} for week, counts in report.weeks.items()],
-        "fragments": [use._asdict() for use in report.fragments],
-        "neverLoaded": [*report.never],
-        "notInIndex": [*report.elsewhere],
-        "uncovered": [{"word": word.text, "times": word.times, "queries": word.queries} for word in report.words],
-        "gaps": [
-            {
-                "query": gap.query,
-                "terms": gap.terms,
-                "times": gap.times,
-                "filtered": gap.filtered,
-                "uncovered": gap.words,
-                "closest": gap.closest,
-                "last": gap.last.isoformat(timespec="milliseconds"),
-                "loads": gap.loads,
-            }
-            for gap in report.gaps
-        ],
-    }
-
-
-def _figures(counts: "Counts") -> dict[str, object]:
-    return {
-        "searches": counts.searches,
-        "answered": counts.answered,
-        "weak": counts.weak,
-        "nothing": counts.nothing,
-        "listed": counts.asked,
-        "led": counts.led,
-        "rate": counts.rate,
-        "loads": counts.loads,
-        "found": counts.found,
-    }

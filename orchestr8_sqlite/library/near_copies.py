@@ -17,9 +17,15 @@ SHARE = 8
 FEWEST = 12
 """Fewest sampled runs to compare a text, about 100 words; in a shorter text one shared sentence is most of it."""
 
+FEWEST_WORDS = 4
+"""Fewest different words of a description to compare."""
+
 LEAST_ALIKE = 0.75
 MOST_COMPARED = 3
 """Texts that each text is compared with at most: those that share the most runs with it."""
+
+MERGE = "merge them, or say in each what makes it differ"
+"""What to do about texts that are too much alike."""
 
 Run = tuple[str, ...]
 

@@ -205,3 +205,49 @@ def _by_count(counts: Counter[str]) -> list[tuple[str, int]]:
 
 def _folded(query: str | None) -> str | None:
     return None if query is None else query.casefold()
+
+
+def facts_of(log: Log, report: Report) -> dict[str, object]:
+    """Return the figures as a JSON value: times in ISO 8601, the share of searches that led to a load as `rate`."""
+    return {
+        "requests": log.requests,
+        "sessions": report.sessions,
+        "first": log.first and log.first.isoformat(timespec="milliseconds"),
+        "last": log.last and log.last.isoformat(timespec="milliseconds"),
+        "damaged": dict(log.damaged),
+        **_figures(report.whole),
+        "weakLed": report.weak_led,
+        "ranks": {str(rank): loads for rank, loads in report.ranks.items()},
+        "weeks": [{"week": week, **_figures(counts)} for week, counts in report.weeks.items()],
+        "fragments": [use._asdict() for use in report.fragments],
+        "neverLoaded": [*report.never],
+        "notInIndex": [*report.elsewhere],
+        "uncovered": [{"word": word.text, "times": word.times, "queries": word.queries} for word in report.words],
+        "gaps": [
+            {
+                "query": gap.query,
+                "terms": gap.terms,
+                "times": gap.times,
+                "filtered": gap.filtered,
+                "uncovered": gap.words,
+                "closest": gap.closest,
+                "last": gap.last.isoformat(timespec="milliseconds"),
+                "loads": gap.loads,
+            }
+            for gap in report.gaps
+        ],
+    }
+
+
+def _figures(counts: Counts) -> dict[str, object]:
+    return {
+        "searches": counts.searches,
+        "answered": counts.answered,
+        "weak": counts.weak,
+        "nothing": counts.nothing,
+        "listed": counts.asked,
+        "led": counts.led,
+        "rate": counts.rate,
+        "loads": counts.loads,
+        "found": counts.found,
+    }

@@ -3,11 +3,11 @@
 import math
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from orchestr8_sqlite.builder.copies import FEWEST_WORDS, MERGE
 from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.library.near_copies import FEWEST_WORDS, MERGE
 from orchestr8_sqlite.library.notes import Notes, shown
 from orchestr8_sqlite.model.records import Diagnostic
 from orchestr8_sqlite.model.requests import MatchRequest
@@ -51,10 +51,7 @@ def find_overlaps(db: sqlite3.Connection, lost: Lost) -> Iterator[Diagnostic]:
     scenarios of each other, the most scenarios first.
     """
     rows = db.execute(FRAGMENTS).fetchall()
-    alike = _find_alike(
-        [(path, f"{name.replace('-', ' ').replace('_', ' ')}\n{said}") for path, name, said, *_ in rows]
-    )
-    overlaps = {(one.first, one.later): one for one in alike}
+    overlaps = {(one.first, one.later): one for one in find_alike(rows)}
     place = {path: number for number, (path, *_) in enumerate(rows)}
     for pair in lost:
         if pair[::-1] in lost and place[pair[0]] < place[pair[1]]:
@@ -89,6 +86,17 @@ def _message(one: Overlap, lost: Lost) -> str:
             more = f" and {len(texts) - 1:,} more" if len(texts) > 1 else ""
             said.append(f"{what} {shown(texts[0])}{more} {'find' if more else 'finds'} {there}")
     return "; ".join(said)
+
+
+def find_alike(fragments: Iterable[Sequence[str]]) -> Iterator[Overlap]:
+    """Yield each two fragments whose names and descriptions are nearly the same.
+
+    Args:
+        fragments: For each its id, name and description (and more, which is not read), in the order of the URIs.
+    """
+    return _find_alike(
+        [(path, f"{name.replace('-', ' ').replace('_', ' ')}\n{said}") for path, name, said, *_ in fragments]
+    )
 
 
 def _find_alike(texts: Sequence[tuple[str, str]]) -> Iterator[Overlap]:
