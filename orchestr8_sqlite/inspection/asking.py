@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -152,7 +152,7 @@ class _Library:
         first = result.candidates[0].uri if result.confident and result.candidates else None
         return Outcome(first, _is_met(result, question.expected))
 
-    def _without(self, question: Question):
+    def _without(self, question: Question) -> AbstractContextManager[None]:
         own = self._ids.get(question.expected[0]) if question.origin == SCENARIO else None
         return nullcontext() if own is None else self._held_out.without(Scenario(own, question.text), whole=True)
 

@@ -3,16 +3,15 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from orchestr8_sqlite.budget.listing import Fate, list_skills
-from orchestr8_sqlite.budget.listing import Skill
+from orchestr8_sqlite.budget.listing import Fate, Skill, list_skills
 from orchestr8_sqlite.budget.rules import Overflow, Rule, read_rules
 from orchestr8_sqlite.budget.skills import read_skills
 from orchestr8_sqlite.evaluation.overlaps import find_alike
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.index.diff import differences
-from orchestr8_sqlite.inspection.asking import SCENARIO, Asked, Outcome, ask_all, read_questions
+from orchestr8_sqlite.inspection.asking import SCENARIO, Asked, ask_all, read_questions
 from orchestr8_sqlite.inspection.data import (
     ChangedAnswer,
     Client,
@@ -62,7 +61,8 @@ SELECT severity, code, root, path, line, field, message, fix FROM diagnostic
 """
 REVIEWS = "SELECT root, path, rule, reason, reviewer, until, state FROM review ORDER BY root, path, rule"
 FILES = """
-SELECT s.root, s.path, f.uri FROM skill_file b JOIN source s ON s.id = b.source_id JOIN fragment f ON f.id = b.fragment_id
+SELECT s.root, s.path, f.uri
+  FROM skill_file b JOIN source s ON s.id = b.source_id JOIN fragment f ON f.id = b.fragment_id
  UNION ALL
 SELECT s.root, s.path, f.uri FROM fragment f JOIN source s ON s.id = f.source_id
 """
@@ -139,6 +139,7 @@ def _read_fragments(catalog: Catalog, roots: Sequence[str]) -> list[Fragment]:
     tags: dict[str, list[str]] = defaultdict(list)
     for uri, tag in catalog.rows(TAGS):
         tags[uri].append(tag)
+    rows = catalog.rows(FRAGMENTS)
     return [
         {
             "uri": uri,
@@ -152,20 +153,17 @@ def _read_fragments(catalog: Catalog, roots: Sequence[str]) -> list[Fragment]:
             "scenarios": scenarios,
             "version": version,
             "is_skill": bool(is_skill),
-            "root": roots.index(root),
-            "file": file,
-            "commit": commit,
-            "sha256": sha256,
+            "root": roots.index(source[0]),
+            "file": source[1],
+            "commit": source[2],
+            "sha256": source[3],
         }
-        for (
-            *(uri, path, category, title, description, tokens, size, version, scenarios, is_skill),
-            *(root, file, commit, sha256),
-        ) in catalog.rows(FRAGMENTS)
+        for uri, path, category, title, description, tokens, size, version, scenarios, is_skill, *source in rows
     ]
 
 
 def _find_pairs(catalog: Catalog, places: Mapping[str, int], requests: Sequence[Request]) -> list[Pair]:
-    """Return the pairs that `lint` would name, without a second look at texts, and near-copies; the most alike first."""
+    """Return the pairs that `lint --overlap` names, and near-copies; those described most alike come first."""
     names = catalog.rows(NAMES)
     by_path = {path: place for place, (path, *_) in enumerate(names)}
     cosines = {(by_path[one.first], by_path[one.later]): one.cosine for one in find_alike(names)}
