@@ -24,6 +24,7 @@ COMMANDS = {
     "eval": "evaluate:evaluate",
     "budget": "budget:budget",
     "usage": "usage:usage",
+    "inspect": "inspect:inspect",
     "path": "database:path",
     "export": "database:export",
     "publish": "publish:publish",
