@@ -16,8 +16,9 @@ from orchestr8_sqlite.ranking.explanation import explain
 from orchestr8_sqlite.ranking.holdout import HeldOut, Scenario
 from orchestr8_sqlite.ranking.lookup import find
 
-MOST_SCENARIOS = 6000
-"""Scenarios that are asked at most; of a larger library a sample, spread evenly."""
+MOST_SCENARIOS = 3000
+"""Scenarios that are asked at most; of a larger library a sample, spread evenly. They take most of the time and of the
+page: bench/inspection.py."""
 
 DEPTH = 15
 """Places of an answer that are looked at for the wanted fragments: as many as a search lists."""
@@ -67,14 +68,15 @@ Asked = tuple[Request, Outcome | None]
 
 
 def read_questions(catalog: Catalog, most: int = MOST_SCENARIOS) -> list[Question]:
-    """Return the requests that authors list, then the scenarios in the order of their URIs: all, or *most* or fewer."""
+    """Return the requests that authors list, then the scenarios in the order of their URIs, *most* at most."""
     uris = dict(catalog.rows(PLACES))
     listed = [
         Question(text, tuple(json.loads(terms)), origin, tuple(sorted(uris[id_] for id_ in json.loads(answers))))
         for _, text, origin, terms, answers in catalog.rows(LIBRARY_QUERIES)
     ]
     scenarios = [Question(text, (), SCENARIO, (uri,)) for uri, text in catalog.rows(SCENARIOS)]
-    return [*listed, *scenarios[:: -(-len(scenarios) // most) or 1]]
+    asked = min(most, len(scenarios))
+    return [*listed, *(scenarios[place * len(scenarios) // asked] for place in range(asked))]
 
 
 def ask_all(path: Path, questions: Sequence[Question], since: Path | None = None) -> list[Asked]:
