@@ -1,26 +1,32 @@
-// The inverse of inspection/packing.py, which says what the number at the beginning of each list means.
+// The inverse of inspection/packing.py, which says what the packed lists mean.
 
-function unpack({ texts, value }) {
-  const rows = (columns, make) => columns[0].map((_, row) => make(columns.map((column) => column[row])));
-  const kinds = [
-    (items) => items.map(open),
+/** Return the value that a text of JSON packs. */
+function unpack(whole) {
+  const { texts } = whole;
+  const value = (packed) => {
+    if (Array.isArray(packed)) return list(packed);
+    if (packed === null || typeof packed !== "object") return packed;
+    return Object.fromEntries(Object.entries(packed).map(([key, one]) => [key, value(one)]));
+  };
+  const list = ([form, ...rest]) => FORMS[form](rest);
+  const FORMS = [
+    (items) => items.map(value),
     (places) => places.map((place) => (place < 0 ? null : texts[place])),
     (parts) => {
       const names = parts.filter((_, place) => place % 2 === 0);
-      const columns = parts.filter((_, place) => place % 2 === 1).map(open);
-      return rows(columns, (row) => Object.fromEntries(row.map((cell, place) => [names[place], cell])));
+      return rows(parts.filter((_, place) => place % 2 === 1).map(list), (row) => Object.fromEntries(row.map((one, place) => [names[place], one])));
     },
-    ([, ...columns]) => rows(columns.map(open), (row) => row),
+    ([, ...columns]) => rows(columns.map(list), (row) => row),
     ([lengths, packed]) => {
-      const items = open(packed);
-      let end = 0;
-      return lengths.map((length) => items.slice(end, (end += length)));
+      const items = list(packed);
+      let from = 0;
+      return lengths.map((length) => items.slice(from, (from += length)));
     },
   ];
-  function open(packed) {
-    if (Array.isArray(packed)) return kinds[packed[0]](packed.slice(1));
-    if (packed === null || typeof packed !== "object") return packed;
-    return Object.fromEntries(Object.entries(packed).map(([name, one]) => [name, open(one)]));
-  }
-  return open(value);
+  return value(whole.value);
+}
+
+/** Return what `make` makes of each row of some columns. */
+function rows(columns, make) {
+  return columns[0].map((_, place) => make(columns.map((column) => column[place])));
 }
