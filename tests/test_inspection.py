@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from support import GARDENING, Invoke, build, markdown, write_files
 from test_usage import PDF, RETRY, load, minutes, search, write
 
+from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.inspection import asking
 from orchestr8_sqlite.inspection.asking import ask_all, read_questions
@@ -280,11 +282,20 @@ def test_sample_of_scenarios_is_spread_over_the_library(index: Path) -> None:
 def test_several_processes_give_the_answers_of_one(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Catalog.open(index) as catalog:
         questions = read_questions(catalog)
-    alone = ask_all(index, questions, index)
-    monkeypatch.setattr(asking, "FEWEST_PER_PROCESS", 1)
-    monkeypatch.setattr("os.cpu_count", lambda: 3)
-    assert ask_all(index, questions, index) == alone
+        alone = ask_all(catalog, questions, index)
+        monkeypatch.setattr(asking, "FEWEST_PER_PROCESS", 1)
+        monkeypatch.setattr("os.cpu_count", lambda: 3)
+        assert ask_all(catalog, questions, index) == alone
     assert [request["text"] for request, _ in alone] == [question.text for question in questions]
+
+
+def test_index_that_is_replaced_while_it_is_read_is_not_mixed_up(index: Path, newer: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(index, tmp_path / "index.db"))
+    with Catalog.open(path) as catalog:
+        questions = read_questions(catalog)
+        Path(shutil.copy(newer, tmp_path / "newer.db")).replace(path)
+        with pytest.raises(CatalogError, match="was replaced while it was read"):
+            ask_all(catalog, questions)
 
 
 def unpack(text: str) -> object:

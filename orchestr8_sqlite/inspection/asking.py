@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.evaluation.measures import LIBRARY_QUERIES
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.inspection.data import Answer, Part, Request
@@ -56,9 +57,10 @@ class Outcome(NamedTuple):
 
 
 class Job(NamedTuple):
-    """Questions to ask the index at `path`, and the older one at `since`, if there is one."""
+    """Questions to ask the index of this `generation` at `path`, and the older one at `since`, if there is one."""
 
     path: Path
+    generation: str
     since: Path | None
     questions: Sequence[Question]
 
@@ -79,14 +81,14 @@ def read_questions(catalog: Catalog, most: int = MOST_SCENARIOS) -> list[Questio
     return [*listed, *(scenarios[place * len(scenarios) // asked] for place in range(asked))]
 
 
-def ask_all(path: Path, questions: Sequence[Question], since: Path | None = None) -> list[Asked]:
-    """Return what the index at *path* answers to each question, and what the older one at *since* gives.
+def ask_all(catalog: Catalog, questions: Sequence[Question], since: Path | None = None) -> list[Asked]:
+    """Return what an index answers to each question, and what the older one at *since* gives.
 
     Raises:
-        CatalogError: One of the indexes is not usable.
+        CatalogError: One of the indexes is not usable, or the file was replaced since it was opened.
     """
     count = max(1, min(os.cpu_count() or 1, len(questions) // FEWEST_PER_PROCESS))
-    jobs = [Job(path, since, questions[first::count]) for first in range(count)]
+    jobs = [Job(catalog.path, catalog.generation, since, questions[first::count]) for first in range(count)]
     parts = [_ask(jobs[0])] if count == 1 else list(map_in_processes(_ask, jobs))
     return [parts[place % count][place // count] for place in range(len(questions))]
 
@@ -94,6 +96,8 @@ def ask_all(path: Path, questions: Sequence[Question], since: Path | None = None
 def _ask(job: Job) -> list[Asked]:
     with ExitStack() as stack:
         here = stack.enter_context(_Library.open(job.path))
+        if here.generation != job.generation:
+            raise CatalogError(f"The index {job.path} was replaced while it was read; inspect it again.")
         there = job.since and stack.enter_context(_Library.open(job.since))
         return [(here.answer(one), there.outcome(one) if there else None) for one in job.questions]
 
@@ -113,6 +117,11 @@ class _Library:
         rows = self._catalog.rows(PLACES)
         self._ids = {uri: id_ for id_, uri in rows}
         self._places = {uri: place for place, (_, uri) in enumerate(rows)}
+
+    @property
+    def generation(self) -> str:
+        """Return the generation of the index."""
+        return self._catalog.generation
 
     @classmethod
     @contextmanager

@@ -86,7 +86,7 @@ def inspect(path: Path, *, since: Path | None = None, logs: Sequence[Path] = ())
     with Catalog.open(path) as catalog:
         places = {uri: place for place, (uri,) in enumerate(catalog.rows(URIS))}
         usage = _read_usage(logs, places) if logs else None
-        asked = ask_all(path, read_questions(catalog), since)
+        asked = ask_all(catalog, read_questions(catalog), since)
         requests = [request for request, _ in asked]
         roots = _read_roots(catalog)
         reviews, findings = _read_findings(catalog, places)
