@@ -94,7 +94,7 @@ def _filter(browser: Browser, page: Path) -> float:
     tab = browser.new_page()
     tab.goto(f"{page.as_uri()}#fragments")
     tab.wait_for_selector("#view input[type=search]")
-    times = [tab.evaluate(FILTER, word) for _ in range(OPENINGS) for word in WORDS]
+    times: list[float] = [tab.evaluate(FILTER, word) for _ in range(OPENINGS) for word in WORDS]
     tab.close()
     return statistics.median(times)
 

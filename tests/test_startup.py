@@ -80,6 +80,7 @@ BUDGETS = {
     "diff {index} {index}": Budget(17, 7),
     "budget --db {index}": Budget(48, None, DEFINING),
     "usage {log} --db {index}": Budget(21, 11),
+    "inspect --db {index} -o {folder}/report.html": Budget(74, 44, SEARCHING | {"dataclasses", "tomllib"}),
     "path --db {index}": Budget(16, 7),
     "export --db {index} -o {folder}/export": Budget(17, 7),
     "lint {library}": Budget(89, None, BUILDING),
@@ -94,8 +95,8 @@ BUDGETS = {
     "install codex --db {index}": Budget(17, 23, EDITING | {"tomlkit"}),
     "sync --help": Budget(10, 8),
     "serve --help": Budget(10, 8),
-    "--help": Budget(28, 9),
-    "--version": Budget(28, 8),
+    "--help": Budget(29, 9),
+    "--version": Budget(29, 8),
 }
 BUDGET_OF_DOCTOR = Budget(33, 45, EDITING | {"tempfile", "tomllib", "yaml"})
 BUDGET_OF_THE_SERVER = Budget(73, 18, SEARCHING)

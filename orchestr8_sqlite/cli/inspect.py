@@ -1,6 +1,5 @@
 """`inspect`: writes a page that shows an index, and needs neither a network nor a server."""
 
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -45,4 +44,6 @@ def inspect(
     fragments, requests = counted(len(data["fragments"]), "fragment"), counted(len(data["requests"]), "request")
     echo(f"{output}: {fragments}, {requests} asked, {len(page) / 1e6:.1f} MB")
     if show:
+        import webbrowser
+
         webbrowser.open(output.absolute().as_uri())
