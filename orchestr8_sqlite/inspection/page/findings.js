@@ -2,7 +2,7 @@
 
 const FINDING_FACETS = {
   severity: (finding) => finding.severity,
-  level: (finding) => finding.level ?? "no matter of trust",
+  level: (finding) => finding.level ?? "not about trust",
   code: (finding) => finding.code,
   review: (finding) => (finding.review == null ? "open" : "accepted"),
 };
@@ -18,7 +18,7 @@ function showFindings(data, parameters) {
   const rule = Object.hasOwn(data.rules, parameters.code ?? "") ? el("p", { class: "lead" }, data.rules[parameters.code]) : null;
   const head = el("p", { class: "found", role: "status" }, el("b", {}, counted(rows.length, "finding")), of ? [" in ", link("fragments", { fragment: of.path }, of.title)] : "", " ", Object.keys(parameters).length ? link("findings", {}, "show all") : null);
   return [
-    el("div", { class: "split" }, el("div", { class: "side" }, ...facets.filter(Boolean)), el("div", {}, head, rule, findingTable(data, rows))),
+    el("div", { class: "split" }, narrowing(...facets), el("div", {}, head, rule, findingTable(data, rows))),
     section("Reviews", reviewTable(data)),
   ];
 }

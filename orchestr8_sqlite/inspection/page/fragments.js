@@ -30,13 +30,13 @@ const FACETS = {
 function showFragments(data, parameters, redraw) {
   const fragment = data.byPath.get(parameters.fragment);
   if (fragment) return showFragment(data, fragment);
-  const side = el("div", { class: "side" });
+  const side = narrowing();
   const found = el("div", {});
   const update = () => {
     const [base, name] = listOf(data, parameters.list);
     const typed = base.filter(matcher(parameters.q));
     const rows = typed.filter((one) => fits(data, parameters, one));
-    side.replaceChildren(...facetsOf(data, parameters, typed));
+    side.replaceChildren(side.firstChild, ...facetsOf(data, parameters, typed));
     found.replaceChildren(heading(rows, name, parameters), fragmentTable(data, rows));
   };
   const box = filterBox("Filter by words of title, id, description or tag", parameters.q || "", (text) => {

@@ -1,10 +1,12 @@
 // The library as a map of its tokens: what it is made of, by category, tag, owner or source.
 
-const GROUPINGS = { category: "category", tag: "first tag", owner: "owner", source: "source" };
+const GROUPINGS = { category: "category", source: "source", owner: "owner", tag: "first tag" };
 const GROUPS = 40; // drawn at most; the smallest share one place
+const WIDER = 1.9; // times as wide as high: titles need room to the right
 
 function showLibrary(data, parameters) {
-  const by = parameters.by in GROUPINGS ? parameters.by : "category";
+  const names = Object.keys(GROUPINGS);
+  const by = names.includes(parameters.by) ? parameters.by : names.find((name) => groupsOf(data, name).length > 1) || names[0];
   const groups = groupsOf(data, by);
   const tokens = data.library.tokens;
   const filter = (group) => ({ [by]: group.name });
@@ -77,7 +79,8 @@ function mapOf(groups, by, width, said) {
   const rest = groups.slice(GROUPS).flatMap((group) => group.fragments);
   const children = [...most, ...(rest.length ? [{ name: `${groups.length - GROUPS} smaller groups`, fragments: rest, isRest: true }] : [])];
   const root = d3.hierarchy({ children: children.map((group) => ({ group, children: group.fragments })) }).sum((item) => item.tokens || 0);
-  d3.treemap().size([width, height]).paddingTop(18).paddingInner(1).paddingRight(1).round(true)(root.sort((one, other) => other.value - one.value));
+  d3.treemap().size([width / WIDER, height]).paddingTop(18)(root.sort((one, other) => other.value - one.value));
+  root.each((node) => Object.assign(node, { x0: Math.round(node.x0 * WIDER), x1: Math.round(node.x1 * WIDER), y0: Math.round(node.y0), y1: Math.round(node.y1) }));
   const leaves = root.leaves().filter((leaf) => leaf.data.path);
   const map = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `Map of tokens by ${GROUPINGS[by]}; the table below has the same figures` });
   map.append(...ground(leaves), ...(root.children || []).map((node) => groupLabel(node, by)).filter(Boolean), ...leaves.map(leafLabel).filter(Boolean));
@@ -117,8 +120,24 @@ function groupLabel(node, by) {
   return draw("a", { href: address("fragments", { [by]: group.name }), "aria-label": plain(`${group.name || "none"}, ${number(node.value)} tokens`) }, text);
 }
 
+/** Return a leaf's title in as many lines as its place has room for. */
 function leafLabel(leaf) {
-  const [width, height] = [leaf.x1 - leaf.x0, leaf.y1 - leaf.y0];
-  if (width < 56 || height < 15) return null;
-  return draw("text", { x: leaf.x0 + 3, y: leaf.y0 + 11, class: "leaf", "aria-hidden": "true" }, clip(leaf.data.title, Math.floor((width - 6) / 6)));
+  const letters = Math.floor((leaf.x1 - leaf.x0 - 5) / 6.4);
+  const lines = Math.min(4, Math.floor((leaf.y1 - leaf.y0 - 3) / 12));
+  if (letters < 6 || lines < 1) return null;
+  const label = draw("text", { y: leaf.y0 + 11, class: "leaf", "aria-hidden": "true" });
+  const folded = foldLines(leaf.data.title, letters, lines);
+  label.append(...folded.map((line, place) => draw("tspan", { x: leaf.x0 + 3, dy: place ? 12 : 0 }, line)));
+  return label;
+}
+
+function foldLines(text, letters, most) {
+  const lines = [""];
+  for (const word of text.split(/\s+/)) {
+    const last = lines[lines.length - 1];
+    if (!last || last.length + word.length < letters) lines[lines.length - 1] = last ? `${last} ${word}` : word;
+    else lines.push(word);
+  }
+  if (lines.length > most) lines[most - 1] += "…";
+  return lines.slice(0, most).map((line) => clip(line, letters));
 }

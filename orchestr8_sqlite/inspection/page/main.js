@@ -60,7 +60,7 @@ function show(data, drawn) {
     const chosen = tab.id === `tab-${id}`;
     tab.setAttribute("aria-selected", String(chosen));
     tab.tabIndex = chosen ? 0 : -1;
-    if (chosen) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+    if (chosen) tab.scrollIntoView({ block: "nearest", inline: "center" });
   }
   panel.setAttribute("aria-labelledby", `tab-${id}`);
   const redraw = redrawing(id, parameters);

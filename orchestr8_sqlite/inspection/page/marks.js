@@ -111,6 +111,12 @@ function facet(title, view, parameters, name, counts, names) {
   return el("section", { class: "facet" }, el("h4", {}, title), el("ul", {}, ...first.map(item)), others);
 }
 
+/** Return facets beside what they narrow down; folded above it where there is no room beside. */
+function narrowing(...facets) {
+  const fits = matchMedia("(min-width: 46.01rem)").matches;
+  return el("details", { class: "side", open: fits }, el("summary", { class: "fold" }, "Narrow down"), ...facets);
+}
+
 /** Return the squares that stand for requests, coloured by what became of each. */
 function squares(requests) {
   const per = 24;

@@ -44,10 +44,10 @@ function sideBySide(data, pair) {
 }
 
 function wordsOf(text) {
-  return text.toLowerCase().match(/[\p{L}\p{N}]{4,}/gu) || [];
+  return text.toLowerCase().match(/[\p{L}\p{N}]{5,}/gu) || [];
 }
 
 /** Return a text with the words that another one has too marked. */
 function marked(text, common) {
-  return text.split(/([\p{L}\p{N}]{4,})/u).map((part) => (common.includes(part.toLowerCase()) ? el("mark", {}, part) : part));
+  return text.split(/([\p{L}\p{N}]{5,})/u).map((part) => (common.includes(part.toLowerCase()) ? el("mark", {}, part) : part));
 }

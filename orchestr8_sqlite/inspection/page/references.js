@@ -70,7 +70,7 @@ function graphOf(data, one, before, after, width) {
   const sides = [before.slice(0, NEIGHBOURS), after.slice(0, NEIGHBOURS)];
   const height = Math.max(3, sides[0].length, sides[1].length) * 24 + 44;
   const middle = 22 + (height - 22) / 2;
-  const letters = Math.floor((width * 0.36) / 7);
+  const letters = Math.floor((width * 0.36 - 9) / 7.2);
   const drawn = sides.flatMap((ids, side) => {
     const x = side ? width * 0.64 : width * 0.36;
     const first = middle - ((ids.length - 1) * 24) / 2;

@@ -80,7 +80,7 @@ function requestFacets(parameters, rows) {
     return facet(title, "search", kept, name, counts, names);
   };
   const others = [of("origin", "From"), of("tier", "Tier"), of("reading", "Read by")];
-  return [of("outcome", "Outcome", OUTCOMES), el("details", {}, el("summary", {}, "More facets"), ...others)];
+  return [narrowing(of("outcome", "Outcome", OUTCOMES), el("details", {}, el("summary", {}, "More facets"), ...others))];
 }
 
 function requestList(parameters, rows, chosen) {
@@ -95,7 +95,7 @@ function requestList(parameters, rows, chosen) {
 /** Return a request as a link, with a mark of what became of it. */
 function requestLink(request, parameters, marks) {
   const mark = draw("svg", { viewBox: "0 0 10 10", class: "dot", role: "img", "aria-label": OUTCOMES[request.outcome] }, draw("circle", { cx: 5, cy: 5, r: 4, class: request.outcome }));
-  return link("search", parameters || { request: request.place }, [mark, " ", request.text], marks);
+  return link("search", parameters || { request: request.place }, [mark, request.text], marks);
 }
 
 function requestTable(data, requests) {

@@ -11,9 +11,9 @@ function showSince(data, parameters) {
   const names = { 1: "found only now", 0: "as good as before", "-1": "found only before" };
   return [
     el("p", { class: "lead" }, `Since ${data.since.file}, generation `, el("code", {}, data.since.generation), "."),
-    el("div", { class: "split" }, el("div", { class: "side" }, ...facets.filter(Boolean)), el("div", {}, el("p", { class: "found", role: "status" }, el("b", {}, counted(rows.length, "difference"))), differenceTable(data, rows))),
+    el("div", { class: "split" }, narrowing(...facets), el("div", {}, el("p", { class: "found", role: "status" }, el("b", {}, counted(rows.length, "difference"))), differenceTable(data, rows))),
     section("Requests with another first answer",
-      el("div", { class: "split" }, el("div", { class: "side" }, facet("Outcome", "since", parameters, "better", counts, names)), answerTable(data, shown))),
+      el("div", { class: "split" }, narrowing(facet("Outcome", "since", parameters, "better", counts, names)), answerTable(data, shown))),
   ];
 }
 
