@@ -21,7 +21,7 @@ from test_usage import PDF, RETRY, load, minutes, search, write
 
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.index.catalog import Catalog
-from orchestr8_sqlite.inspection import asking
+from orchestr8_sqlite.inspection import asking, collecting
 from orchestr8_sqlite.inspection.asking import ask_all, read_questions
 from orchestr8_sqlite.inspection.assembly import read_script, render_page
 from orchestr8_sqlite.inspection.collecting import inspect
@@ -152,11 +152,32 @@ def test_fragments_that_answer_each_others_scenarios_are_a_pair(data: Inspection
 def test_near_copies_are_a_pair(folder: Path) -> None:
     said = "description: Fills the forms of an office with values from tables\nname: forms"
     text = " ".join(f"word{number} and what follows it" for number in range(60))
-    files = {f"skills/{name}/forms.md": markdown(said, text) for name in ("a", "b")} | GARDENING
+    asked = {"a": "", "b": "\nqueries: [forms of an office]"}
+    files = {f"skills/{name}/forms.md": markdown(said + more, text) for name, more in asked.items()} | GARDENING
     data = inspect(build(write_files(folder / "copies", files), folder / "copies.db"))
     (pair,) = (one for one in data["pairs"] if one["is_copy"])
     assert paths(data, [pair["first"], pair["later"]]) == ["skills/a/forms", "skills/b/forms"]
     assert pair["cosine"] == 1.0
+    office = request(data, "forms of an office")
+    assert paths(data, office["expected"]) == ["skills/b/forms"]
+    assert paths(data, [office["answers"][0]["fragment"]]) == ["skills/a/forms"]
+    assert (office["answers"][0]["copies"], office["rank"], office["is_met"]) == (office["expected"], 1, True)
+
+
+def test_fragment_that_answers_for_another_but_not_the_other_way_round_is_no_pair(folder: Path) -> None:
+    files = {path: FILES[path] for path in ("skills/kube.md", "skills/helm.md")} | GARDENING
+    files["skills/kube.md"] = markdown("description: Clusters\ntags: [kubernetes]\nuseWhen: [drain a node]")
+    data = inspect(build(write_files(folder / "one way", files), folder / "one way.db"))
+    lost = request(data, "a kubernetes rollout hangs")
+    assert paths(data, [lost["answers"][0]["fragment"]]) == ["skills/kube"]
+    assert place(data, "skills/helm") not in {one["first"] for one in data["pairs"]}
+
+
+def test_scenario_that_nothing_fits_is_lost_to_nobody(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Catalog, "least_coverage", 1.1)
+    data = inspect(index)
+    assert request(data, "rolling back a helm release")["answers"]
+    assert not any(one["lost"] for one in data["pairs"])
 
 
 def test_references_lead_to_fragments_or_dangle(data: Inspection) -> None:
@@ -203,6 +224,12 @@ def test_listings_of_clients_are_those_of_the_command_at_each_size(
                 assert {name: size["fates"].count(letter) for name, letter in names.items()} == {
                     name: counted[name] for name in names
                 }
+
+
+def test_usual_context_of_a_client_is_among_its_sizes(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "CONTEXTS", (64_000,))
+    sizes = {one["id"]: [size["context"] for size in one["listings"]["fragments"]] for one in inspect(index)["clients"]}
+    assert (sizes["claude-code"], sizes["codex"], sizes["vscode"]) == ([64_000, 200_000], [64_000, 272_000], [None])
 
 
 def test_fragment_that_is_no_agent_skill_has_no_fate_among_them(data: Inspection) -> None:
@@ -318,7 +345,7 @@ def unpack(text: str) -> object:
 
     kinds: Sequence[Callable[..., list[Any]]] = [
         lambda *items: [opened(one) for one in items],
-        lambda *numbers: [None if number < 0 else texts[number] for number in numbers],
+        lambda *numbers: [texts[number] for number in numbers],
         records,
         lambda _, *columns: [[*row] for row in zip(*map(opened, columns), strict=True)],
         lists,
@@ -386,8 +413,10 @@ def test_titles_that_are_markup_do_not_stand_in_the_page(folder: Path) -> None:
     assert page.count("</script>") == 2
 
 
-def test_same_index_makes_the_same_page(index: Path) -> None:
-    assert render_page(inspect(index)) == render_page(inspect(index))
+def test_same_index_makes_the_same_page_at_any_time(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = render_page(inspect(index))
+    monkeypatch.setattr("time.time", lambda: 1e9)
+    assert render_page(inspect(index)) == page
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: str(view["id"]))

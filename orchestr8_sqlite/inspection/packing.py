@@ -3,7 +3,7 @@
 A packed value is {"texts": [text, …], "value": packed}. In `value`, a list begins with what it is:
 
     [0, item, …]                     items, packed one by one
-    [1, number, …]                   places of texts in `texts`, -1 for null
+    [1, number, …]                   places in `texts`, of which one may be null
     [2, name, column, name, column]  records with these names, by column; columns are packed lists
     [3, length, column]              tuples of this length, by column
     [4, lengths, items]              lists; their items, in a row, are one packed list
@@ -20,13 +20,13 @@ from typing import Any
 
 def pack(value: object) -> str:
     """Return *value* packed, as base64 of gzip of JSON; the same value gives the same text."""
-    texts: dict[str, int] = {}
+    texts: dict[str | None, int] = {}
     packed = _pack(value, texts)
     whole = json.dumps({"texts": [*texts], "value": packed}, ensure_ascii=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(whole.encode("utf-8", "replace"), mtime=0)).decode("ascii")
 
 
-def _pack(value: object, texts: dict[str, int]) -> object:
+def _pack(value: object, texts: dict[str | None, int]) -> object:
     if isinstance(value, Mapping):
         return {key: _pack(one, texts) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -34,11 +34,11 @@ def _pack(value: object, texts: dict[str, int]) -> object:
     return value
 
 
-def _pack_list(items: Sequence[Any], texts: dict[str, int]) -> list[object]:
+def _pack_list(items: Sequence[Any], texts: dict[str | None, int]) -> list[object]:
     if not items:
         return [0]
     if any(isinstance(one, str) for one in items) and all(one is None or isinstance(one, str) for one in items):
-        return [1, *(-1 if one is None else texts.setdefault(one, len(texts)) for one in items)]
+        return [1, *(texts.setdefault(one, len(texts)) for one in items)]
     if all(isinstance(one, Mapping) and one.keys() == items[0].keys() and one for one in items):
         return [2, *(part for key in items[0] for part in (key, _pack_list([one[key] for one in items], texts)))]
     if all(isinstance(one, tuple) and len(one) == len(items[0]) and one for one in items):

@@ -11,7 +11,7 @@ function unpack(whole) {
   const list = ([form, ...rest]) => FORMS[form](rest);
   const FORMS = [
     (items) => items.map(value),
-    (places) => places.map((place) => (place < 0 ? null : texts[place])),
+    (places) => places.map((place) => texts[place]),
     (parts) => {
       const names = parts.filter((_, place) => place % 2 === 0);
       return rows(parts.filter((_, place) => place % 2 === 1).map(list), (row) => Object.fromEntries(row.map((one, place) => [names[place], one])));
