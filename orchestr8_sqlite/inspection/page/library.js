@@ -117,7 +117,7 @@ function groupLabel(node, by) {
   const whole = `${group.name || "(none)"}  ${number(node.value)}`;
   const text = draw("text", { x: node.x0 + 3, y: node.y0 + 13, class: "group" }, clip(width > whole.length * 7 ? whole : group.name || "(none)", Math.floor(width / 7.2)));
   if (group.isRest) return text;
-  return draw("a", { href: address("fragments", { [by]: group.name }), "aria-label": plain(`${group.name || "none"}, ${number(node.value)} tokens`) }, text);
+  return draw("a", { href: address("fragments", { [by]: group.name }) }, text);
 }
 
 /** Return a leaf's title in as many lines as its place has room for. */

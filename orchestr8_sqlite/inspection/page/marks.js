@@ -77,7 +77,7 @@ function headOf(column, sort) {
   const head = el("th", { scope: "col", class: column.kind });
   if (!column.by) head.append(column.head);
   else {
-    const first = column.kind === "number" ? -1 : 1; // of numbers the largest matter
+    const first = column.kind?.startsWith("number") ? -1 : 1; // of numbers the largest matter
     const next = () => (head.getAttribute("aria-sort") === (first > 0 ? "ascending" : "descending") ? -first : first);
     head.append(el("button", { type: "button", click: () => sort(next()) }, column.head));
   }

@@ -86,6 +86,6 @@ function neighbour(data, id, [x, y, side], [cx, cy], letters) {
   const bend = (x + cx) / 2;
   const line = draw("path", { d: `M${x} ${y}C${bend} ${y} ${bend} ${cy} ${cx} ${cy}`, class: "edge" });
   const text = draw("text", { x: x + (side ? 9 : -9), y: y + 4, "text-anchor": side ? "start" : "end" }, clip(one.title, letters));
-  const label = draw("a", { href: address("references", { fragment: one.path }), "aria-label": plain(one.title) }, draw("title", {}, one.path), draw("circle", { cx: x, cy: y, r: 4, class: `c-${one.category} node` }), text);
+  const label = draw("a", { href: address("references", { fragment: one.path }) }, draw("circle", { cx: x, cy: y, r: 4, class: `c-${one.category} node` }), text);
   return [line, label];
 }
