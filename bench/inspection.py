@@ -83,7 +83,7 @@ def _open(browser: Browser, page: Path) -> tuple[float, float]:
     tab = browser.new_page()
     tab.add_init_script(WATCH)
     tab.goto(page.as_uri())
-    tab.wait_for_function("window.shown")
+    tab.wait_for_selector("#view:not([aria-busy])")
     times = tab.evaluate(PAINTED), tab.evaluate("window.shown")
     tab.close()
     return times
