@@ -75,7 +75,7 @@ function table(caption, columns, rows, empty) {
 
 function headOf(column, sort) {
   const head = el("th", { scope: "col", class: column.kind });
-  if (!column.by) head.append(column.head);
+  if (!column.by) head.append(column.head || el("span", { class: "unseen" }, "as a bar"));
   else {
     const first = column.kind?.startsWith("number") ? -1 : 1; // of numbers the largest matter
     const next = () => (head.getAttribute("aria-sort") === (first > 0 ? "ascending" : "descending") ? -first : first);
@@ -108,7 +108,7 @@ function facet(title, view, parameters, name, counts, names) {
   const listed = parameters[name] != null && !counts.some(([value]) => value === parameters[name]) ? [[parameters[name], 0], ...counts] : counts;
   const [first, rest] = [listed.slice(0, 12), listed.slice(12, 200)];
   const others = rest.length ? el("details", {}, el("summary", {}, `${rest.length} more`), el("ul", {}, ...rest.map(item))) : null;
-  return el("section", { class: "facet" }, el("h4", {}, title), el("ul", {}, ...first.map(item)), others);
+  return el("section", { class: "facet" }, el("h3", { class: "label" }, title), el("ul", {}, ...first.map(item)), others);
 }
 
 /** Return facets beside what they narrow down; folded above it where there is no room beside. */

@@ -89,7 +89,7 @@ function requestList(parameters, rows, chosen) {
     return el("li", {}, requestLink(request, { ...parameters, request: request.place }, marks));
   });
   const rest = rows.length > LISTED ? note(`… and ${number(rows.length - LISTED)} more: filter them.`) : null;
-  return el("section", { class: "requests" }, el("h4", { role: "status" }, counted(rows.length, "request")), el("ul", {}, ...items), rest);
+  return el("section", { class: "requests" }, el("h3", { class: "label" }, el("span", { role: "status" }, counted(rows.length, "request"))), el("ul", {}, ...items), rest);
 }
 
 /** Return a request as a link, with a mark of what became of it. */
