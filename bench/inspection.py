@@ -52,16 +52,14 @@ FILTER = """
 """
 
 
-def libraries(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the libraries that there are, each with its name in the table."""
-    yield "shipped", ROOT / "resources"
-    for name in CORPORA:
-        if (SHARED / "corpora" / name).is_dir():
-            yield name, SHARED / "corpora" / name
-    yield "grown from the shipped one", make_corpus(ROOT / "resources", GROWN, folder, seed=1).root
+def libraries(folder: Path) -> Iterator[Path]:
+    """Yield the shipped library, the collections of others that there are, and the shipped library grown."""
+    yield ROOT / "resources"
+    yield from (corpus for name in CORPORA if (corpus := SHARED / "corpora" / name).is_dir())
+    yield make_corpus(ROOT / "resources", GROWN, folder, seed=1).root
 
 
-def measure(name: str, root: Path, folder: Path, browser: Browser) -> str:
+def measure(root: Path, folder: Path, browser: Browser) -> str:
     """Return the row of the table for a library."""
     index, page = folder / "index.db", folder / "report.html"
     build_index([root], index, category="skill", full=True)
@@ -74,7 +72,7 @@ def measure(name: str, root: Path, folder: Path, browser: Browser) -> str:
     asked = f"{library['asked']:,} of {library['scenarios']:,}"
     size = f"{page.stat().st_size / 1e6:.1f} MB"
     times = (statistics.median(painted), statistics.median(shown), _filter(browser, page))
-    cells = (fragments, name, asked, f"{seconds:.0f} s", size, *(f"{one:.0f} ms" for one in times))
+    cells = (fragments, asked, f"{seconds:.0f} s", size, *(f"{one:.0f} ms" for one in times))
     return f"| {' | '.join(cells)} |"
 
 
@@ -105,11 +103,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=[*FLAGS])
-        for library, root in libraries(folder):
-            rows.append(measure(library, root, folder, browser))
+        for root in libraries(folder):
+            rows.append(measure(root, folder, browser))
             sys.stderr.write(f"{rows[-1]}\n")
-    head = "| fragments | library | scenarios asked | made in | file | painted | shown | filtered |"
-    table = "\n".join((head, "|--:|---|--:|--:|--:|--:|--:|--:|", *rows))
+    head = "| fragments | scenarios asked | made in | file | painted | shown | filtered |"
+    table = "\n".join((head, "|--:|--:|--:|--:|--:|--:|--:|", *rows))
     if "--write" in sys.argv[1:]:
         before, rest = DOCUMENT.read_text(encoding="utf-8").split(BEGIN)
         DOCUMENT.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
