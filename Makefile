@@ -12,7 +12,7 @@ BUNDLED := orchestr8_sqlite/bundled.db
 SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.txt' -o -name '*.jsonl')
 QUERY ?= retry a flaky API call with exponential backoff
 
-.PHONY: help run dist test test-slow check conformance torture torture-bounded mutation format docs bench bench-smoke eval wheel mcpb lock clean
+.PHONY: help run dist test test-slow check conformance torture torture-bounded mutation format docs bench bench-smoke eval wheel mcpb vendor lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ mcpb: $(VENV)/dev.stamp ## Pack the bundle for Claude Desktop, with the bundled 
 	$(MCPB) validate dist/mcpb/manifest.json
 	$(MCPB) pack dist/mcpb dist/orchestr8-sqlite.mcpb
 MCPB := npx --yes @anthropic-ai/mcpb@2
+
+vendor: $(VENV)/dev.stamp ## Copy what the inspection page draws with from its locked npm package; needs npm
+	PYTHONPATH=tests $(BIN)/python -m vendoring
 
 lock: ## Renew the lock files; needs uv and npm
 	uv pip compile pyproject.toml --group build $(LOCK) -o requirements.txt

@@ -5,7 +5,6 @@ tests/node_modules. Where one of them is missing the tests are skipped, but not 
 """
 
 import itertools
-import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 from browsed import LIBRARY
 from environments import NODE_FOLDER, MissingProgram, node_programs
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, expect, sync_playwright
 from support import GARDENING, brought, build, markdown, write_files
 from test_usage import load, minutes, search, write
 
@@ -57,9 +56,12 @@ HOSTILE = {
     "agents/script.md": markdown("title: '<script>window.hacked = 1</script>'\ndescription: '</script><script>1'"),
     "skills/image.md": markdown(
         "title: '<img src=x onerror=\"window.hacked = 1\">'\ndescription: '[go](javascript:window.hacked=1)'\n"
-        'tags: ["<b>bold</b>", "javascript:window.hacked=1"]\nuseWhen: ["<svg onload=window.hacked=1>", "&lt;b&gt; <i>x"]'
+        'tags: ["<b>bold</b>", "javascript:window.hacked=1"]\n'
+        'useWhen: ["<svg onload=window.hacked=1>", "&lt;b&gt; <i>x"]'
     ),
-    "skills/turned.md": markdown(f'title: "safe{OVERRIDE}dm.exe"\ndescription: "a{HIDDEN}b"\nuseWhen: [Turning around]'),
+    "skills/turned.md": markdown(
+        f'title: "safe{OVERRIDE}dm.exe"\ndescription: "a{HIDDEN}b"\nuseWhen: [Turning around]'
+    ),
     "patterns/javascript:alert(1).md": markdown("title: 'javascript:alert(1)'", "# A\n\n[x](javascript:alert) ${1}\n"),
     "queries.jsonl": '{"text": "<img src=x onerror=window.hacked=1>", "documents": []}\n',
     **GARDENING,
@@ -154,9 +156,7 @@ def opened(browser: Browser, file: Path) -> Iterator[Opened]:
     page.close()
 
 
-looks = pytest.mark.parametrize(
-    ("size", "scheme"), [*itertools.product((DESK, PHONE), ("light", "dark"))], ids=str
-)
+looks = pytest.mark.parametrize(("size", "scheme"), [*itertools.product((DESK, PHONE), ("light", "dark"))], ids=str)
 
 
 @looks
@@ -401,14 +401,23 @@ def test_hostile_texts_stay_texts(browser: Browser, tmp_path: Path) -> None:
     for address in (*(view["id"] for view in data["views"]), *fragments, *requests, "fragments?tag=<b>bold</b>"):
         page.go(address)
         assert page.page.evaluate("typeof hacked") == "undefined"
-        assert page.page.evaluate("document.querySelectorAll('img, iframe, object, form, #view script, #view b b').length") == 0
+        assert (
+            page.page.evaluate("document.querySelectorAll('img, iframe, object, form, #view script, #view b b').length")
+            == 0
+        )
         assert page.page.evaluate("[...document.links].every(link => link.getAttribute('href').startsWith('#'))")
         assert not {OVERRIDE, HIDDEN} & {*page.page.content().partition('id="data"')[0]}
     page.close()
 
 
 def test_address_that_names_nothing_shows_the_first_view(opened: Opened) -> None:
-    for address in ("nothing", "constructor", "%zz?%zz", "search?request=99999&pair=x", "fragments?fragment=none&list=__proto__"):
+    for address in (
+        "nothing",
+        "constructor",
+        "%zz?%zz",
+        "search?request=99999&pair=x",
+        "fragments?fragment=none&list=__proto__",
+    ):
         opened.go(address)
     expect(opened.panel.get_by_role("status")).to_contain_text("58 fragments")
     opened.go("nothing")
@@ -425,7 +434,9 @@ def test_data_that_cannot_be_read_is_said(browser: Browser, file: Path, tmp_path
     page.close()
 
 
-def test_2300_fragments_show_at_once_and_filter_within_50_ms(browser: Browser, data: Inspection, tmp_path: Path) -> None:
+def test_2300_fragments_show_at_once_and_filter_within_50_ms(
+    browser: Browser, data: Inspection, tmp_path: Path
+) -> None:
     """The bounds are those of docs/inspect.md; bench/inspection.py measures real libraries."""
     times = 2300 // len(data["fragments"]) + 1
     many = [
