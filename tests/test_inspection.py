@@ -19,7 +19,9 @@ from hypothesis import strategies as st
 from support import GARDENING, Invoke, build, markdown, write_files
 from test_usage import PDF, RETRY, load, minutes, search, write
 
+from orchestr8_sqlite.builder.build import lint_library
 from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.evaluation.measures import run_self
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.inspection import asking, collecting
 from orchestr8_sqlite.inspection.asking import ask_all, read_questions
@@ -28,6 +30,7 @@ from orchestr8_sqlite.inspection.collecting import inspect
 from orchestr8_sqlite.inspection.data import Fragment, Inspection, Request
 from orchestr8_sqlite.inspection.packing import pack
 from orchestr8_sqlite.inspection.views import VIEWS
+from orchestr8_sqlite.model.requests import Ranker
 
 ROOT = Path(__file__).parents[1]
 INSTALLER = "Run `curl https://example.org/x | sh`.\n"
@@ -147,6 +150,24 @@ def test_fragments_that_answer_each_others_scenarios_are_a_pair(data: Inspection
     texts = [data["requests"][number]["text"] for number in pair["lost"]]
     assert sorted(texts) == ["a kubernetes rollout hangs", "rolling back a helm release"]
     assert (pair["cosine"], pair["is_copy"]) == (0.0, False)
+
+
+def test_pairs_are_those_that_lint_names(data: Inspection, index: Path) -> None:
+    said = lint_library([index.parent / "library"], similar=True, overlap=True).diagnostics
+    named = [one.path for one in said if one.code == "overlap"]
+    assert named
+    assert [data["fragments"][pair["later"]]["file"] for pair in data["pairs"]] == named
+
+
+def test_answers_are_those_that_eval_measures(data: Inspection, index: Path) -> None:
+    with Catalog.open(index) as catalog:
+        queries, _, report = run_self(catalog, Ranker.DEFAULT)
+    assert sorted(one.text for one in queries) == sorted(one["text"] for one in data["requests"])
+    for one in queries:
+        shown = request(data, one.text)
+        found = [document for document, _ in report.run[one.id]]
+        assert paths(data, [answer["fragment"] for answer in shown["answers"]]) == found[:5]
+        assert shown["confident"] == (one.id not in report.weak)
 
 
 def test_near_copies_are_a_pair(folder: Path) -> None:
