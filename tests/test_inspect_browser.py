@@ -248,6 +248,7 @@ def test_facets_count_what_the_other_ones_leave(opened: Opened) -> None:
     expect(panel.get_by_role("link", name="retry 2")).to_have_attribute("aria-current", "true")
     panel.get_by_role("link", name="pattern 1").click()
     expect(panel.locator("tbody tr")).to_contain_text(["patterns/backoff"])
+    expect(panel.get_by_role("link", name="skill 1")).to_be_visible()
     panel.get_by_role("link", name="pattern 1").click()
     expect(panel.get_by_role("status")).to_contain_text("2 fragments")
 
