@@ -27,7 +27,7 @@ from orchestr8_sqlite.inspection import asking, collecting
 from orchestr8_sqlite.inspection.asking import ask_all, read_questions
 from orchestr8_sqlite.inspection.assembly import read_script, render_page
 from orchestr8_sqlite.inspection.collecting import inspect
-from orchestr8_sqlite.inspection.data import Fragment, Inspection, Request
+from orchestr8_sqlite.inspection.data import Inspection, ShownFragment, ShownRequest
 from orchestr8_sqlite.inspection.packing import pack
 from orchestr8_sqlite.inspection.views import VIEWS
 from orchestr8_sqlite.model.requests import Ranker
@@ -77,11 +77,11 @@ def place(data: Inspection, path: str) -> int:
     return found
 
 
-def fragment(data: Inspection, path: str) -> Fragment:
+def fragment(data: Inspection, path: str) -> ShownFragment:
     return data["fragments"][place(data, path)]
 
 
-def request(data: Inspection, text: str) -> Request:
+def request(data: Inspection, text: str) -> ShownRequest:
     (found,) = (one for one in data["requests"] if one["text"] == text)
     return found
 

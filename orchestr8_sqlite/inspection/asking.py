@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.evaluation.measures import LIBRARY_QUERIES
 from orchestr8_sqlite.index.catalog import Catalog
-from orchestr8_sqlite.inspection.data import Answer, Part, Request
+from orchestr8_sqlite.inspection.data import ShownAnswer, ShownPart, ShownRequest
 from orchestr8_sqlite.model.requests import Candidate, LookupResult, MatchRequest
 from orchestr8_sqlite.processes import map_in_processes
 from orchestr8_sqlite.ranking.explanation import explain
@@ -49,15 +49,15 @@ class Question(NamedTuple):
     expected: tuple[str, ...]
 
 
-class Outcome(NamedTuple):
+class FirstAnswer(NamedTuple):
     """What a search gave: the URI that comes first, None if nothing fits, and whether that is as wanted."""
 
     first: str | None
     is_met: bool
 
 
-class Job(NamedTuple):
-    """Questions to ask the index of this `generation` at `path`, and the older one at `since`, if there is one."""
+class Share(NamedTuple):
+    """What one process asks: the index of this `generation` at `path`, and the older one at `since`, if there is one."""
 
     path: Path
     generation: str
@@ -65,7 +65,7 @@ class Job(NamedTuple):
     questions: Sequence[Question]
 
 
-Asked = tuple[Request, Outcome | None]
+Asked = tuple[ShownRequest, FirstAnswer | None]
 """A request and its answer, and what the older index gives."""
 
 
@@ -88,18 +88,18 @@ def ask_all(catalog: Catalog, questions: Sequence[Question], since: Path | None 
         CatalogError: One of the indexes is not usable, or the file was replaced since it was opened.
     """
     count = max(1, min(os.cpu_count() or 1, len(questions) // FEWEST_PER_PROCESS))
-    jobs = [Job(catalog.path, catalog.generation, since, questions[first::count]) for first in range(count)]
-    parts = [_ask(jobs[0])] if count == 1 else list(map_in_processes(_ask, jobs))
+    shares = [Share(catalog.path, catalog.generation, since, questions[first::count]) for first in range(count)]
+    parts = [_ask(shares[0])] if count == 1 else list(map_in_processes(_ask, shares))
     return [parts[place % count][place // count] for place in range(len(questions))]
 
 
-def _ask(job: Job) -> list[Asked]:
+def _ask(share: Share) -> list[Asked]:
     with ExitStack() as stack:
-        here = stack.enter_context(_Library.open(job.path))
-        if here.generation != job.generation:
-            raise CatalogError(f"The index {job.path} was replaced while it was read; inspect it again.")
-        there = job.since and stack.enter_context(_Library.open(job.since))
-        return [(here.answer(one), there.outcome(one) if there else None) for one in job.questions]
+        here = stack.enter_context(_Library.open(share.path))
+        if here.generation != share.generation:
+            raise CatalogError(f"The index {share.path} was replaced while it was read; inspect it again.")
+        there = share.since and stack.enter_context(_Library.open(share.since))
+        return [(here.answer(one), there.outcome(one) if there else None) for one in share.questions]
 
 
 class _Library:
@@ -130,7 +130,7 @@ class _Library:
         with Catalog.open(path) as catalog, HeldOut.copy(catalog) as held_out:
             yield cls(held_out)
 
-    def answer(self, question: Question) -> Request:
+    def answer(self, question: Question) -> ShownRequest:
         """Return *question* with its answer, whose first places have their parts."""
         with self._without(question):
             result = self._find(question)
@@ -156,12 +156,12 @@ class _Library:
             "answers": answers,
         }
 
-    def outcome(self, question: Question) -> Outcome:
+    def outcome(self, question: Question) -> FirstAnswer:
         """Return what comes first; the index need not have the fragments of *question*, nor the scenario."""
         with self._without(question):
             result = self._find(question)
         first = result.candidates[0].uri if result.confident and result.candidates else None
-        return Outcome(first, _is_met(result, question.expected))
+        return FirstAnswer(first, _is_met(result, question.expected))
 
     def _without(self, question: Question) -> AbstractContextManager[None]:
         own = self._ids.get(question.expected[0]) if question.origin == SCENARIO else None
@@ -172,7 +172,7 @@ class _Library:
         request = MatchRequest(text, max_results=DEPTH, terms=question.terms)
         return find(self._catalog, request, quick=False, lists=False)
 
-    def _answer(self, candidate: Candidate, parts: list[Part]) -> Answer:
+    def _answer(self, candidate: Candidate, parts: list[ShownPart]) -> ShownAnswer:
         return {
             "fragment": self._places[candidate.uri],
             "score": candidate.score,

@@ -14,18 +14,18 @@ from orchestr8_sqlite.index.diff import differences
 from orchestr8_sqlite.inspection.asking import SCENARIO, Asked, ask_all, read_questions
 from orchestr8_sqlite.inspection.data import (
     ChangedAnswer,
-    Client,
     Dangling,
     Edge,
-    Finding,
-    Fragment,
     Inspection,
-    Library,
-    Listing,
-    Pair,
-    Request,
-    Review,
-    Root,
+    ShownClient,
+    ShownFinding,
+    ShownFragment,
+    ShownLibrary,
+    ShownListing,
+    ShownPair,
+    ShownRequest,
+    ShownReview,
+    ShownRoot,
     Since,
 )
 from orchestr8_sqlite.inspection.views import VIEWS
@@ -109,7 +109,7 @@ def inspect(path: Path, *, since: Path | None = None, logs: Sequence[Path] = ())
         }
 
 
-def _read_library(catalog: Catalog, requests: Sequence[Request]) -> Library:
+def _read_library(catalog: Catalog, requests: Sequence[ShownRequest]) -> ShownLibrary:
     meta = catalog.meta
     (tokens,) = catalog.rows("SELECT coalesce(sum(token_estimate), 0) FROM fragment")[0]
     return {
@@ -128,14 +128,14 @@ def _read_library(catalog: Catalog, requests: Sequence[Request]) -> Library:
     }
 
 
-def _read_roots(catalog: Catalog) -> list[Root]:
+def _read_roots(catalog: Catalog) -> list[ShownRoot]:
     return [
         {"name": name, "owner": owner, "namespace": namespace, "location": location, "version": version}
         for name, owner, namespace, location, version in catalog.rows(ROOTS)
     ]
 
 
-def _read_fragments(catalog: Catalog, roots: Sequence[str]) -> list[Fragment]:
+def _read_fragments(catalog: Catalog, roots: Sequence[str]) -> list[ShownFragment]:
     tags: dict[str, list[str]] = defaultdict(list)
     for uri, tag in catalog.rows(TAGS):
         tags[uri].append(tag)
@@ -162,7 +162,7 @@ def _read_fragments(catalog: Catalog, roots: Sequence[str]) -> list[Fragment]:
     ]
 
 
-def _find_pairs(catalog: Catalog, places: Mapping[str, int], requests: Sequence[Request]) -> list[Pair]:
+def _find_pairs(catalog: Catalog, places: Mapping[str, int], requests: Sequence[ShownRequest]) -> list[ShownPair]:
     """Return the pairs that `lint --overlap` names, and near-copies; those described most alike come first."""
     names = catalog.rows(NAMES)
     by_path = {path: place for place, (path, *_) in enumerate(names)}
@@ -170,7 +170,7 @@ def _find_pairs(catalog: Catalog, places: Mapping[str, int], requests: Sequence[
     copies = {(places[first], places[later]) for first, later in catalog.rows(COPIES)}
     lost = _lost(requests)
     mutual = {(one, other) for one, other in lost if one < other and (other, one) in lost}
-    pairs: list[Pair] = [
+    pairs: list[ShownPair] = [
         {
             "first": first,
             "later": later,
@@ -183,7 +183,7 @@ def _find_pairs(catalog: Catalog, places: Mapping[str, int], requests: Sequence[
     return sorted(pairs, key=lambda one: (-one["cosine"], -len(one["lost"]), one["first"], one["later"]))
 
 
-def _lost(requests: Iterable[Request]) -> dict[tuple[int, int], list[int]]:
+def _lost(requests: Iterable[ShownRequest]) -> dict[tuple[int, int], list[int]]:
     """Return by (fragment, the one that comes first instead) the scenarios of the former that were answered so."""
     lost: dict[tuple[int, int], list[int]] = defaultdict(list)
     for number, request in enumerate(requests):
@@ -192,7 +192,7 @@ def _lost(requests: Iterable[Request]) -> dict[tuple[int, int], list[int]]:
     return lost
 
 
-def _read_client(rule: Rule, catalog: Catalog, places: Mapping[str, int]) -> Client:
+def _read_client(rule: Rule, catalog: Catalog, places: Mapping[str, int]) -> ShownClient:
     kinds = {"skills": read_skills(catalog, whole=False), "fragments": read_skills(catalog, whole=True)}
     sizes = sorted({*CONTEXTS, rule.context or CONTEXTS[0]}) if rule.share is not None else [None]
     return {
@@ -210,7 +210,7 @@ def _read_client(rule: Rule, catalog: Catalog, places: Mapping[str, int]) -> Cli
     }
 
 
-def _list(rule: Rule, skills: Sequence[Skill], context: int | None, places: Mapping[str, int]) -> Listing:
+def _list(rule: Rule, skills: Sequence[Skill], context: int | None, places: Mapping[str, int]) -> ShownListing:
     listing = list_skills(rule, skills, context)
     fates = [NO_SKILL] * len(places)
     for skill in skills:
@@ -231,9 +231,9 @@ def _read_references(catalog: Catalog, places: Mapping[str, int]) -> tuple[list[
     return edges, dangling
 
 
-def _read_findings(catalog: Catalog, places: Mapping[str, int]) -> tuple[list[Review], list[Finding]]:
+def _read_findings(catalog: Catalog, places: Mapping[str, int]) -> tuple[list[ShownReview], list[ShownFinding]]:
     owners = {(root, path): places[uri] for root, path, uri in catalog.rows(FILES)}
-    reviews: list[Review] = [
+    reviews: list[ShownReview] = [
         {
             "root": root,
             "path": path,
@@ -252,7 +252,7 @@ def _read_findings(catalog: Catalog, places: Mapping[str, int]) -> tuple[list[Re
         if one["state"] == "accepted"
     }
     trust = {code for (code,) in catalog.rows(TRUST)}
-    findings: list[Finding] = [
+    findings: list[ShownFinding] = [
         {
             "severity": severity,
             "level": LEVELS[severity] if code in trust else None,

@@ -7,7 +7,7 @@ missing; a whole view that was not asked for (`since`, `usage`) is `null`.
 
 from typing import Any, TypedDict
 
-Part = tuple[str | None, str, str, list[str], float]
+ShownPart = tuple[str | None, str, str, list[str], float]
 """A part of a score: word, form, how, fields, points; as `Part` in model/requests.py describes them."""
 
 Edge = tuple[int, int, str, int]
@@ -27,7 +27,7 @@ class View(TypedDict):
     command: str
 
 
-class Library(TypedDict):
+class ShownLibrary(TypedDict):
     """The index as a whole.
 
     `least_coverage` is the share of a request, 0 to 1, that an answer must cover. `scenarios` counts all of the library
@@ -48,7 +48,7 @@ class Library(TypedDict):
     least_coverage: float
 
 
-class Root(TypedDict):
+class ShownRoot(TypedDict):
     """A folder or source that was read; empty texts where it has none."""
 
     name: str
@@ -58,7 +58,7 @@ class Root(TypedDict):
     version: str
 
 
-class Fragment(TypedDict):
+class ShownFragment(TypedDict):
     """One fragment, in the order of the URIs.
 
     `path` is its id (skills/retry) and `file` its file below the root. `commit` is that of the git checkout or null,
@@ -82,17 +82,17 @@ class Fragment(TypedDict):
     sha256: str
 
 
-class Answer(TypedDict):
+class ShownAnswer(TypedDict):
     """One place in an answer, best first. The points of the parts add up to the score; `copies` share the place."""
 
     fragment: int
     score: float
     scenario: str | None
     copies: list[int]
-    parts: list[Part]
+    parts: list[ShownPart]
 
 
-class Request(TypedDict):
+class ShownRequest(TypedDict):
     """A request of the library itself, and what the ranker answers.
 
     `origin` is scenario, queries (front matter) or queries.jsonl. A scenario was asked while its own line was hidden
@@ -116,10 +116,10 @@ class Request(TypedDict):
     uncovered: list[str]
     tier: str
     total: int
-    answers: list[Answer]
+    answers: list[ShownAnswer]
 
 
-class Pair(TypedDict):
+class ShownPair(TypedDict):
     """Two fragments that compete, the first by URI first.
 
     `cosine` is that of names and descriptions, 0 unless they are nearly the same. `is_copy`: the texts are near-copies,
@@ -133,7 +133,7 @@ class Pair(TypedDict):
     lost: list[int]
 
 
-class Listing(TypedDict):
+class ShownListing(TypedDict):
     """What a client lists at one size of the model's context.
 
     `context` is null where the client's room does not depend on it. `room` is in what the client counts, null if there
@@ -147,7 +147,7 @@ class Listing(TypedDict):
     fates: str
 
 
-class Client(TypedDict):
+class ShownClient(TypedDict):
     """A client's rule and its listings.
 
     `listings` maps `skills` (the Agent Skills; missing if there are none) and `fragments` (each as if it were one) to
@@ -163,10 +163,10 @@ class Client(TypedDict):
     counts: str
     is_known: bool
     usual: int | None
-    listings: dict[str, list[Listing]]
+    listings: dict[str, list[ShownListing]]
 
 
-class Review(TypedDict):
+class ShownReview(TypedDict):
     """An entry of reviews.toml; its state is accepted, expired, changed or unused. `fragment` may be null."""
 
     root: str
@@ -179,7 +179,7 @@ class Review(TypedDict):
     fragment: int | None
 
 
-class Finding(TypedDict):
+class ShownFinding(TypedDict):
     """A diagnostic of the build.
 
     `severity` is error, warning or info. `level` is high, medium or low if it concerns trust, else null. `fragment` is
@@ -199,7 +199,7 @@ class Finding(TypedDict):
     review: int | None
 
 
-class Difference(TypedDict):
+class ShownDifference(TypedDict):
     """What came (added), went (removed) or changed; `kind` is fragment, prompt, diagnostic or review.
 
     `name` is a URI, a prompt's name or a diagnostic's text, `parts` what changed of it, `tokens` before and after.
@@ -231,7 +231,7 @@ class Since(TypedDict):
 
     file: str
     generation: str
-    differences: list[Difference]
+    differences: list[ShownDifference]
     answers: list[ChangedAnswer]
 
 
@@ -239,16 +239,16 @@ class Inspection(TypedDict):
     """All that the page shows. `rules` maps the code of each finding to what it means. `usage` is as `usage --json`."""
 
     views: list[View]
-    library: Library
-    roots: list[Root]
-    fragments: list[Fragment]
-    requests: list[Request]
-    pairs: list[Pair]
-    clients: list[Client]
+    library: ShownLibrary
+    roots: list[ShownRoot]
+    fragments: list[ShownFragment]
+    requests: list[ShownRequest]
+    pairs: list[ShownPair]
+    clients: list[ShownClient]
     edges: list[Edge]
     dangling: list[Dangling]
-    findings: list[Finding]
+    findings: list[ShownFinding]
     rules: dict[str, str]
-    reviews: list[Review]
+    reviews: list[ShownReview]
     since: Since | None
     usage: dict[str, Any] | None
