@@ -57,7 +57,7 @@ class FirstAnswer(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What one process asks: the index of this `generation` at `path`, and the older one at `since`, if there is one."""
+    """What one process asks the index of this `generation` at `path`, and the older one at `since`, if there is one."""
 
     path: Path
     generation: str
