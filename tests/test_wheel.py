@@ -16,7 +16,8 @@ TOOLS = ["search", "load"]
 
 def test_wheel_holds_the_bundled_index_the_schema_and_the_type_marker(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    wanted = ("bundled.db", "py.typed", "index/schema.sql", "text/words/names.txt")
+    page = ("inspection/page/template.html", "inspection/page/style.css", "inspection/page/vendor/d3-hierarchy.js")
+    wanted = ("bundled.db", "py.typed", "index/schema.sql", "text/words/names.txt", *page)
     assert {f"orchestr8_sqlite/{name}" for name in wanted} <= set(names)
     assert not [name for name in names if name.startswith(("tests", "build", "resources"))]
 
