@@ -70,7 +70,7 @@ function clientTable(data, kind, context) {
   const parts = (row) => Object.entries(FATES).map(([letter, [name, text]]) => [row.fates[letter], name, `${row.fates[letter]} ${text}`]);
   const columns = [
     { head: "client", by: (row) => row.client.title, cell: (row) => el("span", { class: "entry" }, row.client.title, el("span", { class: "id" }, row.client.is_known ? roomOf(row) : "no rule is published")) },
-    { head: "", kind: "bar", cell: (row) => bar(parts(row), row.total, parts(row).filter(([count]) => count).map(([, , text]) => text).join(", ")) },
+    { head: "", kind: "bar wide", cell: (row) => bar(parts(row), row.total, parts(row).filter(([count]) => count).map(([, , text]) => text).join(", ")) },
     fate("w", "kept"), fate("c", "cut"), fate("n", "name only"), fate("d", "dropped"),
     { head: "tokens a message", kind: "number wide", by: (row) => row.listing.tokens, cell: (row) => number(row.listing.tokens) },
   ];

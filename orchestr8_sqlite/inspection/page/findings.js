@@ -28,8 +28,8 @@ function findingTable(data, findings) {
   const place = (finding) => (finding.fragment == null ? where(finding) : link("fragments", { fragment: data.fragments[finding.fragment].path }, where(finding)));
   const columns = [
     { head: "severity", by: (finding) => ["error", "warning", "info"].indexOf(finding.severity), cell: (finding) => el("span", { class: `severity ${finding.severity}` }, finding.severity) },
-    { head: "finding", by: (finding) => finding.code, cell: (finding) => [link("findings", { code: finding.code }, finding.code), el("p", {}, finding.message), el("p", { class: "quiet" }, finding.fix)] },
-    { head: "where", by: where, cell: (finding) => el("span", { class: "where" }, place(finding)) },
+    { head: "finding", by: (finding) => finding.code, cell: (finding) => [link("findings", { code: finding.code }, finding.code), el("p", {}, finding.message), el("p", { class: "quiet" }, finding.fix), el("p", { class: "narrow where" }, place(finding))] },
+    { head: "where", kind: "wide", by: where, cell: (finding) => el("span", { class: "where" }, place(finding)) },
     { head: "accepted by", kind: "wide", cell: (finding) => (finding.review == null ? null : data.reviews[finding.review].reviewer) },
   ];
   return table("Findings", columns, findings, "No finding has these values.");

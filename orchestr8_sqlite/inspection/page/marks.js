@@ -119,7 +119,7 @@ function narrowing(...facets) {
 
 /** Return the squares that stand for requests, coloured by what became of each. */
 function squares(requests) {
-  const per = 24;
+  const per = 8; // in a line
   const count = requests.length;
   const columns = Math.min(per, count);
   const marks = requests.map((request, place) => {
