@@ -391,6 +391,10 @@ def test_packed_data_opens_to_what_was_packed(value: object) -> None:
     assert unpack(pack(value)) == json.loads(json.dumps(value))
 
 
+def test_half_of_a_pair_which_a_log_may_hold_becomes_a_question_mark() -> None:
+    assert unpack(pack({"query": "\ud83d"})) == {"query": "?"}
+
+
 def test_text_that_stands_twice_is_packed_once() -> None:
     twice = json.loads(gzip.decompress(base64.b64decode(pack([{"a": "same", "b": ["same", "same"]}]))))
     assert twice["texts"] == ["same"]
