@@ -20,6 +20,7 @@ function uris(data, names) {
 
 const FACETS = {
   category: (one) => [one.category],
+  folder: (one) => [one.path.split("/").slice(0, -1).slice(0, 2).join("/")],
   tag: (one) => one.tags,
   owner: (one, data) => [data.roots[one.root].owner],
   source: (one, data) => [data.roots[one.root].name],

@@ -1,6 +1,6 @@
-// The library as a map of its tokens: what it is made of, by category, tag, owner or source.
+// The library as a map of its tokens: what it is made of, by category, folder, tag, owner or source.
 
-const GROUPINGS = { category: "category", source: "source", owner: "owner", tag: "first tag" };
+const GROUPINGS = { category: "category", folder: "folder", source: "source", owner: "owner", tag: "first tag" };
 const GROUPS = 40; // drawn at most; the smallest share one place
 const WIDER = 1.9; // times as wide as high: titles need room to the right
 
@@ -31,7 +31,7 @@ function showLibrary(data, parameters) {
 function groupsOf(data, by) {
   const named = new Map();
   for (const fragment of data.fragments) {
-    const name = { category: fragment.category, tag: fragment.tags[0] || "", owner: data.roots[fragment.root].owner, source: data.roots[fragment.root].name }[by];
+    const name = by === "tag" ? fragment.tags[0] || "" : FACETS[by](fragment, data)[0];
     if (!named.has(name)) named.set(name, { name, fragments: [], tokens: 0 });
     const group = named.get(name);
     group.fragments.push(fragment);
@@ -79,7 +79,7 @@ function mapOf(groups, by, width, said) {
   const rest = groups.slice(GROUPS).flatMap((group) => group.fragments);
   const children = [...most, ...(rest.length ? [{ name: `${groups.length - GROUPS} smaller groups`, fragments: rest, isRest: true }] : [])];
   const root = d3.hierarchy({ children: children.map((group) => ({ group, children: group.fragments })) }).sum((item) => item.tokens || 0);
-  d3.treemap().size([width / WIDER, height]).paddingTop(18)(root.sort((one, other) => other.value - one.value));
+  d3.treemap().size([width / WIDER, height]).paddingTop(18)(root.sort((one, other) => isRest(one) - isRest(other) || other.value - one.value));
   root.each((node) => Object.assign(node, { x0: Math.round(node.x0 * WIDER), x1: Math.round(node.x1 * WIDER), y0: Math.round(node.y0), y1: Math.round(node.y1) }));
   const leaves = root.leaves().filter((leaf) => leaf.data.path);
   const map = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `Map of tokens by ${GROUPINGS[by]}; the table below has the same figures` });
@@ -101,6 +101,10 @@ function mapOf(groups, by, width, said) {
   return map;
 }
 
+function isRest(node) {
+  return Number(Boolean(node.data.group?.isRest));
+}
+
 /** Return one path for each category: thousands of separate shapes would take the browser much longer. */
 function ground(leaves) {
   const paths = new Map();
@@ -115,7 +119,7 @@ function groupLabel(node, by) {
   const [width, group] = [node.x1 - node.x0, node.data.group];
   if (width < 24) return null;
   const whole = `${group.name || "(none)"}  ${number(node.value)}`;
-  const text = draw("text", { x: node.x0 + 3, y: node.y0 + 13, class: "group" }, clip(width > whole.length * 7 ? whole : group.name || "(none)", Math.floor(width / 7.2)));
+  const text = draw("text", { x: node.x0 + 3, y: node.y0 + 13, class: "group" }, clip(width > whole.length * 8 ? whole : group.name || "(none)", Math.floor(width / 8)));
   if (group.isRest) return text;
   return draw("a", { href: address("fragments", { [by]: group.name }) }, text);
 }

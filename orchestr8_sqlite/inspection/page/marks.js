@@ -107,7 +107,8 @@ function facet(title, view, parameters, name, counts, names) {
   };
   const listed = parameters[name] != null && !counts.some(([value]) => value === parameters[name]) ? [[parameters[name], 0], ...counts] : counts;
   const [first, rest] = [listed.slice(0, 12), listed.slice(12, 200)];
-  const others = rest.length ? el("details", {}, el("summary", {}, `${rest.length} more`), el("ul", {}, ...rest.map(item))) : null;
+  const unfold = (event) => event.target.querySelector("ul") ?? event.target.append(el("ul", {}, ...rest.map(item))); // only when looked at
+  const others = rest.length ? el("details", { toggle: unfold }, el("summary", {}, `${rest.length} more`)) : null;
   return el("section", { class: "facet" }, el("h3", { class: "label" }, title), el("ul", {}, ...first.map(item)), others);
 }
 
