@@ -16,7 +16,14 @@ function showBudget(data, parameters, redraw) {
   const sizes = contextsOf(data, kind);
   const said = el("output", { for: "context" });
   const found = el("div", {});
-  const slider = el("input", { type: "range", id: "context", min: 0, max: sizes.length - 1, step: 1, value: sizes.indexOf(Number(parameters.context) || usualOf(data, sizes)) });
+  const slider = el("input", {
+    type: "range",
+    id: "context",
+    min: 0,
+    max: sizes.length - 1,
+    step: 1,
+    value: sizes.indexOf(Number(parameters.context) || usualOf(data, sizes)),
+  });
   const update = () => {
     const context = sizes[slider.value];
     said.textContent = `${number(context)} tokens`;
@@ -31,11 +38,23 @@ function showBudget(data, parameters, redraw) {
   else found.replaceChildren(clientTable(data, kind, 0));
   const names = { skills: "Agent Skills", fragments: "all fragments, as if each were a skill" };
   return [
-    kinds.length > 1 ? choice("Of", "budget", { ...parameters, of: kind }, "of", kinds.map((one) => [one, names[one]])) : note(`Counted: ${names[kind]}.`),
-    sizes.length ? el("div", { class: "slider" }, el("label", { for: "context" }, "Context of the model"), slider, said) : null,
+    kinds.length > 1
+      ? choice(
+          "Of",
+          "budget",
+          { ...parameters, of: kind },
+          "of",
+          kinds.map((one) => [one, names[one]]),
+        )
+      : note(`Counted: ${names[kind]}.`),
+    sizes.length
+      ? el("div", { class: "slider" }, el("label", { for: "context" }, "Context of the model"), slider, said)
+      : null,
     legend(Object.values(FATES)),
     found,
-    note("A skill without its description cannot be matched to a request. Clients whose room does not depend on the context stay as they are when you move the slider."),
+    note(
+      "A skill without its description cannot be matched to a request. Clients whose room does not depend on the context stay as they are when you move the slider.",
+    ),
     section("Where the rules are from", sourceTable(data)),
   ];
 }
@@ -57,22 +76,58 @@ function listingAt(client, kind, context) {
 }
 
 function clientTable(data, kind, context) {
-  const rows = data.clients.filter((client) => client.listings[kind]).map((client) => {
-    const listing = listingAt(client, kind, context);
-    const fates = Object.fromEntries(Object.keys(FATES).map((letter) => [letter, 0]));
-    for (const letter of listing.fates) if (letter in fates) fates[letter]++;
-    return { client, listing, fates, total: Object.values(fates).reduce((sum, count) => sum + count, 0) };
-  });
+  const rows = data.clients
+    .filter((client) => client.listings[kind])
+    .map((client) => {
+      const listing = listingAt(client, kind, context);
+      const fates = Object.fromEntries(Object.keys(FATES).map((letter) => [letter, 0]));
+      for (const letter of listing.fates) if (letter in fates) fates[letter]++;
+      return { client, listing, fates, total: Object.values(fates).reduce((sum, count) => sum + count, 0) };
+    });
   const list = (row, letter) => ({ list: ["fate", row.client.id, kind, row.listing.context ?? "", letter].join("~") });
   const fate = (letter, head) => ({
-    head, kind: "number", by: (row) => row.fates[letter], cell: (row) => countLink(row.fates[letter], "fragments", list(row, letter)),
+    head,
+    kind: "number",
+    by: (row) => row.fates[letter],
+    cell: (row) => countLink(row.fates[letter], "fragments", list(row, letter)),
   });
-  const parts = (row) => Object.entries(FATES).map(([letter, [name, text]]) => [row.fates[letter], name, `${row.fates[letter]} ${text}`]);
+  const parts = (row) =>
+    Object.entries(FATES).map(([letter, [name, text]]) => [row.fates[letter], name, `${row.fates[letter]} ${text}`]);
   const columns = [
-    { head: "client", by: (row) => row.client.title, cell: (row) => el("span", { class: "entry" }, row.client.title, el("span", { class: "id" }, row.client.is_known ? roomOf(row) : "no rule is published")) },
-    { head: "", kind: "bar wide", cell: (row) => bar(parts(row), row.total, parts(row).filter(([count]) => count).map(([, , text]) => text).join(", ")) },
-    fate("w", "kept"), fate("c", "cut"), fate("n", "name only"), fate("d", "dropped"),
-    { head: "tokens a message", kind: "number wide", by: (row) => row.listing.tokens, cell: (row) => number(row.listing.tokens) },
+    {
+      head: "client",
+      by: (row) => row.client.title,
+      cell: (row) =>
+        el(
+          "span",
+          { class: "entry" },
+          row.client.title,
+          el("span", { class: "id" }, row.client.is_known ? roomOf(row) : "no rule is published"),
+        ),
+    },
+    {
+      head: "",
+      kind: "bar wide",
+      cell: (row) =>
+        bar(
+          parts(row),
+          row.total,
+          parts(row)
+            .filter(([count]) => count)
+            .map(([, , text]) => text)
+            .join(", "),
+        ),
+    },
+    fate("w", "kept"),
+    fate("c", "cut"),
+    fate("n", "name only"),
+    fate("d", "dropped"),
+    {
+      head: "tokens a message",
+      kind: "number wide",
+      by: (row) => row.listing.tokens,
+      cell: (row) => number(row.listing.tokens),
+    },
   ];
   return table("What clients list", columns, rows);
 }

@@ -20,19 +20,26 @@ function fromBase64(text) {
 /** Return the data with what each fragment has to do with the rest beside it, in lists by the fragment's place. */
 function indexed(data) {
   const lists = () => data.fragments.map(() => []);
-  const at = { asked: lists(), pointed: lists(), points: lists(), dangling: lists(), findings: lists(), pairs: lists() };
+  const at = {
+    asked: lists(),
+    pointed: lists(),
+    points: lists(),
+    dangling: lists(),
+    findings: lists(),
+    pairs: lists(),
+  };
   data.requests.forEach((request, place) => {
     request.place = place;
     request.outcome = outcomeOf(request);
     request.sought = `${request.text} ${request.terms.join(" ")}`.toLowerCase();
     for (const id of request.expected) at.asked[id].push(request);
   });
-  for (const edge of data.edges) at.points[edge[0]].push(edge), at.pointed[edge[1]].push(edge);
+  for (const edge of data.edges) (at.points[edge[0]].push(edge), at.pointed[edge[1]].push(edge));
   for (const one of data.dangling) at.dangling[one[0]].push(one);
   for (const finding of data.findings) if (finding.fragment != null) at.findings[finding.fragment].push(finding);
   data.pairs.forEach((pair, place) => {
     pair.place = place;
-    at.pairs[pair.first].push(pair), at.pairs[pair.later].push(pair);
+    (at.pairs[pair.first].push(pair), at.pairs[pair.later].push(pair));
   });
   data.fragments.forEach((fragment, place) => {
     fragment.place = place;

@@ -17,7 +17,12 @@ function furnish(node, attributes, children) {
     if (typeof value === "function") node.addEventListener(key, value);
     else if (value !== false && value != null) node.setAttribute(key, value === true ? "" : String(value));
   }
-  node.append(...children.flat(Infinity).filter((child) => child != null && child !== false).map(asNode));
+  node.append(
+    ...children
+      .flat(Infinity)
+      .filter((child) => child != null && child !== false)
+      .map(asNode),
+  );
   return node;
 }
 
@@ -26,7 +31,8 @@ function asNode(child) {
 }
 
 // Controls that reorder or hide text would let a title pass for another one; they are shown by their number instead.
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g;
+const HIDDEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g;
 
 /** Return a text with its invisible characters made visible. */
 function plain(text) {

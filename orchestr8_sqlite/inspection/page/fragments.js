@@ -5,12 +5,22 @@ const LISTS = {
   orphans: (data) => [data.fragments.filter((one) => !data.at.pointed[one.place].length), "to which nothing points"],
   hubs: (data) => [data.fragments.filter((one) => data.at.pointed[one.place].length), "to which others point"],
   ends: (data) => [data.fragments.filter((one) => !data.at.points[one.place].length), "that point nowhere"],
-  dangling: (data) => [data.fragments.filter((one) => data.at.dangling[one.place].length), "that point to what is missing"],
+  dangling: (data) => [
+    data.fragments.filter((one) => data.at.dangling[one.place].length),
+    "that point to what is missing",
+  ],
   flagged: (data) => [data.fragments.filter((one) => data.at.findings[one.place].length), "with findings"],
   unloaded: (data) => [uris(data, data.usage?.neverLoaded), "that were never loaded"],
   fate: (data, client, kind, context, letter) => {
-    const listing = listingAt(data.clients.find((one) => one.id === client), kind, Number(context));
-    return [data.fragments.filter((one) => listing?.fates[one.place] === letter), `${FATES[letter]?.[1]} by ${client}${context ? ` at ${number(Number(context))} tokens` : ""}`];
+    const listing = listingAt(
+      data.clients.find((one) => one.id === client),
+      kind,
+      Number(context),
+    );
+    return [
+      data.fragments.filter((one) => listing?.fates[one.place] === letter),
+      `${FATES[letter]?.[1]} by ${client}${context ? ` at ${number(Number(context))} tokens` : ""}`,
+    ];
   },
 };
 
@@ -24,8 +34,18 @@ const FACETS = {
   tag: (one) => one.tags,
   owner: (one, data) => [data.roots[one.root].owner],
   source: (one, data) => [data.roots[one.root].name],
-  size: (one) => [one.tokens < 300 ? "under 300" : one.tokens < 1000 ? "300 to 999" : one.tokens < 3000 ? "1,000 to 2,999" : "3,000 and more"],
-  scenarios: (one) => [one.scenarios === 0 ? "none" : one.scenarios < 4 ? "1 to 3" : one.scenarios < 8 ? "4 to 7" : "8 and more"],
+  size: (one) => [
+    one.tokens < 300
+      ? "under 300"
+      : one.tokens < 1000
+        ? "300 to 999"
+        : one.tokens < 3000
+          ? "1,000 to 2,999"
+          : "3,000 and more",
+  ],
+  scenarios: (one) => [
+    one.scenarios === 0 ? "none" : one.scenarios < 4 ? "1 to 3" : one.scenarios < 8 ? "4 to 7" : "8 and more",
+  ],
 };
 
 function showFragments(data, parameters, redraw) {
@@ -54,20 +74,30 @@ function listOf(data, name) {
 }
 
 function fits(data, parameters, one, except) {
-  return Object.entries(FACETS).every(([name, values]) => name === except || parameters[name] == null || values(one, data).includes(parameters[name]));
+  return Object.entries(FACETS).every(
+    ([name, values]) => name === except || parameters[name] == null || values(one, data).includes(parameters[name]),
+  );
 }
 
 function facetsOf(data, parameters, rows) {
-  return Object.entries(FACETS).map(([name, values]) => {
-    const counts = tally(rows.filter((one) => fits(data, parameters, one, name)).flatMap((one) => values(one, data)));
-    const tells = counts.length > 1 || parameters[name] != null;
-    return tells ? facet(name[0].toUpperCase() + name.slice(1), "fragments", parameters, name, counts) : null;
-  }).filter(Boolean);
+  return Object.entries(FACETS)
+    .map(([name, values]) => {
+      const counts = tally(rows.filter((one) => fits(data, parameters, one, name)).flatMap((one) => values(one, data)));
+      const tells = counts.length > 1 || parameters[name] != null;
+      return tells ? facet(name[0].toUpperCase() + name.slice(1), "fragments", parameters, name, counts) : null;
+    })
+    .filter(Boolean);
 }
 
 function heading(rows, name, parameters) {
   const tokens = rows.reduce((sum, one) => sum + one.tokens, 0);
-  const said = el("p", { class: "found", role: "status" }, el("b", {}, counted(rows.length, "fragment")), name ? ` ${name}` : "", `, ${number(tokens)} tokens `);
+  const said = el(
+    "p",
+    { class: "found", role: "status" },
+    el("b", {}, counted(rows.length, "fragment")),
+    name ? ` ${name}` : "",
+    `, ${number(tokens)} tokens `,
+  );
   if (Object.values(parameters).some(Boolean)) said.append(link("fragments", {}, "show all"));
   return said;
 }
@@ -76,12 +106,32 @@ function fragmentTable(data, rows) {
   const met = (one) => data.at.asked[one.place].filter((request) => request.is_met).length;
   const columns = [
     { head: "fragment", by: (one) => one.title, cell: fragmentLink },
-    { head: "category", kind: "wide", by: (one) => one.category, cell: (one) => link("fragments", { category: one.category }, one.category) },
+    {
+      head: "category",
+      kind: "wide",
+      by: (one) => one.category,
+      cell: (one) => link("fragments", { category: one.category }, one.category),
+    },
     { head: "tokens", kind: "number", by: (one) => one.tokens, cell: (one) => number(one.tokens) },
     { head: "scenarios", kind: "number wide", by: (one) => one.scenarios, cell: (one) => number(one.scenarios) },
-    { head: "met", kind: "number", by: met, cell: (one) => countLink(met(one), "search", { fragment: one.path, met: "yes" }) },
-    { head: "pointed to", kind: "number wide", by: (one) => data.at.pointed[one.place].length, cell: (one) => countLink(data.at.pointed[one.place].length, "references", { fragment: one.path }) },
-    { head: "findings", kind: "number wide", by: (one) => data.at.findings[one.place].length, cell: (one) => countLink(data.at.findings[one.place].length, "findings", { fragment: one.path }) },
+    {
+      head: "met",
+      kind: "number",
+      by: met,
+      cell: (one) => countLink(met(one), "search", { fragment: one.path, met: "yes" }),
+    },
+    {
+      head: "pointed to",
+      kind: "number wide",
+      by: (one) => data.at.pointed[one.place].length,
+      cell: (one) => countLink(data.at.pointed[one.place].length, "references", { fragment: one.path }),
+    },
+    {
+      head: "findings",
+      kind: "number wide",
+      by: (one) => data.at.findings[one.place].length,
+      cell: (one) => countLink(data.at.findings[one.place].length, "findings", { fragment: one.path }),
+    },
   ];
   return table("Fragments", columns, rows, "No fragment has all of these words and values.");
 }
@@ -109,7 +159,9 @@ function showFragment(data, one) {
     el("dl", { class: "facts" }, ...facts.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
     section(`Requests that it should answer (${asked[one.place].length})`, requestTable(data, asked[one.place])),
     section("References", neighbourhood(data, one)),
-    pairs[one.place].length ? section("Competes with", ...pairs[one.place].map((pair) => el("p", {}, pairLink(data, pair, one)))) : null,
+    pairs[one.place].length
+      ? section("Competes with", ...pairs[one.place].map((pair) => el("p", {}, pairLink(data, pair, one))))
+      : null,
     findings[one.place].length ? section("Findings", findingTable(data, findings[one.place])) : null,
   ];
 }

@@ -6,13 +6,24 @@ const WIDER = 1.9; // times as wide as high: titles need room to the right
 
 function showLibrary(data, parameters) {
   const names = Object.keys(GROUPINGS);
-  const by = names.includes(parameters.by) ? parameters.by : names.find((name) => groupsOf(data, name).length > 1) || names[0];
+  const by = names.includes(parameters.by)
+    ? parameters.by
+    : names.find((name) => groupsOf(data, name).length > 1) || names[0];
   const groups = groupsOf(data, by);
   const tokens = data.library.tokens;
   const filter = (group) => ({ [by]: group.name });
   const columns = [
-    { head: GROUPINGS[by], by: (group) => group.name, cell: (group) => link("fragments", filter(group), group.name || "(none)") },
-    { head: "fragments", kind: "number", by: (group) => group.fragments.length, cell: (group) => countLink(group.fragments.length, "fragments", filter(group)) },
+    {
+      head: GROUPINGS[by],
+      by: (group) => group.name,
+      cell: (group) => link("fragments", filter(group), group.name || "(none)"),
+    },
+    {
+      head: "fragments",
+      kind: "number",
+      by: (group) => group.fragments.length,
+      cell: (group) => countLink(group.fragments.length, "fragments", filter(group)),
+    },
     { head: "tokens", kind: "number", by: (group) => group.tokens, cell: (group) => number(group.tokens) },
     { head: "share", kind: "number wide", cell: (group) => share(group.tokens, tokens) },
     { head: "", kind: "bar", cell: (group) => bar([[group.tokens, "plain", ""]], groups[0].tokens) },
@@ -23,7 +34,9 @@ function showLibrary(data, parameters) {
     choice("Grouped by", "library", { ...parameters, by }, "by", values),
     treemap(groups, by),
     table(`Tokens by ${GROUPINGS[by]}`, columns, groups),
-    by === "tag" ? note("A fragment counts under its first tag here; the list behind a tag has all that carry it.") : null,
+    by === "tag"
+      ? note("A fragment counts under its first tag here; the list behind a tag has all that carry it.")
+      : null,
   ];
 }
 
@@ -55,7 +68,11 @@ function figures(data) {
     ["references", countLink(data.edges.length, "references")],
     ["findings", countLink(data.findings.length, "findings")],
   ];
-  return el("dl", { class: "figures" }, ...entries.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+  return el(
+    "dl",
+    { class: "figures" },
+    ...entries.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
+  );
 }
 
 /** Return the map; it is drawn for the width that it gets, and again when that changes. */
@@ -77,13 +94,38 @@ function mapOf(groups, by, width, said) {
   const height = Math.round(Math.min(560, Math.max(320, width * 0.52)));
   const most = groups.slice(0, GROUPS);
   const rest = groups.slice(GROUPS).flatMap((group) => group.fragments);
-  const children = [...most, ...(rest.length ? [{ name: `${groups.length - GROUPS} smaller groups`, fragments: rest, isRest: true }] : [])];
-  const root = d3.hierarchy({ children: children.map((group) => ({ group, children: group.fragments })) }).sum((item) => item.tokens || 0);
-  d3.treemap().size([width / WIDER, height]).paddingTop(18)(root.sort((one, other) => isRest(one) - isRest(other) || other.value - one.value));
-  root.each((node) => Object.assign(node, { x0: Math.round(node.x0 * WIDER), x1: Math.round(node.x1 * WIDER), y0: Math.round(node.y0), y1: Math.round(node.y1) }));
+  const children = [
+    ...most,
+    ...(rest.length ? [{ name: `${groups.length - GROUPS} smaller groups`, fragments: rest, isRest: true }] : []),
+  ];
+  const root = d3
+    .hierarchy({ children: children.map((group) => ({ group, children: group.fragments })) })
+    .sum((item) => item.tokens || 0);
+  d3
+    .treemap()
+    .size([width / WIDER, height])
+    .paddingTop(18)(root.sort((one, other) => isRest(one) - isRest(other) || other.value - one.value));
+  root.each((node) =>
+    Object.assign(node, {
+      x0: Math.round(node.x0 * WIDER),
+      x1: Math.round(node.x1 * WIDER),
+      y0: Math.round(node.y0),
+      y1: Math.round(node.y1),
+    }),
+  );
   const leaves = root.leaves().filter((leaf) => leaf.data.path);
-  const map = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `Map of tokens by ${GROUPINGS[by]}; the table below has the same figures` });
-  map.append(...ground(leaves), ...(root.children || []).map((node) => groupLabel(node, by)).filter(Boolean), ...leaves.map(leafLabel).filter(Boolean));
+  const map = draw("svg", {
+    width,
+    height,
+    viewBox: `0 0 ${width} ${height}`,
+    role: "group",
+    "aria-label": `Map of tokens by ${GROUPINGS[by]}; the table below has the same figures`,
+  });
+  map.append(
+    ...ground(leaves),
+    ...(root.children || []).map((node) => groupLabel(node, by)).filter(Boolean),
+    ...leaves.map(leafLabel).filter(Boolean),
+  );
   const find = (event) => {
     const box = map.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
@@ -92,7 +134,8 @@ function mapOf(groups, by, width, said) {
   map.addEventListener("pointermove", (event) => {
     const fragment = find(event);
     map.classList.toggle("over", Boolean(fragment));
-    if (fragment) said.replaceChildren(asNode(`${fragment.title} · ${fragment.path} · ${number(fragment.tokens)} tokens`));
+    if (fragment)
+      said.replaceChildren(asNode(`${fragment.title} · ${fragment.path} · ${number(fragment.tokens)} tokens`));
   });
   map.addEventListener("click", (event) => {
     const fragment = event.target.closest("a") ? null : find(event);
@@ -119,7 +162,11 @@ function groupLabel(node, by) {
   const [width, group] = [node.x1 - node.x0, node.data.group];
   if (width < 24) return null;
   const whole = `${group.name || "(none)"}  ${number(node.value)}`;
-  const text = draw("text", { x: node.x0 + 3, y: node.y0 + 13, class: "group" }, clip(width > whole.length * 8 ? whole : group.name || "(none)", Math.floor(width / 8)));
+  const text = draw(
+    "text",
+    { x: node.x0 + 3, y: node.y0 + 13, class: "group" },
+    clip(width > whole.length * 8 ? whole : group.name || "(none)", Math.floor(width / 8)),
+  );
   if (group.isRest) return text;
   return draw("a", { href: address("fragments", { [by]: group.name }) }, text);
 }

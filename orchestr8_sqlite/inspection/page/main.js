@@ -24,12 +24,22 @@ function placeOf(data) {
 
 function makeTabs(data) {
   const counts = {
-    fragments: data.fragments.length, search: data.requests.length, overlaps: data.pairs.length, references: data.edges.length,
-    findings: data.findings.length, since: data.since?.differences.length, usage: data.usage?.searches,
+    fragments: data.fragments.length,
+    search: data.requests.length,
+    overlaps: data.pairs.length,
+    references: data.edges.length,
+    findings: data.findings.length,
+    since: data.since?.differences.length,
+    usage: data.usage?.searches,
   };
   const tabs = data.views.map((view) =>
-    el("button", { type: "button", role: "tab", id: `tab-${view.id}`, "aria-controls": "view", click: () => open(view.id) },
-      el("span", {}, view.title), counts[view.id] == null ? null : el("span", { class: "quiet" }, number(counts[view.id]))));
+    el(
+      "button",
+      { type: "button", role: "tab", id: `tab-${view.id}`, "aria-controls": "view", click: () => open(view.id) },
+      el("span", {}, view.title),
+      counts[view.id] == null ? null : el("span", { class: "quiet" }, number(counts[view.id])),
+    ),
+  );
   const list = document.getElementById("tabs");
   list.replaceChildren(...tabs);
   list.addEventListener("keydown", (event) => {
@@ -65,7 +75,12 @@ function show(data, drawn) {
   panel.setAttribute("aria-labelledby", `tab-${id}`);
   const redraw = redrawing(id, parameters);
   const body = SHOW[id](data, parameters, redraw).filter(Boolean);
-  panel.replaceChildren(el("h2", { tabindex: "-1" }, view.title), el("p", { class: "question" }, view.question), ...body, howTo(view));
+  panel.replaceChildren(
+    el("h2", { tabindex: "-1" }, view.title),
+    el("p", { class: "question" }, view.question),
+    ...body,
+    howTo(view),
+  );
   document.title = `${view.title} · ${plain(data.library.file)}`;
   if (key == null) return;
   const again = key && panel.querySelector(`[data-key="${CSS.escape(key)}"]`);
@@ -86,7 +101,15 @@ function redrawing(view, parameters) {
 function howTo(view) {
   const command = `orchestr8-sqlite ${view.command}`;
   const statements = view.sql.map((sql) => el("pre", { tabindex: "0" }, sql));
-  return el("details", { class: "how" }, el("summary", {}, "Ask this without the page"), el("p", {}, "The command:"), el("pre", { tabindex: "0" }, command), el("p", {}, "In SQL, for ", el("code", {}, "orchestr8-sqlite sql"), " or ", el("code", {}, "sqlite3"), ":"), ...statements);
+  return el(
+    "details",
+    { class: "how" },
+    el("summary", {}, "Ask this without the page"),
+    el("p", {}, "The command:"),
+    el("pre", { tabindex: "0" }, command),
+    el("p", {}, "In SQL, for ", el("code", {}, "orchestr8-sqlite sql"), " or ", el("code", {}, "sqlite3"), ":"),
+    ...statements,
+  );
 }
 
 async function main() {
@@ -94,7 +117,13 @@ async function main() {
   const data = await readData();
   const { library } = data;
   document.getElementById("name").replaceChildren(asNode(library.file));
-  document.getElementById("about").replaceChildren(asNode(`${counted(library.fragments, "fragment")}, ${number(library.tokens)} tokens · generation ${library.generation.slice(0, 12)} · built by ${library.built_by}`));
+  document
+    .getElementById("about")
+    .replaceChildren(
+      asNode(
+        `${counted(library.fragments, "fragment")}, ${number(library.tokens)} tokens · generation ${library.generation.slice(0, 12)} · built by ${library.built_by}`,
+      ),
+    );
   makeTabs(data);
   const drawn = {};
   document.querySelector(".skip").addEventListener("click", (event) => {

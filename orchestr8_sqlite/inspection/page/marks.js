@@ -18,7 +18,16 @@ function bar(parts, most, label) {
 /** Return what the parts of bars mean, as pairs of a class and a text. */
 function legend(entries) {
   const items = entries.map(([kind, text]) =>
-    el("li", {}, draw("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" }, draw("rect", { width: 10, height: 10, class: kind })), text),
+    el(
+      "li",
+      {},
+      draw(
+        "svg",
+        { viewBox: "0 0 10 10", "aria-hidden": "true" },
+        draw("rect", { width: 10, height: 10, class: kind }),
+      ),
+      text,
+    ),
   );
   return el("ul", { class: "legend" }, ...items);
 }
@@ -52,7 +61,11 @@ function table(caption, columns, rows, empty) {
 
   function show(further) {
     const next = sorted.slice(shown, shown + further);
-    body.append(...next.map((row) => el("tr", {}, ...columns.map((column) => el("td", { class: column.kind }, column.cell(row))))));
+    body.append(
+      ...next.map((row) =>
+        el("tr", {}, ...columns.map((column) => el("td", { class: column.kind }, column.cell(row)))),
+      ),
+    );
     shown += next.length;
     more.hidden = shown >= sorted.length;
     more.textContent = `Show ${number(Math.min(ROWS, sorted.length - shown))} more of ${number(sorted.length)}`;
@@ -91,7 +104,14 @@ function compared(one, other) {
 /** Return a box to type a filter in; it says what is typed a moment later, so that typing never waits. */
 function filterBox(label, value, changed) {
   const typed = (event) => changed(event.target.value);
-  const box = el("input", { type: "search", id: "filter", value, autocomplete: "off", spellcheck: "false", input: typed });
+  const box = el("input", {
+    type: "search",
+    id: "filter",
+    value,
+    autocomplete: "off",
+    spellcheck: "false",
+    input: typed,
+  });
   return el("div", { class: "filter" }, el("label", { for: "filter" }, label), box);
 }
 
@@ -102,14 +122,28 @@ function facet(title, view, parameters, name, counts, names) {
     const on = parameters[name] === value;
     const marks = { "aria-current": on ? "true" : null, "data-key": `${name}=${value}` };
     const text = names?.[value] ?? value;
-    const chosen = link(view, { ...parameters, [name]: on ? null : value }, [el("span", {}, text || "(none)"), el("span", {}, number(count))], marks);
+    const chosen = link(
+      view,
+      { ...parameters, [name]: on ? null : value },
+      [el("span", {}, text || "(none)"), el("span", {}, number(count))],
+      marks,
+    );
     return el("li", {}, chosen);
   };
-  const listed = parameters[name] != null && !counts.some(([value]) => value === parameters[name]) ? [[parameters[name], 0], ...counts] : counts;
+  const listed =
+    parameters[name] != null && !counts.some(([value]) => value === parameters[name])
+      ? [[parameters[name], 0], ...counts]
+      : counts;
   const [first, rest] = [listed.slice(0, 12), listed.slice(12, 200)];
   const unfold = (event) => event.target.querySelector("ul") ?? event.target.append(el("ul", {}, ...rest.map(item))); // only when looked at
   const others = rest.length ? el("details", { toggle: unfold }, el("summary", {}, `${rest.length} more`)) : null;
-  return el("section", { class: "facet" }, el("h3", { class: "label" }, title), el("ul", {}, ...first.map(item)), others);
+  return el(
+    "section",
+    { class: "facet" },
+    el("h3", { class: "label" }, title),
+    el("ul", {}, ...first.map(item)),
+    others,
+  );
 }
 
 /** Return facets beside what they narrow down; folded above it where there is no room beside. */
@@ -126,15 +160,33 @@ function squares(requests) {
   const marks = requests.map((request, place) => {
     const [x, y] = [(place % per) * 11, Math.floor(place / per) * 11];
     const said = draw("title", {}, `${request.text}: ${OUTCOMES[request.outcome]}`);
-    const square = draw("rect", { x, y, width: 9, height: 9, rx: 1.5, class: request.outcome, "data-request": request.place }, said);
+    const square = draw(
+      "rect",
+      { x, y, width: 9, height: 9, rx: 1.5, class: request.outcome, "data-request": request.place },
+      said,
+    );
     const cross = request.outcome === "lost" || request.outcome === "refused"; // not by colour alone
     return cross ? [square, draw("path", { d: `M${x + 2.5} ${y + 2.5}l4 4m0-4l-4 4`, class: "cross" })] : square;
   });
   const [width, height] = [columns * 11, Math.ceil(count / per) * 11];
-  const label = tally(requests.map((request) => OUTCOMES[request.outcome])).map(([text, times]) => `${times} ${text}`).join(", ");
+  const label = tally(requests.map((request) => OUTCOMES[request.outcome]))
+    .map(([text, times]) => `${times} ${text}`)
+    .join(", ");
   const open = (event) => {
     const place = event.target.closest("[data-request]")?.getAttribute("data-request");
     if (place) location.hash = address("search", { request: place });
   };
-  return draw("svg", { class: "squares", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, click: open }, ...marks.flat());
+  return draw(
+    "svg",
+    {
+      class: "squares",
+      width,
+      height,
+      viewBox: `0 0 ${width} ${height}`,
+      role: "img",
+      "aria-label": label,
+      click: open,
+    },
+    ...marks.flat(),
+  );
 }

@@ -4,7 +4,9 @@ const NEIGHBOURS = 14; // drawn on each side
 
 function showReferences(data, parameters) {
   const { pointed, points } = data.at;
-  const hubs = data.fragments.filter((one) => pointed[one.place].length).sort((one, other) => pointed[other.place].length - pointed[one.place].length);
+  const hubs = data.fragments
+    .filter((one) => pointed[one.place].length)
+    .sort((one, other) => pointed[other.place].length - pointed[one.place].length);
   const orphans = data.fragments.filter((one) => !pointed[one.place].length);
   const silent = data.fragments.filter((one) => !points[one.place].length);
   const chosen = data.byPath.get(parameters.fragment) || hubs[0] || data.fragments[0];
@@ -16,7 +18,11 @@ function showReferences(data, parameters) {
     ["dead ends", countLink(data.dangling.length, "fragments", { list: "dangling" })],
   ];
   return [
-    el("dl", { class: "figures" }, ...entries.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+    el(
+      "dl",
+      { class: "figures" },
+      ...entries.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
+    ),
     chosen ? section(chosen.title, neighbourhood(data, chosen)) : null,
     section("Hubs", hubTable(data, hubs)),
     section("Dead ends", deadTable(data)),
@@ -28,21 +34,45 @@ function hubTable(data, hubs) {
   const most = hubs.length ? pointed[hubs[0].place].length : 0;
   const columns = [
     { head: "fragment", by: (one) => one.title, cell: fragmentLink },
-    { head: "pointed to by", kind: "number", by: (one) => pointed[one.place].length, cell: (one) => countLink(pointed[one.place].length, "references", { fragment: one.path }) },
+    {
+      head: "pointed to by",
+      kind: "number",
+      by: (one) => pointed[one.place].length,
+      cell: (one) => countLink(pointed[one.place].length, "references", { fragment: one.path }),
+    },
     { head: "", kind: "bar", cell: (one) => bar([[pointed[one.place].length, "plain", ""]], most) },
-    { head: "points to", kind: "number wide", by: (one) => points[one.place].length, cell: (one) => number(points[one.place].length) },
+    {
+      head: "points to",
+      kind: "number wide",
+      by: (one) => points[one.place].length,
+      cell: (one) => number(points[one.place].length),
+    },
   ];
   return table("Hubs", columns, hubs, "No fragment points to another.");
 }
 
 function deadTable(data) {
   const targets = new Map();
-  for (const [from, target, , line] of data.dangling) targets.set(target, [...(targets.get(target) || []), [from, line]]);
+  for (const [from, target, , line] of data.dangling)
+    targets.set(target, [...(targets.get(target) || []), [from, line]]);
   const rows = [...targets].sort((one, other) => other[1].length - one[1].length);
   const columns = [
     { head: "missing target", by: ([target]) => target, cell: ([target]) => el("code", {}, target) },
     { head: "times", kind: "number", by: ([, from]) => from.length, cell: ([, from]) => number(from.length) },
-    { head: "from", cell: ([, from]) => from.slice(0, 4).map(([id, line]) => el("span", { class: "line" }, link("fragments", { fragment: data.fragments[id].path }, data.fragments[id].path), ` line ${line}`)) },
+    {
+      head: "from",
+      cell: ([, from]) =>
+        from
+          .slice(0, 4)
+          .map(([id, line]) =>
+            el(
+              "span",
+              { class: "line" },
+              link("fragments", { fragment: data.fragments[id].path }, data.fragments[id].path),
+              ` line ${line}`,
+            ),
+          ),
+    },
   ];
   return table("References to what the library lacks", columns, rows, "Every reference leads to a fragment.");
 }
@@ -76,16 +106,40 @@ function graphOf(data, one, before, after, width) {
     const first = middle - ((ids.length - 1) * 24) / 2;
     return ids.map((id, place) => neighbour(data, id, [x, first + place * 24, side], [width / 2, middle], letters));
   });
-  const heads = [["pointed to by", width * 0.36, "end"], ["points to", width * 0.64, "start"]].map(([text, x, anchor]) => draw("text", { x, y: 12, "text-anchor": anchor, class: "quiet" }, text));
-  return draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": plain(`Neighbours of ${one.title}`) },
-    ...heads, ...drawn.map(([line]) => line), draw("circle", { cx: width / 2, cy: middle, r: 6, class: `c-${one.category} node` }), ...drawn.map(([, label]) => label));
+  const heads = [
+    ["pointed to by", width * 0.36, "end"],
+    ["points to", width * 0.64, "start"],
+  ].map(([text, x, anchor]) => draw("text", { x, y: 12, "text-anchor": anchor, class: "quiet" }, text));
+  return draw(
+    "svg",
+    {
+      width,
+      height,
+      viewBox: `0 0 ${width} ${height}`,
+      role: "group",
+      "aria-label": plain(`Neighbours of ${one.title}`),
+    },
+    ...heads,
+    ...drawn.map(([line]) => line),
+    draw("circle", { cx: width / 2, cy: middle, r: 6, class: `c-${one.category} node` }),
+    ...drawn.map(([, label]) => label),
+  );
 }
 
 function neighbour(data, id, [x, y, side], [cx, cy], letters) {
   const one = data.fragments[id];
   const bend = (x + cx) / 2;
   const line = draw("path", { d: `M${x} ${y}C${bend} ${y} ${bend} ${cy} ${cx} ${cy}`, class: "edge" });
-  const text = draw("text", { x: x + (side ? 9 : -9), y: y + 4, "text-anchor": side ? "start" : "end" }, clip(one.title, letters));
-  const label = draw("a", { href: address("references", { fragment: one.path }) }, draw("circle", { cx: x, cy: y, r: 4, class: `c-${one.category} node` }), text);
+  const text = draw(
+    "text",
+    { x: x + (side ? 9 : -9), y: y + 4, "text-anchor": side ? "start" : "end" },
+    clip(one.title, letters),
+  );
+  const label = draw(
+    "a",
+    { href: address("references", { fragment: one.path }) },
+    draw("circle", { cx: x, cy: y, r: 4, class: `c-${one.category} node` }),
+    text,
+  );
   return [line, label];
 }

@@ -44,13 +44,20 @@ function requestsOf(data, parameters) {
   if (data.byPath.has(fragment)) return data.at.asked[data.byPath.get(fragment).place];
   const place = data.byPath.get(taker)?.place;
   if (place == null) return data.requests;
-  return data.requests.filter((request) => !request.is_met && request.confident && request.answers[0]?.fragment === place);
+  return data.requests.filter(
+    (request) => !request.is_met && request.confident && request.answers[0]?.fragment === place,
+  );
 }
 
 function said(data, { fragment, taker, pair }) {
   const of = data.byPath.get(fragment) || data.byPath.get(taker);
   if (!of && !data.pairs[pair]) return null;
-  const what = of ? [fragment ? "Requests that should find " : "Requests of others that find first ", link("fragments", { fragment: of.path }, of.title)] : ["Requests that ", link("overlaps", { pair }, "this pair"), " loses to each other"];
+  const what = of
+    ? [
+        fragment ? "Requests that should find " : "Requests of others that find first ",
+        link("fragments", { fragment: of.path }, of.title),
+      ]
+    : ["Requests that ", link("overlaps", { pair }, "this pair"), " loses to each other"];
   return el("p", { class: "found" }, ...what, " – ", link("search", {}, "show all"));
 }
 
@@ -69,7 +76,9 @@ function readingOf(request) {
 }
 
 function allows(parameters, request, except) {
-  return Object.entries(REQUEST_FACETS).every(([name, value]) => name === except || parameters[name] == null || value(request) === parameters[name]);
+  return Object.entries(REQUEST_FACETS).every(
+    ([name, value]) => name === except || parameters[name] == null || value(request) === parameters[name],
+  );
 }
 
 function requestFacets(parameters, rows) {
@@ -80,7 +89,9 @@ function requestFacets(parameters, rows) {
     return facet(title, "search", kept, name, counts, names);
   };
   const others = [of("origin", "From"), of("tier", "Tier"), of("reading", "Read by")];
-  return [narrowing(of("outcome", "Outcome", OUTCOMES), el("details", {}, el("summary", {}, "More facets"), ...others))];
+  return [
+    narrowing(of("outcome", "Outcome", OUTCOMES), el("details", {}, el("summary", {}, "More facets"), ...others)),
+  ];
 }
 
 function requestList(parameters, rows, chosen) {
@@ -89,12 +100,22 @@ function requestList(parameters, rows, chosen) {
     return el("li", {}, requestLink(request, { ...parameters, request: request.place }, marks));
   });
   const rest = rows.length > LISTED ? note(`… and ${number(rows.length - LISTED)} more: filter them.`) : null;
-  return el("section", { class: "requests" }, el("h3", { class: "label" }, el("span", { role: "status" }, counted(rows.length, "request"))), el("ul", {}, ...items), rest);
+  return el(
+    "section",
+    { class: "requests" },
+    el("h3", { class: "label" }, el("span", { role: "status" }, counted(rows.length, "request"))),
+    el("ul", {}, ...items),
+    rest,
+  );
 }
 
 /** Return a request as a link, with a mark of what became of it. */
 function requestLink(request, parameters, marks) {
-  const mark = draw("svg", { viewBox: "0 0 10 10", class: "dot", role: "img", "aria-label": OUTCOMES[request.outcome] }, draw("circle", { cx: 5, cy: 5, r: 4, class: request.outcome }));
+  const mark = draw(
+    "svg",
+    { viewBox: "0 0 10 10", class: "dot", role: "img", "aria-label": OUTCOMES[request.outcome] },
+    draw("circle", { cx: 5, cy: 5, r: 4, class: request.outcome }),
+  );
   return link("search", parameters || { request: request.place }, [mark, request.text], marks);
 }
 
@@ -102,7 +123,13 @@ function requestTable(data, requests) {
   const columns = [
     { head: "request", by: (request) => request.text, cell: (request) => requestLink(request) },
     { head: "outcome", kind: "wide", by: (request) => request.outcome, cell: (request) => OUTCOMES[request.outcome] },
-    { head: "comes first", cell: (request) => (request.confident && request.answers.length ? data.fragments[request.answers[0].fragment].title : "nothing fits") },
+    {
+      head: "comes first",
+      cell: (request) =>
+        request.confident && request.answers.length
+          ? data.fragments[request.answers[0].fragment].title
+          : "nothing fits",
+    },
   ];
   return table("Requests", columns, requests, "No request names it.");
 }
@@ -113,17 +140,26 @@ function answerOf(data, request) {
   const kinds = Object.entries(HOW).filter(([how]) => used.has(how));
   return [
     el("h3", { class: "title" }, request.text),
-    request.terms.length ? el("p", {}, "With the terms ", ...request.terms.map((term) => [el("span", { class: "tag" }, term), " "])) : null,
+    request.terms.length
+      ? el("p", {}, "With the terms ", ...request.terms.map((term) => [el("span", { class: "tag" }, term), " "]))
+      : null,
     el("p", { class: `verdict ${request.outcome}` }, verdict(data, request)),
     ...readings(request),
     request.answers.length ? legend(kinds.map(([how, text]) => [`h-${how}`, text])) : null,
     el("ol", { class: "answers" }, ...request.answers.map((answer) => answerItem(data, request, answer, most))),
-    request.answers.length ? note(`${counted(request.total, "fragment")} match, found by tier ${request.tier}. A bar is as long as the score; its parts add up to it.`) : null,
+    request.answers.length
+      ? note(
+          `${counted(request.total, "fragment")} match, found by tier ${request.tier}. A bar is as long as the score; its parts add up to it.`,
+        )
+      : null,
   ].filter(Boolean);
 }
 
 function verdict(data, request) {
-  const expected = request.expected.map((id) => [link("fragments", { fragment: data.fragments[id].path }, data.fragments[id].title), " "]);
+  const expected = request.expected.map((id) => [
+    link("fragments", { fragment: data.fragments[id].path }, data.fragments[id].title),
+    " ",
+  ]);
   const wanted = request.expected.length ? ["Should find ", ...expected, "– "] : ["Nothing should fit – "];
   const place = request.outcome === "lower" ? `, at place ${request.rank}` : "";
   const covers = `. The answer covers ${share(request.coverage, 1)} of it; ${share(data.library.least_coverage, 1)} are needed.`;
@@ -132,28 +168,49 @@ function verdict(data, request) {
 
 /** Return what was made of words that the library does not have as they are written. */
 function readings(request) {
-  const lines = Object.entries(request.read_as).map(([typed, read]) => [el("q", {}, typed), " was read as ", el("q", {}, read)]);
+  const lines = Object.entries(request.read_as).map(([typed, read]) => [
+    el("q", {}, typed),
+    " was read as ",
+    el("q", {}, read),
+  ]);
   const hows = new Map();
   for (const answer of request.answers) {
-    for (const [word, form, how] of answer.parts) if (word && (how === "synonym" || how === "related" || how === "joined")) hows.set(`${word} ${form}`, [word, form, how]);
+    for (const [word, form, how] of answer.parts)
+      if (word && (how === "synonym" || how === "related" || how === "joined"))
+        hows.set(`${word} ${form}`, [word, form, how]);
   }
-  for (const [word, form, how] of [...hows.values()].slice(0, 6)) lines.push([el("q", {}, word), ` also asked for `, el("q", {}, form), ` (${HOW[how]})`]);
+  for (const [word, form, how] of [...hows.values()].slice(0, 6))
+    lines.push([el("q", {}, word), ` also asked for `, el("q", {}, form), ` (${HOW[how]})`]);
   if (request.uncovered.length) lines.push(["Not covered: ", request.uncovered.join(", ")]);
   return lines.length ? [el("ul", { class: "readings" }, ...lines.map((line) => el("li", {}, ...line)))] : [];
 }
 
 function answerItem(data, request, answer, most) {
   const fragment = data.fragments[answer.fragment];
-  const parts = [...answer.parts].sort((one, other) => Object.keys(HOW).indexOf(one[2]) - Object.keys(HOW).indexOf(other[2]));
+  const parts = [...answer.parts].sort(
+    (one, other) => Object.keys(HOW).indexOf(one[2]) - Object.keys(HOW).indexOf(other[2]),
+  );
   const drawn = parts.map((part) => [part[4], `h-${part[2]}`, partText(part)]);
-  const copies = answer.copies.map((id) => [" ", link("fragments", { fragment: data.fragments[id].path }, data.fragments[id].path)]);
-  const items = parts.map((part) => el("tr", {}, el("td", {}, partText(part)), el("td", { class: "number" }, part[4].toFixed(2))));
-  return el("li", { class: request.expected.includes(answer.fragment) ? "wanted" : "" },
+  const copies = answer.copies.map((id) => [
+    " ",
+    link("fragments", { fragment: data.fragments[id].path }, data.fragments[id].path),
+  ]);
+  const items = parts.map((part) =>
+    el("tr", {}, el("td", {}, partText(part)), el("td", { class: "number" }, part[4].toFixed(2))),
+  );
+  return el(
+    "li",
+    { class: request.expected.includes(answer.fragment) ? "wanted" : "" },
     el("div", { class: "answer" }, fragmentLink(fragment), el("span", { class: "score" }, answer.score.toFixed(1))),
     bar(drawn, most, `${parts.length} parts of the score ${answer.score.toFixed(1)}, listed below`),
     answer.scenario ? note(`“${answer.scenario}”`) : null,
     copies.length ? el("p", { class: "quiet" }, "near-copies:", ...copies) : null,
-    el("details", {}, el("summary", {}, counted(parts.length, "part")), el("table", { class: "parts" }, el("tbody", {}, ...items))),
+    el(
+      "details",
+      {},
+      el("summary", {}, counted(parts.length, "part")),
+      el("table", { class: "parts" }, el("tbody", {}, ...items)),
+    ),
   );
 }
 

@@ -14,7 +14,9 @@ function unpack(whole) {
     (places) => places.map((place) => texts[place]),
     (parts) => {
       const names = parts.filter((_, place) => place % 2 === 0);
-      return rows(parts.filter((_, place) => place % 2 === 1).map(list), (row) => Object.fromEntries(row.map((one, place) => [names[place], one])));
+      return rows(parts.filter((_, place) => place % 2 === 1).map(list), (row) =>
+        Object.fromEntries(row.map((one, place) => [names[place], one])),
+      );
     },
     ([, ...columns]) => rows(columns.map(list), (row) => row),
     ([lengths, packed]) => {

@@ -12,10 +12,18 @@ function showUsage(data, parameters) {
     ["loads", number(usage.loads)],
     ["never loaded", countLink(uris(data, usage.neverLoaded).length, "fragments", { list: "unloaded" })],
   ];
-  const damaged = Object.entries(usage.damaged).map(([file, lines]) => note(`${file}: ${counted(lines, "damaged line")} left out.`));
+  const damaged = Object.entries(usage.damaged).map(([file, lines]) =>
+    note(`${file}: ${counted(lines, "damaged line")} left out.`),
+  );
   return [
-    usage.first ? note(`From ${usage.first.slice(0, 10)} to ${usage.last.slice(0, 10)}, ${counted(usage.sessions, "session")}.`) : null,
-    el("dl", { class: "figures" }, ...entries.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+    usage.first
+      ? note(`From ${usage.first.slice(0, 10)} to ${usage.last.slice(0, 10)}, ${counted(usage.sessions, "session")}.`)
+      : null,
+    el(
+      "dl",
+      { class: "figures" },
+      ...entries.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
+    ),
     ...damaged,
     section("By week", weekTable(usage.weeks)),
     section("Asked for in vain", gapTable(data, usage.gaps)),
@@ -26,19 +34,48 @@ function showUsage(data, parameters) {
 
 function weekTable(weeks) {
   const most = Math.max(0, ...weeks.map((week) => week.searches));
-  const parts = (week) => [[week.answered, "first", `${week.answered} answered`], [week.weak, "lower", `${week.weak} weak`], [week.nothing, "lost", `${week.nothing} without anything close`]];
+  const parts = (week) => [
+    [week.answered, "first", `${week.answered} answered`],
+    [week.weak, "lower", `${week.weak} weak`],
+    [week.nothing, "lost", `${week.nothing} without anything close`],
+  ];
   const columns = [
     { head: "week", by: (week) => week.week, cell: (week) => week.week },
     { head: "searches", kind: "number", by: (week) => week.searches, cell: (week) => number(week.searches) },
-    { head: "", kind: "bar", cell: (week) => bar(parts(week), most, parts(week).map(([, , text]) => text).join(", ")) },
+    {
+      head: "",
+      kind: "bar",
+      cell: (week) =>
+        bar(
+          parts(week),
+          most,
+          parts(week)
+            .map(([, , text]) => text)
+            .join(", "),
+        ),
+    },
     { head: "loads", kind: "number", by: (week) => week.loads, cell: (week) => number(week.loads) },
   ];
-  return [legend([["first", "answered"], ["lower", "weak"], ["lost", "without anything close"]]), table("Use by week", columns, weeks)];
+  return [
+    legend([
+      ["first", "answered"],
+      ["lower", "weak"],
+      ["lost", "without anything close"],
+    ]),
+    table("Use by week", columns, weeks),
+  ];
 }
 
 function gapTable(data, gaps) {
   const columns = [
-    { head: "request", by: (gap) => gap.query || "", cell: (gap) => [gap.query ?? "(no text in the log)", gap.terms.length ? el("span", { class: "id" }, gap.terms.join(", ")) : null] },
+    {
+      head: "request",
+      by: (gap) => gap.query || "",
+      cell: (gap) => [
+        gap.query ?? "(no text in the log)",
+        gap.terms.length ? el("span", { class: "id" }, gap.terms.join(", ")) : null,
+      ],
+    },
     { head: "times", kind: "number", by: (gap) => gap.times, cell: (gap) => number(gap.times) },
     { head: "not covered", kind: "wide", cell: (gap) => gap.uncovered.join(", ") },
     { head: "closest", cell: (gap) => gap.closest.slice(0, 2).map((uri) => uriLink(data, uri)) },
