@@ -48,7 +48,7 @@ FILES = {
         for number in range(30)
     },
     "skills/kube.md": markdown("title: Kube\ntags: [kubernetes]\nuseWhen: [rolling back a helm release]"),
-    "skills/helm.md": markdown("title: Helm\ntags: [helm]\nuseWhen: [upgrading a chart]"),
+    "skills/helm.md": markdown("title: Helm\ntags: [helm, kubernetes]\nuseWhen: [upgrading a chart]"),
     "queries.jsonl": '{"text": "a call that is flakky", "documents": ["skills/retry"]}\n'
     '{"text": "kubernetes probes", "documents": ["skills/retry"]}\n'
     '{"text": "how do I bake bread", "documents": []}\n',
@@ -224,7 +224,9 @@ def test_map_groups_by_what_is_chosen_and_opens_what_is_clicked(opened: Opened) 
     panel = opened.tab("Library")
     panel.get_by_role("link", name="first tag").click()
     expect(panel.get_by_role("link", name="first tag")).to_be_focused()
-    expect(panel.get_by_role("row", name=re.compile("^retry "))).to_contain_text("2")
+    panel.get_by_role("row", name=re.compile("^kubernetes ")).get_by_role("link", name="1", exact=True).click()
+    expect(panel.get_by_role("status")).to_contain_text("1 fragment with the first tag kubernetes")
+    opened.page.go_back()
     map_ = panel.locator(".map svg")
     map_.click(position={"x": 30, "y": 60})
     expect(panel.get_by_role("link", name="← All fragments")).to_be_visible()

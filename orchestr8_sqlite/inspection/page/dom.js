@@ -41,7 +41,7 @@ function plain(text) {
 
 /** Return the address of a view, which the page writes after the #. */
 function address(view, parameters) {
-  const given = Object.entries(parameters || {}).filter(([, value]) => value != null && value !== "");
+  const given = Object.entries(parameters || {}).filter(([, value]) => value != null);
   return given.length ? `#${view}?${new URLSearchParams(given)}` : `#${view}`;
 }
 

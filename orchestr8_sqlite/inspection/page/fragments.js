@@ -10,6 +10,10 @@ const LISTS = {
     "that point to what is missing",
   ],
   flagged: (data) => [data.fragments.filter((one) => data.at.findings[one.place].length), "with findings"],
+  first: (data, ...tag) => [
+    data.fragments.filter((one) => (one.tags[0] || "") === tag.join("~")),
+    `with the first tag ${tag.join("~") || "(none)"}`,
+  ],
   unloaded: (data) => [uris(data, data.usage?.neverLoaded), "that were never loaded"],
   fate: (data, client, kind, context, letter) => {
     const listing = listingAt(

@@ -11,7 +11,7 @@ function showLibrary(data, parameters) {
     : names.find((name) => groupsOf(data, name).length > 1) || names[0];
   const groups = groupsOf(data, by);
   const tokens = data.library.tokens;
-  const filter = (group) => ({ [by]: group.name });
+  const filter = (group) => (by === "tag" ? { list: `first~${group.name}` } : { [by]: group.name });
   const columns = [
     {
       head: GROUPINGS[by],
@@ -32,11 +32,8 @@ function showLibrary(data, parameters) {
   return [
     figures(data),
     choice("Grouped by", "library", { ...parameters, by }, "by", values),
-    treemap(groups, by),
+    treemap(groups, by, filter),
     table(`Tokens by ${GROUPINGS[by]}`, columns, groups),
-    by === "tag"
-      ? note("A fragment counts under its first tag here; the list behind a tag has all that carry it.")
-      : null,
   ];
 }
 
@@ -76,21 +73,21 @@ function figures(data) {
 }
 
 /** Return the map; it is drawn for the width that it gets, and again when that changes. */
-function treemap(groups, by) {
+function treemap(groups, by, filter) {
   const said = el("p", { class: "readout", "aria-hidden": "true" }, "Point at a place to read it; click to open it.");
   const frame = el("div", { class: "map" });
   let width = 0;
   new ResizeObserver(() => {
     if (frame.clientWidth === width || !frame.clientWidth) return;
     width = frame.clientWidth;
-    frame.replaceChildren(mapOf(groups, by, width, said));
+    frame.replaceChildren(mapOf(groups, by, filter, width, said));
   }).observe(frame);
   const names = [...new Set(groups.flatMap((group) => group.fragments.map((fragment) => fragment.category)))].sort();
   const colours = by === "category" ? null : legend(names.map((name) => [`c-${name}`, name]));
   return el("div", {}, frame, said, colours);
 }
 
-function mapOf(groups, by, width, said) {
+function mapOf(groups, by, filter, width, said) {
   const height = Math.round(Math.min(560, Math.max(320, width * 0.52)));
   const most = groups.slice(0, GROUPS);
   const rest = groups.slice(GROUPS).flatMap((group) => group.fragments);
@@ -123,7 +120,7 @@ function mapOf(groups, by, width, said) {
   });
   map.append(
     ...ground(leaves),
-    ...(root.children || []).map((node) => groupLabel(node, by)).filter(Boolean),
+    ...(root.children || []).map((node) => groupLabel(node, filter)).filter(Boolean),
     ...leaves.map(leafLabel).filter(Boolean),
   );
   const find = (event) => {
@@ -158,7 +155,7 @@ function ground(leaves) {
   return [...paths].map(([category, d]) => draw("path", { d, class: `c-${category}` }));
 }
 
-function groupLabel(node, by) {
+function groupLabel(node, filter) {
   const [width, group] = [node.x1 - node.x0, node.data.group];
   if (width < 24) return null;
   const whole = `${group.name || "(none)"}  ${number(node.value)}`;
@@ -168,7 +165,7 @@ function groupLabel(node, by) {
     clip(width > whole.length * 8 ? whole : group.name || "(none)", Math.floor(width / 8)),
   );
   if (group.isRest) return text;
-  return draw("a", { href: address("fragments", { [by]: group.name }) }, text);
+  return draw("a", { href: address("fragments", filter(group)) }, text);
 }
 
 /** Return a leaf's title in as many lines as its place has room for. */

@@ -101,9 +101,9 @@ function compared(one, other) {
   return typeof one === "number" ? one - other : String(one).localeCompare(String(other), "en");
 }
 
-/** Return a box to type a filter in; it says what is typed a moment later, so that typing never waits. */
+/** Return a box to type a filter in; `changed` gets its text at every key, null if it is empty. */
 function filterBox(label, value, changed) {
-  const typed = (event) => changed(event.target.value);
+  const typed = (event) => changed(event.target.value || null);
   const box = el("input", {
     type: "search",
     id: "filter",
