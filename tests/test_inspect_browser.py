@@ -321,6 +321,8 @@ def test_references_show_neighbours_and_dead_ends(opened: Opened) -> None:
     expect(panel.get_by_role("group", name="Neighbours of Retry calls")).to_contain_text("Backoff")
     dead = panel.get_by_role("region", name="References to what the library lacks")
     expect(dead.get_by_role("row", name=re.compile("^patterns.jitter"))).to_contain_text("skills/retry line 17")
+    dead.get_by_role("row", name=re.compile("^patterns.jitter")).get_by_role("link", name="1", exact=True).click()
+    expect(opened.panel.get_by_role("status")).to_contain_text("1 fragment pointing to patterns/jitter")
 
 
 def test_findings_narrow_down_to_a_kind_with_its_rule(opened: Opened) -> None:
@@ -362,7 +364,7 @@ def test_usage_shows_loads_and_requests_in_vain(opened: Opened) -> None:
     expect(loads.get_by_role("row", name=re.compile("^Retry calls"))).to_contain_text("1")
     expect(panel.get_by_role("region", name="Requests that nothing fitted")).to_contain_text("zeppelins")
     panel.get_by_role("link", name="57", exact=True).click()  # of 58 one was loaded
-    expect(opened.panel.get_by_role("status")).to_contain_text("57 fragments that were never loaded")
+    expect(opened.panel.get_by_role("status")).to_contain_text("57 fragments never loaded")
 
 
 def test_every_view_says_how_to_ask_without_the_page(opened: Opened, data: Inspection) -> None:

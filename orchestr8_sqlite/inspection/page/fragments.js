@@ -2,19 +2,25 @@
 
 // Lists that other views count and link to; each returns the fragments it has and how the page calls them.
 const LISTS = {
-  orphans: (data) => [data.fragments.filter((one) => !data.at.pointed[one.place].length), "to which nothing points"],
-  hubs: (data) => [data.fragments.filter((one) => data.at.pointed[one.place].length), "to which others point"],
-  ends: (data) => [data.fragments.filter((one) => !data.at.points[one.place].length), "that point nowhere"],
+  orphans: (data) => [data.fragments.filter((one) => !data.at.pointed[one.place].length), "that nothing points to"],
+  hubs: (data) => [data.fragments.filter((one) => data.at.pointed[one.place].length), "that others point to"],
+  ends: (data) => [data.fragments.filter((one) => !data.at.points[one.place].length), "pointing nowhere"],
+  to: (data, ...path) => [neighbours(data, path.join("~"), "pointed", 0), `pointing to ${path.join("~")}`],
+  from: (data, ...path) => [neighbours(data, path.join("~"), "points", 1), `that ${path.join("~")} points to`],
+  missing: (data, ...target) => [
+    data.fragments.filter((one) => data.at.dangling[one.place].some((to) => to[1] === target.join("~"))),
+    `pointing to ${target.join("~")}, which is missing`,
+  ],
   dangling: (data) => [
     data.fragments.filter((one) => data.at.dangling[one.place].length),
-    "that point to what is missing",
+    "pointing to what is missing",
   ],
   flagged: (data) => [data.fragments.filter((one) => data.at.findings[one.place].length), "with findings"],
   first: (data, ...tag) => [
     data.fragments.filter((one) => (one.tags[0] || "") === tag.join("~")),
     `with the first tag ${tag.join("~") || "(none)"}`,
   ],
-  unloaded: (data) => [uris(data, data.usage?.neverLoaded), "that were never loaded"],
+  unloaded: (data) => [uris(data, data.usage?.neverLoaded), "never loaded"],
   fate: (data, client, kind, context, letter) => {
     const listing = listingAt(
       data.clients.find((one) => one.id === client),
@@ -27,6 +33,11 @@ const LISTS = {
     ];
   },
 };
+
+function neighbours(data, path, list, end) {
+  const edges = data.at[list][data.byPath.get(path)?.place] || [];
+  return distinct(edges, end).map((place) => data.fragments[place]);
+}
 
 function uris(data, names) {
   return (names || []).map((uri) => data.byUri.get(uri)).filter(Boolean);
@@ -128,7 +139,7 @@ function fragmentTable(data, rows) {
       head: "pointed to",
       kind: "number wide",
       by: (one) => data.at.pointed[one.place].length,
-      cell: (one) => countLink(data.at.pointed[one.place].length, "references", { fragment: one.path }),
+      cell: (one) => countLink(data.at.pointed[one.place].length, "fragments", { list: `to~${one.path}` }),
     },
     {
       head: "findings",

@@ -30,7 +30,7 @@ function showLibrary(data, parameters) {
   ];
   const values = Object.entries(GROUPINGS);
   return [
-    figures(data),
+    totals(data),
     choice("Grouped by", "library", { ...parameters, by }, "by", values),
     treemap(groups, by, filter),
     table(`Tokens by ${GROUPINGS[by]}`, columns, groups),
@@ -50,7 +50,7 @@ function groupsOf(data, by) {
   return [...named.values()].sort((one, other) => other.tokens - one.tokens);
 }
 
-function figures(data) {
+function totals(data) {
   const { library, fragments } = data;
   const sizes = fragments.map((fragment) => fragment.tokens).sort((one, other) => one - other);
   const middle = sizes.length ? sizes[Math.floor(sizes.length / 2)] : 0;
@@ -65,11 +65,7 @@ function figures(data) {
     ["references", countLink(data.edges.length, "references")],
     ["findings", countLink(data.findings.length, "findings")],
   ];
-  return el(
-    "dl",
-    { class: "figures" },
-    ...entries.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
-  );
+  return figures(entries);
 }
 
 /** Return the map; it is drawn for the width that it gets, and again when that changes. */

@@ -15,6 +15,12 @@ function bar(parts, most, label) {
   return draw("svg", { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", ...spoken }, ...drawn);
 }
 
+/** Return names and their figures in a row. */
+function figures(entries) {
+  const items = entries.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)));
+  return el("dl", { class: "figures" }, ...items);
+}
+
 /** Return what the parts of bars mean, as pairs of a class and a text. */
 function legend(entries) {
   const items = entries.map(([kind, text]) =>
@@ -32,9 +38,9 @@ function legend(entries) {
   return el("ul", { class: "legend" }, ...items);
 }
 
-/** Return a fragment's title as a link to all that is known of it, with its id below. */
-function fragmentLink(fragment) {
-  const title = link("fragments", { fragment: fragment.path }, fragment.title || fragment.path);
+/** Return a fragment's title as a link to all that is known of it, or to another view of it, with its id below. */
+function fragmentLink(fragment, view = "fragments") {
+  const title = link(view, { fragment: fragment.path }, fragment.title || fragment.path);
   return el("span", { class: "entry" }, title, el("span", { class: "id" }, fragment.path));
 }
 

@@ -15,15 +15,11 @@ function showReferences(data, parameters) {
     ["pointed to", countLink(hubs.length, "fragments", { list: "hubs" })],
     ["orphans", countLink(orphans.length, "fragments", { list: "orphans" })],
     ["pointing nowhere", countLink(silent.length, "fragments", { list: "ends" })],
-    ["dead ends", countLink(data.dangling.length, "fragments", { list: "dangling" })],
+    ["with dead ends", countLink(LISTS.dangling(data)[0].length, "fragments", { list: "dangling" })],
   ];
   return [
-    el(
-      "dl",
-      { class: "figures" },
-      ...entries.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
-    ),
-    chosen ? section(chosen.title, neighbourhood(data, chosen)) : null,
+    figures(entries),
+    chosen ? section(link("fragments", { fragment: chosen.path }, chosen.title), neighbourhood(data, chosen)) : null,
     section("Hubs", hubTable(data, hubs)),
     section("Dead ends", deadTable(data)),
   ];
@@ -33,19 +29,19 @@ function hubTable(data, hubs) {
   const { pointed, points } = data.at;
   const most = hubs.length ? pointed[hubs[0].place].length : 0;
   const columns = [
-    { head: "fragment", by: (one) => one.title, cell: fragmentLink },
+    { head: "fragment", by: (one) => one.title, cell: (one) => fragmentLink(one, "references") },
     {
       head: "pointed to by",
       kind: "number",
       by: (one) => pointed[one.place].length,
-      cell: (one) => countLink(pointed[one.place].length, "references", { fragment: one.path }),
+      cell: (one) => countLink(pointed[one.place].length, "fragments", { list: `to~${one.path}` }),
     },
     { head: "", kind: "bar", cell: (one) => bar([[pointed[one.place].length, "plain", ""]], most) },
     {
       head: "points to",
       kind: "number wide",
       by: (one) => points[one.place].length,
-      cell: (one) => number(points[one.place].length),
+      cell: (one) => countLink(points[one.place].length, "fragments", { list: `from~${one.path}` }),
     },
   ];
   return table("Hubs", columns, hubs, "No fragment points to another.");
@@ -58,7 +54,12 @@ function deadTable(data) {
   const rows = [...targets].sort((one, other) => other[1].length - one[1].length);
   const columns = [
     { head: "missing target", by: ([target]) => target, cell: ([target]) => el("code", {}, target) },
-    { head: "times", kind: "number", by: ([, from]) => from.length, cell: ([, from]) => number(from.length) },
+    {
+      head: "times",
+      kind: "number",
+      by: ([, from]) => from.length,
+      cell: ([target, from]) => countLink(from.length, "fragments", { list: `missing~${target}` }),
+    },
     {
       head: "from",
       cell: ([, from]) =>

@@ -19,11 +19,7 @@ function showUsage(data, parameters) {
     usage.first
       ? note(`From ${usage.first.slice(0, 10)} to ${usage.last.slice(0, 10)}, ${counted(usage.sessions, "session")}.`)
       : null,
-    el(
-      "dl",
-      { class: "figures" },
-      ...entries.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
-    ),
+    figures(entries),
     ...damaged,
     section("By week", weekTable(usage.weeks)),
     section("Asked for in vain", gapTable(data, usage.gaps)),
