@@ -15,7 +15,6 @@ const LISTS = {
     data.fragments.filter((one) => data.at.dangling[one.place].length),
     "pointing to what is missing",
   ],
-  flagged: (data) => [data.fragments.filter((one) => data.at.findings[one.place].length), "with findings"],
   first: (data, ...tag) => [
     data.fragments.filter((one) => (one.tags[0] || "") === tag.join("~")),
     `with the first tag ${tag.join("~") || "(none)"}`,
