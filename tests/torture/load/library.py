@@ -16,6 +16,7 @@ COMMON = ("handling", "parcels", "crates", "load", "warehouse")
 FRAGMENTS = 80
 LEDGER = "orchestr8://guides/ledger-of-edition"
 PACK, SCRIPT = "orchestr8://skills/pack", "skill://pack/run.sh"
+PACK_AS_FILE = "skill://pack/SKILL.md"
 PROMPT = "prompts/workflows/fix"
 
 

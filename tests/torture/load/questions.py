@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from torture import Wrong
-from torture.load.library import COMMON, LEDGER, PACK, PROMPT, SCRIPT, URIS, WORDS, body_of, editions_in
+from torture.load.library import COMMON, LEDGER, PACK, PACK_AS_FILE, PROMPT, SCRIPT, URIS, WORDS, body_of, editions_in
 
 MODES = ("index", "catalog", "full")
 TOOLS = ["search", "load"]
@@ -233,7 +233,8 @@ def _resources(_: random.Random) -> Question:
         assert {*URIS, PACK} <= {one["uri"] for one in resources}
         ledgers = [one["uri"] for one in resources if one["uri"].startswith(LEDGER)]
         named = [(LEDGER, int(uri.removeprefix(LEDGER))) for uri in ledgers]
-        return named + _facts(one for one in resources if one["uri"] not in ledgers)
+        others = _facts(one for one in resources if one["uri"] not in ledgers)
+        return named + [(PACK if uri == PACK_AS_FILE else uri, edition) for uri, edition in others]
 
     return Question("resources/list", {}, judge)
 
