@@ -103,7 +103,7 @@ RULES = (
         "new column, trigger or double write, backfill, switch"),
     rule("column-rewrites", "danger",
         rf"\bADD (COLUMN )?(?!CONSTRAINT)[^,]*?(DEFAULT [^,]*{VOLATILE}|\b(BIG|SMALL)?SERIAL\b|"
-        r"GENERATED \w+( \w+)? AS (IDENTITY|\(.*\) STORED))", "every row is written anew, nobody reads or writes",
+        r"GENERATED \w+( \w+)? AS (IDENTITY|\(.*\) STORED))", "every row is rewritten, nobody reads or writes",
         "add it nullable, set the default, backfill in batches"),
     rule("not-null-without-default", "danger",
         r"\bADD (COLUMN )?(?!CONSTRAINT)(?=[^,]*NOT NULL)(?![^,]*(DEFAULT|GENERATED|SERIAL|NOT VALID))",
