@@ -212,3 +212,12 @@ def test_a_missing_file_and_a_wrong_host_are_refused(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     assert_refused(run_script(*SCRIPT, "--host", f"127.0.0.1:{port}"), "cannot inspect 127.0.0.1")
+
+
+def test_a_name_beyond_ascii_is_covered_by_its_ascii_form(tmp_path: Path) -> None:
+    openssl(
+        "req", "-x509", *CURVE, "-days", "90", "-subj", "/CN=a", "-addext", "subjectAltName=DNS:xn--bcher-kva.example",
+        "-keyout", tmp_path / "a.key", "-out", tmp_path / "a.pem",
+    )  # fmt: skip
+    done = run_script(*SCRIPT, tmp_path / "a.pem", "--name", "bücher.example")
+    assert "covered by xn--bcher-kva.example" in done.stdout

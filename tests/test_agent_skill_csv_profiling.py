@@ -134,3 +134,15 @@ def test_values_of_secret_columns_are_not_printed(tmp_path: Path) -> None:
         assert "hidden" in output
         assert "hunter" not in output
         assert "abc" not in output
+
+
+def test_a_column_that_a_spreadsheet_damaged_throughout_is_named(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "id,card,mass\n1,1.23457E+15,1.5e-7\n2,4.00000E+15,2.5e-7\n")
+    assert "some like 1E+11: digits lost in a spreadsheet" in columns(report)["card"]["notes"]
+    assert columns(report)["mass"]["notes"] == []
+
+
+def test_nul_bytes_are_a_problem(tmp_path: Path) -> None:
+    assert profile(tmp_path / "a.csv", "a,b\n1,x\0y\n")["problems"] == [
+        "1 lines with NUL bytes, left out here, first line 2"
+    ]

@@ -142,3 +142,28 @@ def test_no_value_is_printed_whatever_it_is(tmp_path: Path) -> None:
 def test_a_bundle_that_a_build_made_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "app.js").write_text("".join(f"process.env.A{number};" for number in range(20_000)))
     assert run_json(*SCRIPT, tmp_path)["variables"] == 0
+
+
+def test_a_name_misspelled_in_compose_is_told_also_where_the_target_misspells_it(tmp_path: Path) -> None:
+    app = {"app/a.py": 'import os\nos.environ["DATABASE_URL"]\n'}
+    compose = {"app/compose.yaml": "services:\n  a:\n    environment:\n      DATABSE_URL: x\n"}
+    told = "DATABASE_URL is read, DATABSE_URL is set or documented and unused: spelled differently?"
+    assert told in audit(tmp_path, app | compose)["problems"]
+    target = tmp_path / "prod.env"
+    target.write_text("DATABSE_URL=1\n")
+    report = audit(tmp_path, app | compose, "--env", target)
+    assert told in report["problems"]
+    assert names(report["unused"]) == ["DATABSE_URL"]
+
+
+def test_variables_that_a_module_hands_out_are_reads(tmp_path: Path) -> None:
+    files = {
+        "a.ts": 'import { env } from "node:process";\nconst url = env.N_A ?? "x";\nenv.N_B!;\n',
+        "b.ts": "import { S_A, S_B as other } from '$env/static/private';\n",
+        "c.ts": "import { env } from '$env/dynamic/private';\nenv.S_C;\n",
+        "d.ts": "env.NOT_READ;\n",
+        "a.go": 'type C struct { X string `envconfig:"G_A"` }\n',
+    }
+    found = audit(tmp_path, files)["all"]
+    assert set(found) == {"N_A", "N_B", "S_A", "S_B", "S_C", "G_A"}
+    assert {name for name, one in found.items() if one["required"]} == {"N_B", "S_A", "S_B"}

@@ -113,3 +113,8 @@ def test_the_folder_of_all_runs_names_no_commit(tmp_path: Path) -> None:
         (run / "a.xml").write_text(f'<testsuite><testcase name="x">{failure}</testcase></testsuite>')
     report = run_json(*SCRIPT, tmp_path, "--commit-pattern", "[0-9a-f]{7,40}")
     assert report["tests"][0]["verdict"] == "changing"
+
+
+def test_html_reports_are_not_dropped_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text("<html>")
+    assert_refused(run_script(*SCRIPT, tmp_path), "report.html: HTML, which is not read")

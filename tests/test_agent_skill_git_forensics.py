@@ -118,3 +118,11 @@ def test_coupling_below_a_path_names_partners_outside_of_it(repository: Reposito
         ("api/rules.py", "web/other.ts"),
         ("api/rules.py", "web/rules.ts"),
     ]
+
+
+def test_names_that_git_quotes_are_files_like_others_and_compiled_requirements_are_not(repository: Repository) -> None:
+    for text in ("1\n", "1\n2\n"):
+        repository.commit("x", {'a "b/c\td.py': text, "requirements-dev.txt": text})
+    (row,) = rows(repository, "hotspots")
+    assert row["file"] == 'a "b/c\td.py'
+    assert row["score"] > 0

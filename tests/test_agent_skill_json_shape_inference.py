@@ -152,3 +152,20 @@ def test_texts_below_keys_of_secrets_are_hidden(tmp_path: Path) -> None:
         assert "ann x50" in output
         assert "hunter" not in output
         assert "abc" not in output
+
+
+def test_records_of_documents_one_after_the_other_count_from_one(tmp_path: Path) -> None:
+    found = paths(shape(tmp_path / "a.json", '{\n"a": 1}\n{\n"a": "x"}\n{\n"a": 2}\n'))
+    assert "MIXED: 1 string, first in record 2" in found[".a"]["notes"]
+
+
+def test_leading_zeros_are_a_code(tmp_path: Path) -> None:
+    found = paths(shape(tmp_path / "a.json", '[{"zip": "01067", "n": "0"}, {"zip": "10115", "n": "12"}]'))
+    assert "leading zeros: a code, keep as text" in found["[].zip"]["notes"]
+    assert found["[].n"]["notes"] == ["number in a string"]
+
+
+def test_a_document_cut_inside_a_key_is_called_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"a": 1, "b')
+    assert_refused(run_script(*SCRIPT, path), "the end: cut off?")

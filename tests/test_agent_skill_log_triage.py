@@ -145,3 +145,21 @@ def test_docker_lines_and_nanoseconds_are_understood(tmp_path: Path) -> None:
         ("ERROR boom", "error", "2026-11-21 10:00:00"),
         ("slow", "warn", "2025-11-21 04:40:00"),
     ]
+
+
+def test_colours_hide_no_level_and_stay_in_no_message(tmp_path: Path) -> None:
+    log = write(
+        tmp_path / "a.log", "\x1b[90m2026-11-21T10:00:01Z\x1b[0m \x1b[1;31mERROR\x1b[0m lost \x1b[36morder\x1b[0m"
+    )
+    (found,) = run_json(*SCRIPT, log)["groups"]
+    assert (found["level"], found["template"]) == ("error", "ERROR lost order")
+    assert found["first"] == "2026-11-21 10:00:01"
+
+
+def test_a_traceback_before_the_format_is_known_belongs_to_its_entry(tmp_path: Path) -> None:
+    trace = ["Traceback (most recent call last):", '  File "a.py", line 1, in f', "ValueError: no"]
+    chained = [*trace, "During handling of the above exception, another exception occurred:", *trace]
+    log = write(tmp_path / "a.log", "2026-11-21 10:00:01 ERROR failed", *chained, "2026-11-21 10:00:02 INFO next")
+    report = run_json(*SCRIPT, log)
+    assert report["entries"] == 2
+    assert report["groups"][0]["exceptions"] == {"ValueError": 2}

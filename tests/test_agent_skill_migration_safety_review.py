@@ -123,3 +123,34 @@ def test_what_was_read_is_counted_and_other_encodings_are_refused(tmp_path: Path
     assert "1 files, 0 statements: 0 danger" in done.stdout
     path.write_bytes("SELECT 1;".encode("utf-16"))
     assert_refused(run_script("migration-safety-review", "review_sql.py", path), "not UTF-8", "iconv")
+
+
+@pytest.mark.parametrize(
+    ("sql", "rule"),
+    [
+        ("ALTER TABLE t ADD COLUMN a int CHECK (a > 0);", "check-scans"),
+        ("ALTER TABLE t ADD a int CONSTRAINT c CHECK (a > 0);", "check-scans"),
+        ("ALTER TABLE t ADD COLUMN IF NOT EXISTS a int UNIQUE;", "unique-builds-index"),
+        ("ALTER TABLE t ADD COLUMN a int DEFAULT 1 REFERENCES r;", "foreign-key-scans"),
+        ("ALTER DOMAIN d ADD CHECK (VALUE > 0);", "check-scans"),
+        ("ALTER DOMAIN d SET NOT NULL;", "set-not-null-scans"),
+        ('ALTER TABLE "a ""b"", c" ALTER "my, col" SET NOT NULL;', "set-not-null-scans"),
+        ('ALTER TABLE t ADD "a, b" int CHECK (x > 0);', "check-scans"),
+    ],
+)
+def test_a_constraint_of_a_new_column_or_a_domain_is_checked_against_all_rows(sql: str, rule: str) -> None:
+    assert rules_of(sql) == [rule]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t ADD COLUMN a int REFERENCES r;",  # every row is null: nothing to check
+        "ALTER TABLE t ADD COLUMN a int REFERENCES r ON DELETE SET DEFAULT;",
+        "ALTER TABLE t ADD COLUMN checked int, ADD COLUMN unique_id int;",
+        "ALTER DOMAIN d ADD CONSTRAINT c CHECK (VALUE > 0) NOT VALID;",
+        "CREATE DOMAIN d AS int CHECK (VALUE > 0);",
+    ],
+)
+def test_a_column_or_domain_that_no_row_must_be_read_for_passes(sql: str) -> None:
+    assert rules_of(sql) == []

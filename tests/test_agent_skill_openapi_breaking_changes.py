@@ -169,3 +169,13 @@ def test_a_long_chain_of_schemas_is_followed_to_its_end(tmp_path: Path) -> None:
     for document, end in zip((old, new), ends, strict=True):
         document["components"]["schemas"].update(chain | {"S1500": end})
     assert ("break", "response schema S1500.y", "property removed") in changes(tmp_path, old, new)
+
+
+def test_a_reference_to_nothing_is_refused_and_not_compared_as_anything(tmp_path: Path) -> None:
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Gone"}}}}
+    operation = {"post": {"requestBody": body, "responses": {"200": {"description": "ok"}}}}
+    path = tmp_path / "a.json"
+    path.write_text(
+        json.dumps({"openapi": "3.1.0", "info": {"title": "a", "version": "1"}, "paths": {"/a": operation}})
+    )
+    assert_refused(run_script(*SCRIPT, path, path), "#/components/schemas/Gone points to nothing")

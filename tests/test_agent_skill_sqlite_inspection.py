@@ -102,3 +102,10 @@ def test_of_many_tables_the_largest_are_shown_and_names_stay_on_their_line(tmp_p
     assert lines[5].startswith("z ")
     assert lines[6].startswith("t\\n")
     assert "... the 11 smallest tables and indexes are left out: --max 71 or --json" in lines
+
+
+def test_a_view_over_a_missing_table_is_marked(tmp_path: Path) -> None:
+    path = make_database(tmp_path / "a.db", "CREATE TABLE t (a); CREATE VIEW v AS SELECT a FROM t; DROP TABLE t;")
+    (view,) = run_json(*SCRIPT, path)["tables"]
+    assert view["broken"] == "no such table: main.t"
+    assert "no such table: main.t" in run_script(*SCRIPT, path).stdout

@@ -48,6 +48,12 @@ def test_no_prompt_pastes_what_the_user_says_into_a_search(bundled: Catalog) -> 
         assert not [uri for uri in URI.findall(prompt.body) if "match?" in uri and "${" in uri], prompt.name
 
 
+def test_a_prompt_that_asks_for_a_search_says_what_its_query_and_its_terms_are(bundled: Catalog) -> None:
+    for prompt in list_prompts(bundled):
+        for step in prompt.body.splitlines():
+            assert step.count("`search`") <= min(step.count("`query`"), step.count("`terms`")), step
+
+
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_documents_that_a_prompt_names_can_be_read_and_its_searches_find_what_fits(
     bundled: Catalog, case: Case

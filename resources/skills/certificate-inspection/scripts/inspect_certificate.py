@@ -148,9 +148,17 @@ def covers(names: list[str], wanted: str) -> str:
         address = ipaddress.ip_address(wanted)
         return next((one for one in names if re.fullmatch(r"[0-9A-Fa-f.:]+", one) and _same(one, address)), "")
     except ValueError:
-        wanted = wanted.rstrip(".").lower()
+        wanted = ascii_name(wanted.rstrip(".").lower())
     accepted = {wanted, "*." + wanted.partition(".")[2]} if wanted.count(".") > 1 else {wanted}
     return next((one for one in names if one.lower() in accepted), "")
+
+
+def ascii_name(host: str) -> str:
+    """Return a host name as certificates have it, `xn--` where it is not ASCII."""
+    try:
+        return host if host.isascii() else host.encode("idna").decode()
+    except UnicodeError:
+        return host
 
 
 def _same(text: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

@@ -35,6 +35,7 @@ KIND = re.compile(
     r"|(?P<daymonth>\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d\d)(?: .*)?)|(?P<boolean>true|false|yes|no)",
     re.IGNORECASE,
 )
+SPREADSHEET = re.compile(r"[+-]?\d(?:[.,]\d{1,5})?E\+(?:1[1-9]|2\d)")  # how Excel writes what has 12 digits or more
 NUMBERS = ("integer", "decimal", "exponent", "thousands", "comma")
 MOJIBAKE = re.compile("\u00c3[\u0080-\u00bf\u0192\u201a\u201e]|\u00e2\u20ac|\u00c2[\u00a0-\u00bf]")
 SECRET = re.compile(
@@ -71,7 +72,7 @@ class Column:
         self.first: dict[str, tuple[int, str]] = {}
         self.top: Counter[str] = Counter()
         self.hashes: set[int] = set()
-        self.mask, self.big, self.days, self.months = 0, 0, 0, 0
+        self.mask, self.big, self.damaged, self.days, self.months = 0, 0, 0, 0, 0
         self.numbers, self.low, self.high = 0, float("inf"), float("-inf")
         self.sample: list[float] = []
         self.step = 1
@@ -106,6 +107,7 @@ class Column:
 
     def _measure(self, value: str, kind: str, times: int) -> None:
         if kind in NUMBERS:
+            self.damaged += times * (kind == "exponent" and bool(SPREADSHEET.fullmatch(value)))
             self._count_number(number(value, kind), kind, times)
         elif kind in ("date", "datetime"):
             self.early, self.late = min(self.early, value), max(self.late, value)
@@ -155,7 +157,7 @@ class Column:
             yield f"mixed: {self.kinds[strange]} {strange}, first {value!r} line {line}"
         if self.type == "code":
             yield "leading zeros or plus: keep as text"
-        if self.kinds["exponent"] and self.kinds["integer"]:
+        if self.damaged or (self.kinds["exponent"] and self.kinds["integer"]):
             yield "some like 1E+11: digits lost in a spreadsheet"
         if self.big:
             yield f"{self.big} above 2^53: read as text or int64, never float"
@@ -306,6 +308,8 @@ class Profile:
                         self.note(f"lines that are not {self.encoding}", number)
                     if MOJIBAKE.search(line):
                         self.note("lines with text decoded twice (mojibake)", number)
+                if "\0" in line:
+                    self.note("lines with NUL bytes, left out here", number)
                 self.tail = line
                 yield line.replace("\0", "")
 

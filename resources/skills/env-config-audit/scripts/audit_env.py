@@ -36,7 +36,11 @@ CALL = re.compile(
 )
 DOT = re.compile(r"\b(?P<how>process\.env|import\.meta\.env|Bun\.env)\??\.(?P<name>[A-Za-z_]\w*)")
 UNPACK = re.compile(r"\{(?P<names>[^{}]*)\}\s*=\s*(?:process|import\.meta|Bun)\.env\b")
-TAG = re.compile(r"\benv:\"(?P<name>[A-Z_]\w*)(?P<more>[^\"`]*)\"")
+TAG = re.compile(r"\benv(?:config)?:\"(?P<name>[A-Z_]\w*)(?P<more>[^\"`]*)\"")
+IMPORTED = re.compile(  # SvelteKit, and Node whose process.env is imported
+    r"import\s*\{(?P<names>[^{}]*)\}\s*from\s*[\"'](?P<module>\$env/(?:static|dynamic)/\w+|(?:node:)?process)[\"']"
+)
+OBJECT = re.compile(r"(?<![\w.$])env\.(?P<name>[A-Z_]\w*)")
 EXPAND = re.compile(r"\$\{(?P<name>[A-Z][A-Z0-9_]+)(?P<more>:?[-?=+:][^}]*)?\}|\$(?P<plain>[A-Z][A-Z0-9_]+)\b")
 OWN = re.compile(
     r"(?:^|[\s;(])(?:export |local |readonly |declare |read (?:-\w+ )*|for )?([A-Z][A-Z0-9_]+)(?:\+?=|\b(?= in ))"
@@ -59,6 +63,7 @@ SECRET = re.compile(
 ASKED = re.compile(r"[\"'](?P<name>[A-Za-z_]\w*)[\"']\s+(?:not\s+)?in\s+(?:os\.)?environ\b")
 MINIFIED = 2000  # characters a line on average
 PUBLIC = re.compile(r"^(NEXT_PUBLIC|VITE|REACT_APP|PUBLIC|NUXT_PUBLIC|EXPO_PUBLIC|GATSBY)_")
+ENV_FILE = re.compile(r"(^|/)\.?env\b|\.env")
 EXAMPLE = re.compile(r"(^|[._-])(example|sample|template|dist|defaults?)([._-]|$)")
 TESTS = re.compile(r"(^|/)(tests?|__tests__|spec|e2e)/|(^|/)(test_[^/]*|conftest\.py)$|[._](test|spec)\.\w+$")
 SKIP = frozenset("node_modules .git .venv venv vendor dist build target .next __pycache__ .tox coverage".split())
@@ -186,11 +191,24 @@ class Audit:
                 self.read_call(text, place, found, before)
         for found in ASKED.finditer(text):
             self.use(found["name"], place, text.count("\n", 0, found.start()) + 1, "|| ''")
+        for found in IMPORTED.finditer(text):
+            self.read_import(text, place, found)
         for found in UNPACK.finditer(text):
             number = text.count("\n", 0, found.start()) + 1
             for part in found["names"].split(","):
                 if name := re.match(r"\s*([A-Z_]\w*)", part):
                     self.use(name[1], place, number, "|| " + part.partition("=")[2].strip() if "=" in part else "")
+
+    def read_import(self, text: str, place: str, found: re.Match[str]) -> None:
+        """Take names that a module hands out itself, or reads of the object `env` that it hands out."""
+        names = [part.split()[0] for part in found["names"].split(",") if part.strip()]
+        if "static" in found["module"]:
+            number = text.count("\n", 0, found.start()) + 1
+            for name in names:
+                self.use(name, place, number, "", forced=True)  # the build fails without it
+        elif "env" in names:
+            for one in OBJECT.finditer(text):
+                self.use(one["name"], place, text.count("\n", 0, one.start()) + 1, text[one.end() : one.end() + 80])
 
     def read_call(self, text: str, place: str, found: re.Match[str], before: str) -> None:
         """Take one access: a read, a read by a computed name, or code that sets the variable."""
@@ -245,16 +263,16 @@ class Audit:
                 undocumented.append({"name": name, "place": place, "default": bool(one.defaults)})
             self.problems += secret_problems(name, one)
         known = {name for name, one in self.variables.items() if one.documented or one.set_in}
-        files = (name for name in known if name not in used and name not in SYSTEM)
+        unread = {name: self.variables[name] for name in known if name not in used and name not in SYSTEM}
         unused = [
-            {"name": name, "place": (self.variables[name].documented + self.variables[name].set_in)[0]}
-            for name in files
+            {"name": name, "place": place}
+            for name, one in unread.items()
+            for place in [p for p in one.documented + one.set_in if ENV_FILE.search(p) or p in targets][:1]
         ]
-        unused = [one for one in unused if re.search(r"(^|/)\.?env\b|\.env", one["place"]) or one["place"] in targets]
         near = [
             f"{one['name']} is read, {other[0]} is set or documented and unused: spelled differently?"
             for one in {one["name"]: one for one in missing + undocumented}.values()
-            if (other := difflib.get_close_matches(one["name"], [two["name"] for two in unused], 1, 0.85))
+            if (other := difflib.get_close_matches(one["name"], list(unread), 1, 0.85))
         ]
         report: dict[str, Any] = {"files": self.files, "variables": len(live), "only_tests": len(used) - len(live)}
         report |= {"missing": missing, "undocumented": undocumented, "problems": near + self.problems}

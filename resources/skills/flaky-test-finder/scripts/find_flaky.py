@@ -61,6 +61,10 @@ def sources(names: list[Path], broken: list[str]) -> Iterator[tuple[str, str, IO
     """Yield folder, path and content of each report; archives that cannot be read are added to *broken*."""
     for name in names:
         found = sorted(name.rglob("*")) if name.is_dir() else [name]
+        pages = [path for path in found if path.suffix in (".html", ".htm")]
+        if pages and not any(path.suffix in (".xml", ".zip") for path in found):
+            broken.append(f"{pages[0]}: HTML, which is not read: let the runner write JUnit XML as well")
+            continue
         for path in found:
             if path.suffix == ".zip":
                 try:

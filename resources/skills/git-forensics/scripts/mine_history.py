@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any
 
 FIX = re.compile(r"\b(fix(es|ed)?|bug|hotfix|revert|regression|crash|broken)\b", re.IGNORECASE)
+ESCAPE, ESCAPED = re.compile(r"\\(.)"), {"t": "\t", "n": "\n"}
 GENERATED = re.compile(
-    r"(^|/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|Cargo\.lock|go\.sum|composer\.lock|"
+    r"(^|/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|Cargo\.lock|go\.sum|composer\.lock|requirements[\w.-]*\.txt|"
     r"Gemfile\.lock|CHANGELOG[^/]*)$|\.(min\.js|snap|svg|png|jpe?g|pdf|map|csv)$|(^|/)(vendor|node_modules|dist)/",
     re.IGNORECASE,
 )
@@ -79,6 +80,13 @@ def renamed(path: str) -> tuple[str, str]:
     return (old, new) if arrow else (path, path)
 
 
+def unquoted(path: str) -> str:
+    """Return a path without the quotes and escapes that git gives it for a quote, a backslash, a tab."""
+    if not path.startswith('"'):
+        return path
+    return ESCAPE.sub(lambda found: ESCAPED.get(found[1], found[1]), path[1:-1])
+
+
 def read_commits(repo: Path, since: str, path: str) -> Iterator[Commit]:
     """Yield commits from the newest on; earlier names of a file count for its present name."""
     present: dict[str, str] = {}
@@ -93,7 +101,7 @@ def read_commits(repo: Path, since: str, path: str) -> Iterator[Commit]:
             commit = Commit(author, int(time), bool(FIX.search(subject)))
         elif commit and line.count("\t") == 2:
             added, deleted, name = line.split("\t")
-            old, new = renamed(name)
+            old, new = map(unquoted, renamed(name))
             now = present.get(new, new)
             if old != new:
                 present[old] = now
@@ -234,7 +242,9 @@ def main() -> int:
         repo = Path(next(git(args.repo, "rev-parse", "--show-toplevel")))
         shallow = next(git(repo, "rev-parse", "--is-shallow-repository")) == "true"
         commits = list(read_commits(repo, args.since, "" if args.view == "coupling" else args.path))
-        alive = {name for name in git(repo, "ls-files") if args.with_generated or not GENERATED.search(name)}
+        alive = {
+            name for name in map(unquoted, git(repo, "ls-files")) if args.with_generated or not GENERATED.search(name)
+        }
     except (GitError, OSError, StopIteration) as error:
         print(f"cannot read the history of {args.repo}: {error or 'no work tree'}", file=sys.stderr)
         return 2

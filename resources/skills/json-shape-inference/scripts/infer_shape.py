@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 FORMAT = re.compile(
-    r"(?P<empty>\s*)|(?P<integer>[+-]?\d{1,15})|(?P<long>\d{16,})|(?P<decimal>[+-]?\d+[.,]\d+)|(?P<date>\d{4}-\d\d-\d\d)"
+    r"(?P<empty>\s*)|(?P<code>0\d+)|(?P<integer>[+-]?\d{1,15})|(?P<long>\d{16,})|(?P<decimal>[+-]?\d+[.,]\d+)|(?P<date>\d{4}-\d\d-\d\d)"
     r"|(?P<zoned>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d))"
     r"|(?P<local>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)|(?P<boolean>true|false|yes|no)"
     r"|(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})|(?P<missing>null|none|nan|n/?a|undefined|-)"
@@ -171,6 +171,8 @@ class Place:
 
     def value_notes(self) -> Iterator[str]:
         strings = self.kinds["string"]
+        if self.formats["code"]:
+            yield "leading zeros: a code, keep as text"
         for name, hint in HINTS.items():
             if self.formats[name] and self.formats[name] >= strings / 2:
                 yield hint
@@ -215,7 +217,12 @@ class Reader:
 
     def __init__(self, handle: IO[str], decoder: json.JSONDecoder) -> None:
         self.handle, self.decoder, self.text, self.at, self.gone, self.ended = handle, decoder, "", 0, 0, False
-        self.record = self.repeated = 0
+        self.record = self.repeated = self.document = 0
+
+    @property
+    def here(self) -> int:
+        """Return the number of the record being read: an item of an array, else a document; from 1."""
+        return self.record or self.document
 
     def more(self) -> None:
         chunk = self.handle.read(max(CHUNK, len(self.text) - self.at))
@@ -249,14 +256,15 @@ class Reader:
                     return value
             except json.JSONDecodeError as error:
                 if self.ended or not (error.pos > len(self.text) - 12 or error.msg.startswith("Unterminated")):
-                    raise ValueError(f"{error.msg} at character {self.gone + error.pos}") from None
+                    cut = ", the end: cut off?" if self.ended and error.msg.startswith("Unterminated") else ""
+                    raise ValueError(f"{error.msg} at character {self.gone + error.pos}{cut}") from None
             self.more()
 
     def into(self, place: Place, by: str) -> None:
         """Add the next value; objects are entered, arrays taken item by item, so that memory stays small."""
         start = self.peek()
         if start == "{":
-            place.see("object", self.record)
+            place.see("object", self.here)
             self.take("{")
             names: list[str] = []
             while self.peek() == '"' and isinstance(name := self.value(), str):
@@ -268,7 +276,7 @@ class Reader:
                     return
             self.take('"' if names else "}")
         elif start == "[":
-            place.see("array", self.record)
+            place.see("array", self.here)
             self.take("[")
             count = 0
             while self.peek() != "]":
@@ -280,7 +288,7 @@ class Reader:
             self.take("]")
             place.longest, place.empty = max(place.longest, count), place.empty + (not count)
         else:
-            place.add(self.value(), self.record)
+            place.add(self.value(), self.here)
 
 
 def add(place: Place, value: Any, record: int, by: str) -> None:
@@ -342,10 +350,10 @@ class Shape:
             raise ValueError(
                 f"begins with {reader.text[reader.at : reader.at + 12]!r}: not JSON (prefix, JSONP, YAML?)"
             )
-        values = 0
         while reader.peek():
-            values += 1
+            reader.document += 1
             reader.into(self.root, self.by)
+        values = reader.document
         self.mode = "one document" if values == 1 else f"{values} documents one after the other"
         self.records, self.repeated = reader.record or values, self.repeated + reader.repeated
 

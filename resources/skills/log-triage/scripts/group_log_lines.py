@@ -55,6 +55,7 @@ SECRET = re.compile(
     re.IGNORECASE,
 )
 SECRET_HINT = re.compile(r"pass|pwd|secret|token|key|authorization|cookie|session|bearer|basic|eyJ|://", re.IGNORECASE)
+COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 ACCESS = re.compile(r'" ([1-5])\d\d(?= )')  # status in the access log of a web server
 EXCEPTION = re.compile(r"\b([A-Z][\w$]*(?:Error|Exception|Timeout|Refused))\b")
 MOST_TEMPLATES, VARIANTS = 20_000, 8
@@ -167,6 +168,7 @@ class Grouping:
         self.groups: dict[tuple[str, str], Group] = {}
         self.lines = self.entries = self.timed = self.kept = 0
         self.current: Group | None = None
+        self.raised = False
         self.by_level: Counter[str] = Counter()
 
     def read(self, name: str) -> None:
@@ -178,7 +180,7 @@ class Grouping:
             encoding = "utf-16" if wide else "utf-8-sig"
             for number, line in enumerate(io.TextIOWrapper(raw, encoding, errors="replace"), 1):
                 self.lines += 1
-                if text := line.rstrip():
+                if text := (COLOUR.sub("", line) if "\x1b" in line else line).rstrip():
                     self.take(text, f"{name}:{number}")
         self.current = None
 
@@ -210,8 +212,15 @@ class Grouping:
         return stamp, find_level(message), message
 
     def _continues(self, line: str) -> bool:
-        """A line without time belongs to the entry before where most entries have one, or where it is indented."""
-        return line[0] in " \t" or line.startswith(("Caused by", "Traceback")) or self.timed * 2 > self.entries > 4
+        """A line without time belongs to the entry before where most entries have one, or where it is indented.
+
+        So does the first line after a Python traceback that is not indented: it names the exception.
+        """
+        if line[0] in " \t":
+            return True
+        ended, self.raised = self.raised, line.startswith("Traceback")
+        known = line.startswith(("Caused by", "Traceback", "During handling of", "The above exception"))
+        return known or (ended and self.entries > 0) or self.timed * 2 > self.entries > 4
 
     def _group(self, template: str, level: str, message: str, place: str) -> Group:
         key = (level, template)

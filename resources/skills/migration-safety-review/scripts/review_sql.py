@@ -28,11 +28,14 @@ TOKEN = re.compile(
     r"|(?P<word>[^\W\d][\w$]*)|(?P<open>['\"])|(?P<other>\d+|.)",
     re.DOTALL,
 )
-NAME = r'(?:IF (?:NOT )?EXISTS )?(?:ONLY )?((?:[\w$]+|"[^"]+")(?: \. (?:[\w$]+|"[^"]+"))?)'
+NAME = r'(?:IF (?:NOT )?EXISTS )?(?:ONLY )?((?:[\w$]+|"(?:[^"]|"")+")(?: \. (?:[\w$]+|"(?:[^"]|"")+"))?)'
 TABLE = re.compile(
     rf"^CREATE (?:UNIQUE )?INDEX (?:CONCURRENTLY )?.*?\bON {NAME}|^(?:UPDATE|DELETE FROM|INSERT INTO) {NAME}|"
     rf"^(?:ALTER|DROP|TRUNCATE|LOCK|VACUUM|CREATE)(?: UNLOGGED| FOREIGN| TEMP| TEMPORARY| FULL)* "
-    rf"(?:TABLE |(?:MATERIALIZED )?VIEW |SCHEMA |TYPE |INDEX |TRIGGER .*? ON )?{NAME}"
+    rf"(?:TABLE |(?:MATERIALIZED )?VIEW |SCHEMA |TYPE |DOMAIN |INDEX |TRIGGER .*? ON )?{NAME}"
+)
+NEW_COLUMN = (
+    r"\bADD (?:COLUMN )?(?:IF NOT EXISTS )?(?!(?:COLUMN|CONSTRAINT|CHECK|UNIQUE|PRIMARY|FOREIGN|EXCLUDE|IF|NOT)\b)\S"
 )
 VOLATILE = r"(?:RANDOM|GEN_RANDOM_UUID|UUID_GENERATE_V\w+|UUIDV[47]|CLOCK_TIMESTAMP|TIMEOFDAY|NEXTVAL) \("
 
@@ -80,14 +83,17 @@ RULES = (
         "waits for every query on the table and blocks the next", "DROP INDEX CONCURRENTLY", old_table=False),
     rule("reindex-blocks", "danger", r"^REINDEX (?!.*CONCURRENTLY)", "no writes while it builds",
         "REINDEX ... CONCURRENTLY", old_table=False),
-    rule("set-not-null-scans", "danger", r"\bALTER (COLUMN )?\S+ SET NOT NULL",
+    rule("set-not-null-scans", "danger", r"\bALTER (COLUMN |DOMAIN )?\S+ SET NOT NULL",
         "scans the table, nobody reads or writes meanwhile",
         "CHECK (c IS NOT NULL) NOT VALID, VALIDATE, then SET NOT NULL; 18+: ADD NOT NULL c NOT VALID, VALIDATE"),
-    rule("foreign-key-scans", "danger", r"^ALTER TABLE .*\bFOREIGN KEY\b(?![^,]*NOT VALID)",
-        "scans the table, no writes on both tables", "ADD CONSTRAINT ... NOT VALID, later VALIDATE CONSTRAINT"),
-    rule("check-scans", "danger", r"^ALTER TABLE .*\bADD (CONSTRAINT \S+ )?CHECK \((?![^,]*NOT VALID)",
+    rule("foreign-key-scans", "danger", 
+        r"^ALTER TABLE .*\bFOREIGN KEY\b(?![^,]*NOT VALID)|"
+        rf"{NEW_COLUMN}(?=[^,]*(?<!SET )\bDEFAULT\b)[^,]*\bREFERENCES\b", "scans the table, no writes on both tables", "ADD CONSTRAINT ... NOT VALID, later VALIDATE CONSTRAINT"),
+    rule("check-scans", "danger", 
+        rf"^ALTER (TABLE|DOMAIN) .*\bADD (CONSTRAINT \S+ )?CHECK \((?![^,]*NOT VALID)|{NEW_COLUMN}[^,]*\bCHECK \(",
         "scans the table, nobody reads or writes", "ADD CONSTRAINT ... NOT VALID, later VALIDATE CONSTRAINT"),
-    rule("unique-builds-index", "danger", r"\bADD (CONSTRAINT \S+ )?(UNIQUE|PRIMARY KEY) (?!USING INDEX)",
+    rule("unique-builds-index", "danger", 
+        rf"\bADD (CONSTRAINT \S+ )?(UNIQUE|PRIMARY KEY) (?!USING INDEX)|{NEW_COLUMN}[^,]*\b(UNIQUE|PRIMARY KEY)\b",
         "builds an index, nobody reads or writes",
         "CREATE UNIQUE INDEX CONCURRENTLY, then ADD CONSTRAINT ... USING INDEX"),
     rule("exclude-builds-index", "danger", r"\bADD (CONSTRAINT \S+ )?EXCLUDE\b",
@@ -97,7 +103,7 @@ RULES = (
         "new column, trigger or double write, backfill, switch"),
     rule("column-rewrites", "danger",
         rf"\bADD (COLUMN )?(?!CONSTRAINT)[^,]*?(DEFAULT [^,]*{VOLATILE}|\b(BIG|SMALL)?SERIAL\b|"
-        r"GENERATED \w+( \w+)? AS (IDENTITY|\(.*\) STORED))", "every row is written anew, nobody reads or writes",
+        r"GENERATED \w+( \w+)? AS (IDENTITY|\(.*\) STORED))", "every row is rewritten, nobody reads or writes",
         "add it nullable, set the default, backfill in batches"),
     rule("not-null-without-default", "danger",
         r"\bADD (COLUMN )?(?!CONSTRAINT)(?=[^,]*NOT NULL)(?![^,]*(DEFAULT|GENERATED|SERIAL|NOT VALID))",
@@ -174,6 +180,8 @@ def statements(sql: str, line: int = 1) -> Iterator[Statement]:
             first = first if words else here
             literal = {"string": "''", "estring": "''", "dollar": "$$"}.get(str(kind), text)
             literal = literal.upper() if kind == "word" else literal
+            if kind == "name":  # one word for the patterns, whatever it is named
+                literal = re.sub(r"[\s,]", "_", literal)
             depth += {"(": 1, ")": -1}.get(literal, 0)
             words.append({",": ";", "WHERE": "where"}.get(literal, literal) if depth > 0 else literal)
         line += sql.count("\n", place, end)

@@ -78,7 +78,9 @@ class Description:
             node = self.document
             for part in reference[2:].split("/"):
                 part = part.replace("~1", "/").replace("~0", "~")
-                node = node.get(part, {}) if isinstance(node, dict) else {}
+                if not isinstance(node, dict) or part not in node:
+                    raise Unreadable(f"a description: {reference} points to nothing; lint both first")
+                node = node[part]
         return {}
 
     def schema(self, node: Any, depth: int = 0) -> Json:

@@ -113,6 +113,11 @@ def inspect(path: Path, check: str, counts: bool, immutable: bool) -> dict:
                     entry["rows"] = connection.execute(query).fetchone()[0]
                 except sqlite3.DatabaseError as error:
                     entry["rows_error"] = str(error)
+            if kind == "view":
+                try:
+                    connection.execute(f"SELECT * FROM main.{name(table)} LIMIT 0")
+                except sqlite3.DatabaseError as error:
+                    entry["broken"] = str(error)
             report["tables"].append(entry)
         for entry in report["tables"]:
             if entry["type"] in ("view", "virtual"):
@@ -190,8 +195,7 @@ def show(report: dict, most: int) -> None:
     for t in tables:
         notes = [t["using"]] if "using" in t else []
         notes += [key for key in ("strict", "without_rowid") if t[key]]
-        if "rows_error" in t:
-            notes.append(t["rows_error"])
+        notes += [t[key] for key in ("rows_error", "broken") if key in t]
         rows = "-" if t.get("rows") is None else t["rows"]
         size = "-" if t["bytes"] is None else t["bytes"]
         print(f"{plain(t['name']):<32} {t['type']:<8} {rows:>10} {size:>12}  {', '.join(notes)}")
