@@ -134,6 +134,7 @@ function allows(parameters, request, except) {
 function requestFacets(parameters, rows) {
   const kept = { ...parameters };
   delete kept.request;
+  delete kept.ask;
   const of = (name, title, names) => {
     const counts = tally(rows.filter((request) => allows(parameters, request, name)).map(REQUEST_FACETS[name]));
     return facet(title, "search", kept, name, counts, names);
