@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,9 +16,10 @@ from typing import Any
 import anyio
 import pytest
 from asgi import Asked, living
+from listening import needs_proc, processes
 from support import GARDENING, Invoke, build, markdown, write_files
 from test_inspection import unpack
-from web_servers import TOKEN
+from web_servers import TOKEN, web_server
 
 from orchestr8_sqlite.inspection.assembly import render_page, render_served_page
 from orchestr8_sqlite.server.app import LibraryServer
@@ -27,7 +29,7 @@ from orchestr8_sqlite.server.http.page import Page as ServedPage
 from orchestr8_sqlite.server.http.web import Health, make_app
 from orchestr8_sqlite.server.supply.freshness import Freshness
 from orchestr8_sqlite.service.service import Service
-from orchestr8_sqlite.settings import Settings
+from orchestr8_sqlite.settings import Settings, bundled_index
 
 PATIENCE = 60
 FILES = {
@@ -252,6 +254,21 @@ def test_process_that_collects_lets_others_run_first_and_says_what_is_wrong(inde
         [sys.executable, "-m", "orchestr8_sqlite.inspection", f"{index}x"], capture_output=True, check=False
     )
     assert (failed.returncode, failed.stdout, failed.stderr.count(b"\n")) == (1, b"", 1)
+
+
+@pytest.mark.slow
+@needs_proc
+def test_server_that_ends_leaves_no_process_that_collects(tmp_path: Path) -> None:
+    index = Path(shutil.copy(bundled_index(), tmp_path / "index.db"))
+    with web_server("--db", index) as server:
+        assert len(processes(index)) == 1
+        assert server.send("GET", "/inspect/data").status == 202
+        until = time.monotonic() + PATIENCE
+        while len(processes(index)) == 1 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert len(processes(index)) > 1
+        assert server.end() == 0
+        assert processes(index) == []
 
 
 def test_served_page_may_ask_its_own_server_and_nothing_else() -> None:

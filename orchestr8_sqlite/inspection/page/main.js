@@ -25,8 +25,8 @@ function placeOf(data) {
 function makeTabs(data) {
   const counts = {
     fragments: data.fragments.length,
-    search: data.requests.length,
-    overlaps: data.pairs.length,
+    search: data.is_asked ? data.requests.length : null,
+    overlaps: data.is_asked ? data.pairs.length : null,
     references: data.edges.length,
     findings: data.findings.length,
     since: data.since?.differences.length,

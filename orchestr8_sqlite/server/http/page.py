@@ -152,6 +152,7 @@ class Page:
             generation = await self._guard.in_thread(self._service.generation)
             collected = self._collector.of(generation)
         except CatalogError as problem:
+            logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
             return Response(said_of(problem), 503, HEADERS)
         except ServeError as problem:
             return Response(str(problem), 503, HEADERS)
@@ -173,5 +174,6 @@ class Page:
         except RequestError as problem:
             return Response(str(problem), 400, HEADERS)
         except CatalogError as problem:
+            logger.error("%s", problem)  # noqa: TRY400 - one line, no traceback
             return Response(said_of(problem), 503, HEADERS)
         return JSONResponse(answer, headers=HEADERS)
