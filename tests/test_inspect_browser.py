@@ -481,9 +481,17 @@ TYPING = """texts => texts.map((text) => {
 class Visit:
     """A browser that shows the page of a server; `complaints` are what it said."""
 
-    def __init__(self, browser: Browser, server: WebServer, address: str = "", password: str = TOKEN) -> None:
+    def __init__(
+        self,
+        browser: Browser,
+        server: WebServer,
+        address: str = "",
+        password: str = TOKEN,
+        size: tuple[int, int] = DESK,
+    ) -> None:
         login: Any = {"username": "librarian", "password": password}
-        self.context = browser.new_context(http_credentials=login, viewport={"width": 1280, "height": 900})
+        width, height = size
+        self.context = browser.new_context(http_credentials=login, viewport={"width": width, "height": height})
         self.page = self.context.new_page()
         self.complaints: list[str] = []
         self.page.on("console", lambda message: self.complaints.append(message.text))
@@ -559,6 +567,21 @@ def test_request_that_is_not_the_librarys_own_is_answered_with_its_parts(browser
     expect(panel.locator(".answers > li").first).to_contain_text("Kube")
     visit.ask("teapots for zebras")
     expect(panel.locator(".verdict")).to_contain_text("nothing fits")
+    visit.close()
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=str)
+def test_box_for_requests_fits_the_window_and_axe_finds_nothing(
+    browser: Browser, served: WebServer, size: tuple[int, int]
+) -> None:
+    brought(node_programs)
+    visit = Visit(browser, served, "#search", size=size)
+    visit.wait()
+    expect(visit.ask("retrying").locator(".answers > li").first).to_be_visible()
+    assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    visit.page.evaluate((NODE_FOLDER / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = visit.page.evaluate("async () => (await axe.run()).violations")
+    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
     visit.close()
 
 
