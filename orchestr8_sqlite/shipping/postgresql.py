@@ -60,7 +60,7 @@ WEIGHTS = {
 CONTROL = (
     SQL("CREATE SCHEMA IF NOT EXISTS orchestr8"),
     SQL(
-        "CREATE TABLE IF NOT EXISTS orchestr8.shard (only boolean PRIMARY KEY DEFAULT true CHECK (only), "
+        "CREATE TABLE IF NOT EXISTS orchestr8.shard (single boolean PRIMARY KEY DEFAULT true CHECK (single), "
         "home text NOT NULL, number integer NOT NULL)"
     ),
 )
@@ -73,8 +73,9 @@ ANNOUNCING = (
         "published_at timestamptz NOT NULL)"
     ),
     SQL(
-        'CREATE TABLE IF NOT EXISTS orchestr8.current (channel text COLLATE "C" PRIMARY KEY, schema_name text NOT NULL, '
-        "generation text NOT NULL, sha256 text NOT NULL, shards integer NOT NULL, published_at timestamptz NOT NULL)"
+        'CREATE TABLE IF NOT EXISTS orchestr8.current (channel text COLLATE "C" PRIMARY KEY, '
+        "schema_name text NOT NULL, generation text NOT NULL, sha256 text NOT NULL, shards integer NOT NULL, "
+        "published_at timestamptz NOT NULL)"
     ),
     SQL("COMMENT ON TABLE orchestr8.release IS 'All releases, oldest first by number.'"),
     SQL("COMMENT ON TABLE orchestr8.current IS 'The newest release of each channel: read from its schema.'"),
@@ -303,7 +304,7 @@ def _fill(catalog: Catalog, shards: Sequence[Shard], schema: str) -> None:
 
 
 def shard_of_uri(uri: str, shards: int) -> int:
-    """Return the number of the shard that holds a fragment, from 0 on: the first 8 bytes of its URI's SHA-256, modulo."""
+    """Return the number of the shard, from 0 on, that holds a fragment: 8 bytes of its URI's SHA-256, modulo."""
     return int.from_bytes(hashlib.sha256(uri.encode()).digest()[:8]) % shards
 
 
