@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
+from environments import MissingProgram
 
 PASSWORD = "pass@word:1/2"
 """Of the role that owns the server; an address has to escape it."""
@@ -20,11 +22,11 @@ def program(name: str) -> Path:
     """Return a program of PostgreSQL; Debian keeps most of them out of the PATH.
 
     Raises:
-        FileNotFoundError: It is not installed.
+        MissingProgram: It is not installed.
     """
     found = shutil.which(name) or next(map(str, sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))), None)
     if found is None:
-        raise FileNotFoundError(f"{name} of PostgreSQL is not here")
+        raise MissingProgram(f"{name} is missing: install PostgreSQL.")
     return Path(found)
 
 
@@ -57,8 +59,6 @@ class Server:
 
     def address(self, database: str, user: str = "owner", password: str = PASSWORD) -> str:
         """Return the address of a database."""
-        from urllib.parse import quote
-
         return f"postgresql://{user}:{quote(password, safe='')}@127.0.0.1:{self.port}/{database}"
 
     def ask(self, database: str, sql: str, **values: object) -> list[tuple[Any, ...]]:
@@ -75,7 +75,6 @@ class Server:
 @contextmanager
 def postgresql_server() -> Iterator[Server]:
     """Yield a running server."""
-    program("initdb")
     with tempfile.TemporaryDirectory(prefix="postgresql-") as home:
         server = Server(Path(home))
         server.start()

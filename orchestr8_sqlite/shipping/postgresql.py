@@ -10,6 +10,7 @@ import json
 import re
 import sqlite3
 import struct
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import groupby
@@ -40,6 +41,9 @@ KEPT = 3
 LOCK = SQL("SELECT pg_try_advisory_lock(1865970545)")
 """Held by a publisher on each shard; the key is the application id of an index."""
 
+LOCK_SECONDS = 5.0
+"""How long to wait for another publisher to finish."""
+
 CONNECT_SECONDS = 10
 
 PATIENCE = SQL("SET LOCAL lock_timeout = '10s'")
@@ -69,8 +73,8 @@ CONTROL = (
 ANNOUNCING = (
     SQL(
         'CREATE TABLE IF NOT EXISTS orchestr8.release (number bigint PRIMARY KEY, channel text COLLATE "C" NOT NULL, '
-        "schema_name text NOT NULL, generation text NOT NULL, sha256 text NOT NULL, shards integer NOT NULL, gate json, "
-        "published_at timestamptz NOT NULL)"
+        "schema_name text NOT NULL, generation text NOT NULL, sha256 text NOT NULL, shards integer NOT NULL, "
+        "gate json, published_at timestamptz NOT NULL)"
     ),
     SQL(
         'CREATE TABLE IF NOT EXISTS orchestr8.current (channel text COLLATE "C" PRIMARY KEY, '
@@ -243,8 +247,7 @@ def _claim(shards: Sequence[Shard]) -> None:
     for shard, (_, encoding) in zip(shards, databases, strict=True):
         if encoding != "UTF8":
             raise RequestError(f"{shard.place} has the encoding {encoding}; create the database with UTF8.")
-        if not shard.run(LOCK)[0][0]:
-            raise RefusedRelease(f"Another publisher is at work on {shard.place}; publish again when it is done.")
+        _lock(shard)
     home = ""
     for number, shard in enumerate(shards):
         found = shard.run(*CONTROL, HOME)
@@ -256,6 +259,16 @@ def _claim(shards: Sequence[Shard]) -> None:
                 f"{shard.place} is shard {found[0][1] + 1} of other addresses; name the shards in the order of before, "
                 "and new ones last."
             )
+        shard.commit()
+
+
+def _lock(shard: Shard) -> None:
+    """Wait until no other publisher is at work; a server takes a moment to see that one has died."""
+    until = time.monotonic() + LOCK_SECONDS
+    while not shard.run(LOCK)[0][0]:
+        if time.monotonic() > until:
+            raise RefusedRelease(f"Another publisher is at work on {shard.place}; publish again when it is done.")
+        time.sleep(0.1)
 
 
 def _publish(order: Order, draft: Mapping[str, Any], catalog: Catalog, shards: Sequence[Shard]) -> Announced:
