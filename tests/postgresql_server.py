@@ -68,7 +68,7 @@ class Server:
             return done.fetchall() if done.description else []
 
     def _run(self, name: str, *arguments: str) -> None:
-        command = [program(name), *arguments, "-D", self._home / "data"]
+        command = [str(program(name)), *arguments, "-D", str(self._home / "data")]
         subprocess.run(command, user=self._user, check=True, stdout=subprocess.DEVNULL, cwd="/")
 
 

@@ -3,18 +3,21 @@
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from postgresql_server import PASSWORD, Server, postgresql_server
+from postgresql_server import PASSWORD, Server, postgresql_server, program
+from psycopg.sql import SQL, Composed
 from releases import index_of
 from support import Invoke, brought, rows
 
 from orchestr8_sqlite.errors import RefusedRelease, RequestError, ShippingError, SourceError
+from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.shipping import postgresql
 from orchestr8_sqlite.shipping.postgresql import Announced, publish_to_postgresql
 from orchestr8_sqlite.shipping.publish import Order
@@ -44,8 +47,6 @@ def running() -> Iterator[Server]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _needs_the_programs() -> None:
-    from postgresql_server import program
-
     brought(lambda: program("initdb"))
 
 
@@ -100,7 +101,7 @@ def test_every_row_of_the_index_is_there_once_or_on_every_shard(server: Server, 
         else:
             assert all(arrived(server, schema, table, one) == sent for one in databases), table
     for one in databases:
-        assert 80 < server.ask(one, f"SELECT count(*) FROM {schema}.fragment")[0][0]
+        assert server.ask(one, f"SELECT count(*) FROM {schema}.fragment")[0][0] > 80
 
 
 def test_a_fragment_is_where_the_hash_of_its_uri_says(server: Server) -> None:
@@ -140,7 +141,8 @@ def test_keys_types_indexes_checks_and_comments_are_those_of_the_schema(server: 
         with pytest.raises((psycopg.IntegrityError, psycopg.DataError)):
             server.ask("one", f"UPDATE {schema}.fragment SET {broken}")
     silent = """
-        SELECT c.relname::text, a.attname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+        SELECT c.relname::text, a.attname::text
+          FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
          WHERE c.relnamespace = %(schema)s::regnamespace AND c.relkind = 'r' AND c.relname <> 'fragment_vocabulary'
            AND (col_description(c.oid, a.attnum) IS NULL OR obj_description(c.oid) IS NULL)"""
     assert server.ask("one", silent, schema=schema) == []
@@ -185,7 +187,7 @@ def test_schemas_of_the_last_three_releases_stay(server: Server) -> None:
 def test_a_schema_that_is_being_read_stays_until_the_next_release(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgresql, "PATIENCE", postgresql.SQL("SET LOCAL lock_timeout = '100ms'"))
+    monkeypatch.setattr(postgresql, "PATIENCE", SQL("SET LOCAL lock_timeout = '100ms'"))
     for index in (1, 2, 3):
         ship(index, server, "one")
     with psycopg.connect(server.address("one")) as reader:
@@ -199,45 +201,56 @@ def test_a_schema_that_is_being_read_stays_until_the_next_release(
 # --- faults
 
 
-def count_steps(monkeypatch: pytest.MonkeyPatch, act: Callable[[int, Any], None]) -> list[int]:
-    """Call *act* with the number of each step of a publisher and its shard, before the step; return their count."""
-    steps = [0]
-    for name in ("run", "commit"):
-        plain = getattr(postgresql.Shard, name)
+def on_steps(monkeypatch: pytest.MonkeyPatch, act: Callable[[int, postgresql.Shard], None]) -> list[int]:
+    """Call *act* with the number of each step of a publisher, before the step; return a list with their count."""
+    steps, run, commit = [0], postgresql.Shard.run, postgresql.Shard.commit
 
-        def step(shard: Any, *args: Any, _plain: Any = plain, **values: Any) -> Any:
-            if name == "commit" or args:
-                steps[0] += 1
-                act(steps[0], shard)
-            return _plain(shard, *args, **values)
+    def next_step(shard: postgresql.Shard) -> None:
+        steps[0] += 1
+        act(steps[0], shard)
 
-        monkeypatch.setattr(postgresql.Shard, name, step)
+    def run_later(shard: postgresql.Shard, *statements: SQL | Composed, **values: object) -> list[postgresql.Row]:
+        next_step(shard)
+        return run(shard, *statements, **values)
+
+    def commit_later(shard: postgresql.Shard) -> None:
+        next_step(shard)
+        commit(shard)
+
+    monkeypatch.setattr(postgresql.Shard, "run", run_later)
+    monkeypatch.setattr(postgresql.Shard, "commit", commit_later)
     return steps
 
 
-def test_connection_that_breaks_at_any_third_step_leaves_the_release_before_and_the_next_publisher_cleans_up(
+def kill_at(server: Server, number: int, step: int, shard: object) -> None:
+    if step == number:
+        server.kill()
+
+
+def test_connection_that_breaks_at_any_fifth_step_leaves_the_release_before_and_the_next_publisher_cleans_up(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ship(1, server, "one", "two")
-    number, outcomes = 0, set()
+    number, version, outcomes = 0, 2, set()
     while True:
-        number += 3
+        number += 5
 
-        def cut(step: int, shard: Any, number: int = number) -> None:
+        def cut(step: int, shard: postgresql.Shard, number: int = number) -> None:
             if step == number:
                 pid = shard.db.info.backend_pid
                 server.ask("postgres", "SELECT pg_terminate_backend(%(pid)s, 5000)", pid=pid)
 
         before = current(server)
         with monkeypatch.context() as patched:
-            steps = count_steps(patched, cut)
+            steps = on_steps(patched, cut)
             try:
-                ship(2 if before != "orchestr8_2" else 3, server, "one", "two")
+                ship(version, server, "one", "two")
             except SourceError:
                 outcomes.add("failed")
                 assert current(server) == before
             else:
                 outcomes.add("announced")  # only the removal of old schemas was cut
+                version = 5 - version
                 assert current(server) != before
         for database in ("one", "two"):
             ask = f"SELECT count(*) FROM {current(server)}.fragment_text"
@@ -257,12 +270,12 @@ def test_server_that_dies_leaves_the_release_before_once_it_is_up_again(
 ) -> None:
     ship(1, server, "one")
     with monkeypatch.context() as patched:
-        total = count_steps(patched, lambda step, shard: None)
+        total = on_steps(patched, lambda *_: None)
         ship(2, server, "one")
     for number in (10, total[0] // 2, total[0] - 10):
         before = current(server)
         with monkeypatch.context() as patched:
-            count_steps(patched, lambda step, shard, number=number: server.kill() if step == number else None)
+            on_steps(patched, partial(kill_at, server, number))
             with pytest.raises(
                 SourceError, match=r"^postgresql://127\.0\.0\.1:\d+/one cannot be reached or broke off: "
             ):
@@ -296,9 +309,9 @@ def test_of_two_publishers_at_once_one_wins_whole(server: Server, monkeypatch: p
     monkeypatch.setattr(postgresql, "LOCK_SECONDS", 0.2)
     fill, refused = postgresql._fill, threading.Event()
 
-    def wait(*args: Any) -> None:
+    def wait(catalog: Catalog, shards: Sequence[postgresql.Shard], schema: str) -> None:
         assert refused.wait(30)
-        fill(*args)
+        fill(catalog, shards, schema)
 
     monkeypatch.setattr(postgresql, "_fill", wait)
     outcomes: dict[int, str] = {}
@@ -325,15 +338,22 @@ def test_of_two_publishers_at_once_one_wins_whole(server: Server, monkeypatch: p
     ) == [(f"Version {winner}",)]
 
 
+MEDDLING = (
+    """CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS
+       $$ BEGIN NEW.text = NEW.text || ' '; RETURN NEW; END $$""",
+    """CREATE FUNCTION attach() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+         IF EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE object_identity LIKE '%.scenario') THEN
+           CREATE TRIGGER change BEFORE INSERT ON scenario FOR EACH ROW EXECUTE FUNCTION public.change();
+         END IF; END $$""",
+    "CREATE EVENT TRIGGER attach ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION attach()",
+)
+"""Makes a server change the scenarios that it is given."""
+
+
 def test_server_that_changes_a_value_is_noticed(server: Server) -> None:
     ship(1, server, "one")
-    server.ask("one", "CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS "
-               "$$ BEGIN NEW.text = NEW.text || ' '; RETURN NEW; END $$")  # fmt: skip
-    server.ask("one", "CREATE FUNCTION attach() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN IF EXISTS (SELECT "
-               "FROM pg_event_trigger_ddl_commands() WHERE object_identity LIKE '%.scenario') THEN CREATE TRIGGER change "
-               "BEFORE INSERT ON scenario FOR EACH ROW EXECUTE FUNCTION public.change(); END IF; END $$")  # fmt: skip
-    server.ask("one", "CREATE EVENT TRIGGER attach ON ddl_command_end WHEN TAG IN ('CREATE TABLE') "
-               "EXECUTE FUNCTION attach()")  # fmt: skip
+    for statement in MEDDLING:
+        server.ask("one", statement)
     with pytest.raises(ShippingError, match=r"/one holds other rows than the index in scenario; nothing was announced"):
         ship(2, server, "one")
     assert current(server) == "orchestr8_1"
@@ -375,7 +395,7 @@ def test_readers_may_read_every_release_and_change_nothing(server: Server) -> No
         ("postgresql://owner:{right}@127.0.0.1:{port}/none", 'database "none" does not exist'),
         ("postgresql://owner:{right}@127.0.0.1:1/one", "cannot be reached or broke off"),
         ("postgresql://owner:pass@word:1/2@127.0.0.1/one", "An address of PostgreSQL cannot be read"),
-        ("postgresql://owner:{right}@127.0.0.1:{port}/one?sslmode={wrong}", "sslmode"),
+        ("postgresql://owner:word%zz@127.0.0.1/one", "An address of PostgreSQL cannot be read"),
     ],
 )
 def test_a_server_that_cannot_be_used_is_one_sentence_without_the_password(
@@ -383,7 +403,7 @@ def test_a_server_that_cannot_be_used_is_one_sentence_without_the_password(
 ) -> None:
     given = address.format(right="pass%40word%3A1%2F2", wrong="pass%40word%3A1%2F3", port=server.port)
     code, out, err = invoke("publish", index_of(1), "--to", given, "--no-gate")
-    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert (code, out, err.count("\n")) == (2 if "cannot be read" in said else 1, "", 1)
     assert said in err
     assert "word" not in err.replace("password authentication", "")
 
@@ -424,13 +444,13 @@ def test_the_command_publishes_and_says_where_without_the_password(server: Serve
 def test_an_index_below_its_bounds_is_not_published(server: Server, invoke: Invoke) -> None:
     code, _, err = invoke("publish", BUNDLED, "--to", server.address("one"), "--fail-under", "recall@5=1.0")
     assert code == 1
-    assert err.startswith("Not published: ") or "Not published: " in err
+    assert err.startswith("Not published: ")
     assert server.ask("one", "SELECT to_regnamespace('orchestr8') IS NULL") == [(True,)]
 
 
 def test_ten_questions_of_the_document_have_the_answers_of_the_index(server: Server) -> None:
     ship(BUNDLED, server, "one")
-    questions = dict(re.findall(r"^### (.*)\n\n```sql\n(.*?)```", DOCUMENT, re.DOTALL | re.MULTILINE))
+    questions = dict(re.findall(r"^### ([^\n]*)\n\n```sql\n(.*?)```", DOCUMENT, re.DOTALL | re.MULTILINE))
     assert len(questions) == 10
     (choose,) = [block for block in SQL_BLOCK.findall(DOCUMENT) if "set_config" in block]
     with psycopg.connect(server.address("one")) as db, closing(sqlite3.connect(BUNDLED)) as index:
@@ -440,7 +460,7 @@ def test_ten_questions_of_the_document_have_the_answers_of_the_index(server: Ser
             assert found, question
             same = sql.replace("::bigint", "").replace("octet_length(", "length(")
             if "tsquery" in sql:
-                words = '"retrying"' if "quote_literal" in sql else '"retry" AND "backoff"'
+                words = '"retry"' if "quote_literal" in sql else '"retry" AND "backoff"'
                 same = (
                     "SELECT f.uri FROM fragment_text t JOIN fragment f ON f.id = t.rowid "
                     f"WHERE fragment_text MATCH '{words}' ORDER BY f.uri"

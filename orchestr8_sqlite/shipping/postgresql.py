@@ -165,7 +165,7 @@ class Shard:
     def __init__(self, address: str) -> None:
         self.place, self._secrets, given = _read_address(address)
         with self.told():
-            self.db = psycopg.connect(**{"connect_timeout": CONNECT_SECONDS, **given})
+            self.db = psycopg.connect(**{"connect_timeout": CONNECT_SECONDS, **given, "client_encoding": "UTF8"})
         self.digests: dict[str, list[bytes]] = {}
 
     def run(self, *statements: SQL | Composed, **values: object) -> list[Row]:
@@ -228,11 +228,13 @@ def split_addresses(to: str) -> list[str]:
 def _read_address(address: str) -> tuple[str, Sequence[str], dict[str, Any]]:
     """Return the address without user and password, what must not be printed of it, and its parts."""
     try:
+        if address.partition("?")[0].count("@") > 1:  # what follows the first one would be taken for the host
+            raise psycopg.ProgrammingError
         given = conninfo.conninfo_to_dict(address)
     except psycopg.Error:  # whose message may hold a part of the password
         raise RequestError(
-            "An address of PostgreSQL cannot be read: write postgresql://USER@HOST:PORT/DATABASE, with %40 for @ in "
-            "names, and so on."
+            "An address of PostgreSQL cannot be read: write postgresql://USER@HOST:PORT/DATABASE, with %40 for an @ "
+            "in a name or password, and so on."
         ) from None
     secrets = [str(given[key]) for key in ("password", "sslpassword") if given.get(key)]
     place = f"postgresql://{given.get('host', 'localhost')}:{given.get('port', 5432)}/{given.get('dbname', '')}"
@@ -451,6 +453,7 @@ def _remove(shard: Shard, name: str) -> bool:
         shard.run(PATIENCE, SQL("DROP SCHEMA {} CASCADE").format(Identifier(name)))
         shard.commit()
     except ShippingError:
-        shard.db.rollback()
+        with shard.told():
+            shard.db.rollback()
         return False
     return True
