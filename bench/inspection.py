@@ -4,7 +4,9 @@ The browser is Chromium, without a window, which opens the file from disk. `pain
 moment at which the first view stands, both since it began to open the file. `filtered` is the time that the main thread
 takes from a word in the box of the view Fragments until the page is laid out again, the median over WORDS.
 
-Usage: python bench/inspection.py [--write]   --write writes the figures into docs/inspect.md.
+Usage: python bench/inspection.py [--write | --picture]
+
+--write writes the figures into docs/inspect.md, --picture only the picture of the shipped library, docs/inspect.png.
 """
 
 import statistics
@@ -24,6 +26,8 @@ from orchestr8_sqlite.inspection.collecting import inspect
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "inspect.md"
+PICTURE, WIDTH, HEIGHT = ROOT / "docs" / "inspect.png", 1100, 700
+PICTURED = "search?q=flaky"
 BEGIN, END = "<!-- written by bench/inspection.py from here -->", "<!-- to here -->"
 CORPORA = ("orchestr8", "skills")
 GROWN = 10_000
@@ -97,12 +101,26 @@ def _filter(browser: Browser, page: Path) -> float:
     return statistics.median(times)
 
 
+def take_picture(folder: Path, browser: Browser) -> None:
+    """Write the picture of what the page shows at PICTURED."""
+    page = folder / "report.html"
+    build_index([ROOT / "resources"], folder / "bundled.db", full=True)
+    page.write_text(render_page(inspect(folder / "bundled.db")), encoding="utf-8")
+    tab = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+    tab.goto(f"{page.as_uri()}#{PICTURED}")
+    tab.wait_for_selector("#view:not([aria-busy])")
+    tab.screenshot(path=PICTURE)
+
+
 def main() -> None:
-    """Print the table, or write it into the document."""
+    """Print the table, or write it into the document; or take the picture."""
     rows = []
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=[*FLAGS])
+        if "--picture" in sys.argv[1:]:
+            take_picture(folder, browser)
+            return
         for root in libraries(folder):
             rows.append(measure(root, folder, browser))
             sys.stderr.write(f"{rows[-1]}\n")

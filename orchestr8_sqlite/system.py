@@ -31,6 +31,9 @@ KILL = 9
 NEW_PROCESS_GROUP = 0x200
 """CREATE_NEW_PROCESS_GROUP of Windows."""
 
+LEAST_URGENT = 19
+"""The largest niceness. Source: POSIX, nice(): 2 * NZERO - 1, which is at least 39, less NZERO."""
+
 M_ARENA_MAX = -8
 """Parameter of mallopt(3): the maximum number of arenas."""
 
@@ -69,6 +72,12 @@ def file_uri(path: PurePath) -> str:
 def apart(platform: str = sys.platform) -> dict[str, Any]:
     """Return `subprocess` arguments for a process that an interrupt from this one's terminal does not reach."""
     return {"start_new_session": True} if is_posix(platform) else {"creationflags": NEW_PROCESS_GROUP}
+
+
+def give_way(platform: str = sys.platform) -> None:
+    """Let every other process run first, from now on, also those of the children of this one, if the system can."""
+    if is_posix(platform):
+        os.nice(LEAST_URGENT)
 
 
 def kill_apart(process: int, platform: str = sys.platform) -> None:

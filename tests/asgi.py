@@ -46,8 +46,8 @@ class Asked(NamedTuple):
             "type": "http",
             "http_version": "1.1",
             "method": verb,
-            "path": path,
-            "query_string": b"",
+            "path": path.partition("?")[0],
+            "query_string": path.partition("?")[2].encode(),
             "headers": [(name.encode(), value.encode()) for name, value in said.items()],
             "client": (client, 1),
         }

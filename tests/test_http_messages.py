@@ -16,7 +16,9 @@ from serving import HANDSHAKES, MODERN, REVISIONS
 from starlette.types import Receive, Scope, Send
 
 from orchestr8_sqlite.server.app import LibraryServer
+from orchestr8_sqlite.server.guard import Guard
 from orchestr8_sqlite.server.http.access import bind, own_names, read_access
+from orchestr8_sqlite.server.http.page import Page
 from orchestr8_sqlite.server.http.web import Health, make_app
 from orchestr8_sqlite.server.log import JsonFormatter
 from orchestr8_sqlite.server.messages import MOST_IN_BATCH
@@ -40,7 +42,8 @@ async def web(index: Index) -> AsyncIterator[Asked]:
     access = read_access("127.0.0.1:0", rate=RATE)
     with bind(access) as listener, ThreadPoolExecutor(2) as executor:
         server = LibraryServer(service, executor, stateless=True)
-        app = make_app(server, Health(service, executor, Freshness()), access, listener)
+        page = Page(service, Guard(executor, service.snapshots))
+        app = make_app(server, Health(service, executor, Freshness()), page, access, listener)
         async with living(app, own_names(access, listener)[0]) as web:
             yield web
     service.close()

@@ -1,4 +1,4 @@
-"""The inspection page in a browser: opened from disk, clicked through, typed into, on a desk and on a phone.
+"""The inspection page in a browser: from disk and from a server, clicked through, typed into, on a desk and a phone.
 
 Playwright drives the Chromium or Chrome of this machine. axe-core comes from a package registry, into
 tests/node_modules. Where one of them is missing the tests are skipped, but not in CI.
@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from browsed import LIBRARY
 from environments import NODE_FOLDER, MissingProgram, node_programs
-from playwright.sync_api import Browser, Locator, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Locator, expect, sync_playwright
 from support import GARDENING, brought, build, markdown, write_files
 from test_usage import load, minutes, search, write
+from web_servers import TOKEN, WebServer, web_server
 
 from orchestr8_sqlite.inspection.assembly import render_page
 from orchestr8_sqlite.inspection.collecting import inspect
@@ -33,6 +34,9 @@ TABS = (
     *("Library", "Fragments", "Search", "Coverage", "Overlaps"),
     *("References", "Findings", "Budget", "Changes", "Usage"),
 )
+PATIENCE = 60
+"""Seconds that a server may take to collect what a page shows."""
+
 DESK, PHONE = (1280, 900), (360, 740)
 RETRY, BACKOFF = "orchestr8://skills/retry", "orchestr8://patterns/backoff"
 LONG = "Explains a part of the matter at length. " * 12
@@ -472,3 +476,152 @@ TYPING = """texts => texts.map((text) => {
   document.body.getBoundingClientRect(); // lays out what changed
   return performance.now() - begun;
 })"""
+
+
+class Visit:
+    """A browser that shows the page of a server; `complaints` are what it said."""
+
+    def __init__(
+        self,
+        browser: Browser,
+        server: WebServer,
+        address: str = "",
+        password: str = TOKEN,
+        size: tuple[int, int] = DESK,
+    ) -> None:
+        login: Any = {"username": "librarian", "password": password}
+        width, height = size
+        self.context = browser.new_context(http_credentials=login, viewport={"width": width, "height": height})
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda problem: self.complaints.append(str(problem)))
+        self.answer = self.page.goto(f"http://127.0.0.1:{server.port}/inspect{address}")
+
+    @property
+    def panel(self) -> Locator:
+        return self.page.get_by_role("tabpanel")
+
+    def wait(self) -> None:
+        """Wait until all data are there."""
+        self.page.wait_for_selector("#view:not([aria-busy])", timeout=1000 * PATIENCE)
+        expect(self.page.locator("#state")).to_be_empty(timeout=1000 * PATIENCE)
+
+    def ask(self, text: str) -> Locator:
+        """Type a request, send it, and return what is shown."""
+        self.page.get_by_role("searchbox", name="Ask this library").fill(text)
+        self.page.keyboard.press("Enter")
+        return self.panel
+
+    def close(self) -> None:
+        """End; nothing may have been said."""
+        assert self.complaints == []
+        self.context.close()
+
+
+@pytest.fixture(scope="module")
+def served(folder: Path) -> Iterator[WebServer]:
+    index = build(write_files(folder / "served" / "library", FILES), folder / "served.db")
+    with web_server("--db", index, token=TOKEN) as server:
+        yield server
+
+
+def test_browser_without_the_token_gets_nothing(browser: Browser, served: WebServer) -> None:
+    context = browser.new_context()
+    with pytest.raises(Error, match="ERR_INVALID_AUTH_CREDENTIALS"):
+        context.new_page().goto(f"http://127.0.0.1:{served.port}/inspect")
+    context.close()
+    visit = Visit(browser, served, password="another-horse-battery-staple")
+    assert visit.answer is not None
+    assert visit.answer.status == 401
+    assert (
+        visit.page.locator("body").inner_text() == "The password is the server's token; the user name does not matter."
+    )
+    visit.context.close()
+
+
+def test_every_view_of_a_server_opens_in_silence_and_fills_in(browser: Browser, served: WebServer) -> None:
+    visit = Visit(browser, served)
+    visit.wait()
+    for name in TABS:
+        visit.page.get_by_role("tab", name=re.compile(f"^{name}")).click()
+        expect(visit.panel.get_by_role("heading", level=2)).to_have_text(name)
+    visit.page.get_by_role("tab", name=re.compile("^Coverage")).click()
+    rows = visit.panel.get_by_role("region", name="Scenarios of each fragment").get_by_role("row")
+    expect(rows).to_have_count(59)  # and the head
+    visit.close()
+
+
+def test_request_that_is_not_the_librarys_own_is_answered_with_its_parts(browser: Browser, served: WebServer) -> None:
+    visit = Visit(browser, served, "#search")
+    visit.wait()
+    panel = visit.ask("the helm release must roll back")
+    first = panel.locator(".answers > li").first
+    expect(first).to_contain_text("Kube")
+    expect(first.locator("svg.bar rect")).not_to_have_count(0)
+    first.locator("summary").click()
+    expect(first.locator("table.parts")).to_contain_text("helm")
+    expect(panel.locator(".verdict")).to_contain_text("answered")
+    visit.page.reload()
+    visit.wait()
+    expect(panel.locator(".answers > li").first).to_contain_text("Kube")
+    visit.ask("teapots for zebras")
+    expect(panel.locator(".verdict")).to_contain_text("nothing fits")
+    visit.close()
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=str)
+def test_box_for_requests_fits_the_window_and_axe_finds_nothing(
+    browser: Browser, served: WebServer, size: tuple[int, int]
+) -> None:
+    brought(node_programs)
+    visit = Visit(browser, served, "#search", size=size)
+    visit.wait()
+    expect(visit.ask("retrying").locator(".answers > li").first).to_be_visible()
+    assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    visit.page.evaluate((NODE_FOLDER / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = visit.page.evaluate("async () => (await axe.run()).violations")
+    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+    visit.close()
+
+
+def test_typo_in_what_is_typed_shows_its_repair(browser: Browser, served: WebServer) -> None:
+    visit = Visit(browser, served, "#search")
+    visit.wait()
+    expect(visit.ask("retry a flakky call").locator(".readings")).to_contain_text("flakky was read as flaky")
+    visit.close()
+
+
+def test_hostile_request_stays_text(browser: Browser, served: WebServer) -> None:
+    visit = Visit(browser, served, "#search")
+    visit.wait()
+    hostile = "retry <img src=x onerror='window.hacked = 1'>"
+    expect(visit.ask(hostile).locator("h3.title")).to_have_text(hostile)
+    assert visit.page.evaluate("window.hacked") is None
+    visit.close()
+
+
+def test_replaced_index_is_said_and_shown_once_the_page_is_loaded_again(browser: Browser, folder: Path) -> None:
+    library = write_files(folder / "replaced" / "library", FILES)
+    index = build(library, folder / "replaced.db")
+    with web_server("--db", index) as server:
+        visit = Visit(browser, server, "#search")
+        visit.wait()
+        before = visit.page.locator("#about").inner_text()
+        caching = {"skills/caching.md": markdown("title: Caching\nuseWhen: [Keeping what was computed]")}
+        build(write_files(library, caching), index)
+        panel = visit.ask("keeping what was computed")
+        expect(panel).to_contain_text("The index was replaced since this page was loaded")
+        visit.page.get_by_role("button", name="Load the page again").click()
+        expect(panel.locator(".answers > li").first).to_contain_text("Caching", timeout=1000 * PATIENCE)
+        assert visit.page.locator("#about").inner_text() != before
+        visit.close()
+
+
+def test_server_that_is_gone_is_said(browser: Browser, folder: Path) -> None:
+    with web_server("--db", build(write_files(folder / "gone" / "library", LIBRARY), folder / "gone.db")) as server:
+        visit = Visit(browser, server, "#search")
+        visit.wait()
+        server.end()
+        expect(visit.ask("retry")).to_contain_text("The server does not answer.")
+        visit.context.close()

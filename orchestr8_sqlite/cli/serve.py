@@ -57,8 +57,9 @@ def serve(
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Serve streamable HTTP at http://HOST:PORT/mcp instead, e.g. 127.0.0.1:8765. Other machines can reach "
-            "it only if you set a token in ORCHESTR8_HTTP_TOKEN or ORCHESTR8_HTTP_TOKEN_FILE.",
+            help="Serve streamable HTTP at http://HOST:PORT/mcp instead, e.g. 127.0.0.1:8765, and the page of "
+            "`inspect` at /inspect. Other machines can reach it only if you set a token in ORCHESTR8_HTTP_TOKEN or "
+            "ORCHESTR8_HTTP_TOKEN_FILE.",
         ),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer over HTTP.")] = 1,

@@ -10,43 +10,22 @@ from typing import NamedTuple, Self
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.evaluation.measures import LIBRARY_QUERIES
 from orchestr8_sqlite.index.catalog import Catalog
-from orchestr8_sqlite.inspection.data import ShownAnswer, ShownPart, ShownRequest
-from orchestr8_sqlite.model.requests import Candidate, LookupResult, MatchRequest
+from orchestr8_sqlite.inspection.answering import PLACES, Question, find_answer, is_met, show_answer
+from orchestr8_sqlite.inspection.data import ShownRequest
 from orchestr8_sqlite.processes import map_in_processes
-from orchestr8_sqlite.ranking.explanation import explain
 from orchestr8_sqlite.ranking.holdout import HeldOut, Scenario
-from orchestr8_sqlite.ranking.lookup import find
 
 MOST_SCENARIOS = 3000
 """Scenarios that are asked at most; of a larger library a sample, spread evenly. They take most of the time and of the
 page: bench/inspection.py."""
 
-DEPTH = 15
-"""Places of an answer that are looked at for the wanted fragments: as many as a search lists."""
-
-SHOWN = 5
-"""Places of an answer that come with their parts: as many as an assistant sees."""
-
 FEWEST_PER_PROCESS = 100
 """With fewer requests, starting a process takes longer than it saves."""
 
 SCENARIO = "scenario"
-PLACES = "SELECT id, uri FROM fragment ORDER BY uri"
 SCENARIOS = """
 SELECT f.uri, s.text FROM scenario s JOIN fragment f ON f.id = s.fragment_id ORDER BY f.uri, s.ordinal
 """
-
-
-class Question(NamedTuple):
-    """A request of a library, and the URIs of the fragments that should answer it.
-
-    A scenario is asked as if its fragment, the only one of `expected`, did not have it.
-    """
-
-    text: str
-    terms: tuple[str, ...]
-    origin: str
-    expected: tuple[str, ...]
 
 
 class FirstAnswer(NamedTuple):
@@ -133,62 +112,15 @@ class _Library:
     def answer(self, question: Question) -> ShownRequest:
         """Return *question* with its answer, whose first places have their parts."""
         with self._without(question):
-            result = self._find(question)
-            shown = result.candidates[:SHOWN]
-            parts, _ = explain(self._catalog.db, result.statements[0], shown)
-        answers = [
-            self._answer(one, [(p.word, p.form, p.how, [*p.fields], p.points) for p in parts[one.fragment_id]])
-            for one in shown
-        ]
-        return {
-            "text": question.text,
-            "terms": [*question.terms],
-            "origin": question.origin,
-            "expected": [self._places[uri] for uri in question.expected],
-            "rank": _rank(result, question.expected),
-            "is_met": _is_met(result, question.expected),
-            "confident": result.confident,
-            "coverage": result.coverage,
-            "read_as": dict(result.read_as),
-            "uncovered": [*result.uncovered],
-            "tier": result.tier.value,
-            "total": result.total,
-            "answers": answers,
-        }
+            return show_answer(self._catalog, question, find_answer(self._catalog, question), self._places)
 
     def outcome(self, question: Question) -> FirstAnswer:
         """Return what comes first; the index need not have the fragments of *question*, nor the scenario."""
         with self._without(question):
-            result = self._find(question)
+            result = find_answer(self._catalog, question)
         first = result.candidates[0].uri if result.confident and result.candidates else None
-        return FirstAnswer(first, _is_met(result, question.expected))
+        return FirstAnswer(first, is_met(result, question.expected))
 
     def _without(self, question: Question) -> AbstractContextManager[None]:
         own = self._ids.get(question.expected[0]) if question.origin == SCENARIO else None
         return nullcontext() if own is None else self._held_out.without(Scenario(own, question.text), whole=True)
-
-    def _find(self, question: Question) -> LookupResult:
-        text = " ".join(question.text.split())
-        request = MatchRequest(text, max_results=DEPTH, terms=question.terms)
-        return find(self._catalog, request, quick=False, lists=False)
-
-    def _answer(self, candidate: Candidate, parts: list[ShownPart]) -> ShownAnswer:
-        return {
-            "fragment": self._places[candidate.uri],
-            "score": candidate.score,
-            "scenario": candidate.scenario,
-            "copies": [self._places[uri] for uri in candidate.copies],
-            "parts": parts,
-        }
-
-
-def _rank(result: LookupResult, expected: Sequence[str]) -> int | None:
-    ranks = (
-        rank for rank, one in enumerate(result.candidates, start=1) if not {one.uri, *one.copies}.isdisjoint(expected)
-    )
-    return next(ranks, None)
-
-
-def _is_met(result: LookupResult, expected: Sequence[str]) -> bool:
-    answers = result.confident and bool(result.candidates)
-    return _rank(result, expected) == 1 if answers and expected else answers == bool(expected)

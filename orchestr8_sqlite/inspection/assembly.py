@@ -1,4 +1,7 @@
-"""Makes the page: one HTML text with its style, its scripts and its data, which may load nothing from elsewhere."""
+"""Makes the page: one HTML text with its style, its scripts and its data, which may load nothing from elsewhere.
+
+A server serves the page without data; that page may ask the server for them, and nothing else.
+"""
 
 import base64
 import hashlib
@@ -14,9 +17,18 @@ SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 def render_page(data: object) -> str:
     """Return the page that shows *data*, an `Inspection`, as HTML."""
+    return _render("", base64.b64encode(pack(data)).decode("ascii"))
+
+
+def render_served_page() -> str:
+    """Return the page that asks the server it came from for its data and for live answers, as HTML."""
+    return _render("; connect-src 'self'", "")
+
+
+def _render(allowed: str, data: str) -> str:
     style, script = _read("style.css"), read_script()
-    policy = f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; base-uri 'none'"
-    parts = {"policy": policy, "style": style, "script": script, "data": pack(data)}
+    policy = f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; base-uri 'none'{allowed}"
+    parts = {"policy": policy, "style": style, "script": script, "data": data}
     return SLOT.sub(lambda slot: parts[slot[1]], _read("template.html"))
 
 

@@ -72,10 +72,11 @@ URIS = "SELECT uri FROM fragment ORDER BY uri"
 LEVELS = {"error": "high", "warning": "medium", "info": "low"}
 
 
-def inspect(path: Path, *, since: Path | None = None, logs: Sequence[Path] = ()) -> Inspection:
+def inspect(path: Path, *, since: Path | None = None, logs: Sequence[Path] = (), is_asked: bool = True) -> Inspection:
     """Return what the page shows of the index at *path*.
 
     Args:
+        is_asked: Whether to ask the library its own requests, which takes most of the time.
         since: An older index to compare it with.
         logs: Log files of servers, as `usage` reads them.
 
@@ -86,12 +87,13 @@ def inspect(path: Path, *, since: Path | None = None, logs: Sequence[Path] = ())
     with Catalog.open(path) as catalog:
         places = {uri: place for place, (uri,) in enumerate(catalog.rows(URIS))}
         usage = _read_usage(logs, places) if logs else None
-        asked = ask_all(catalog, read_questions(catalog), since)
+        asked = ask_all(catalog, read_questions(catalog), since) if is_asked else []
         requests = [request for request, _ in asked]
         roots = _read_roots(catalog)
         reviews, findings = _read_findings(catalog, places)
         edges, dangling = _read_references(catalog, places)
         return {
+            "is_asked": is_asked,
             "views": VIEWS,
             "library": _read_library(catalog, requests),
             "roots": roots,

@@ -119,6 +119,16 @@ class ShownRequest(TypedDict):
     answers: list[ShownAnswer]
 
 
+class LiveAnswer(TypedDict):
+    """The answer to a request that was typed into a served page; its places are those of this generation.
+
+    Its origin is live, and nothing is expected of it.
+    """
+
+    generation: str
+    request: ShownRequest
+
+
 class ShownPair(TypedDict):
     """Two fragments that compete, the first by URI first.
 
@@ -236,8 +246,13 @@ class Since(TypedDict):
 
 
 class Inspection(TypedDict):
-    """All that the page shows. `rules` maps the code of each finding to what it means. `usage` is as `usage --json`."""
+    """All that the page shows. `rules` maps the code of each finding to what it means. `usage` is as `usage --json`.
 
+    If `is_asked` is false, the library has not been asked its own requests: `requests` is empty, and `pairs` lacks
+    those that lose requests to each other.
+    """
+
+    is_asked: bool
     views: list[View]
     library: ShownLibrary
     roots: list[ShownRoot]

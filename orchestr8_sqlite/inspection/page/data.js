@@ -1,12 +1,25 @@
 // The data: unpacked once, then indexed by what the views ask for. inspection/data.py describes its shape.
 
-/** Return the data of the page, which stands in it as base64 of gzip of packed JSON. */
+const ASK_AGAIN = 700; // milliseconds between two requests for data that a server is still collecting
+
+/** Return the data of the page, which stands in it as base64 of gzip of packed JSON; a served page asks for it. */
 async function readData() {
   const holder = document.getElementById("data");
-  const packed = fromBase64(holder.textContent.trim());
+  const text = holder.textContent.trim();
+  if (!text) return fetchData("inspect/data");
   holder.remove();
-  const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const unpacked = new Blob([fromBase64(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
   return indexed(unpack(await new Response(unpacked).json()));
+}
+
+/** Return the data that the server has, once it has them; `isServed` marks them. */
+async function fetchData(from) {
+  for (;;) {
+    const answer = await fetch(from);
+    if (!answer.ok) throw new Error(await answer.text());
+    if (answer.status !== 202) return { ...indexed(unpack(await answer.json())), isServed: true };
+    await new Promise((done) => setTimeout(done, ASK_AGAIN));
+  }
 }
 
 function fromBase64(text) {
@@ -50,6 +63,8 @@ function indexed(data) {
   return { ...data, at };
 }
 
+const LIVE = "live"; // the origin of a request that was typed here
+
 const OUTCOMES = {
   first: "found first",
   lower: "found lower",
@@ -57,9 +72,12 @@ const OUTCOMES = {
   refused: "refused, though it should be found",
   unfit: "refused, as it should be",
   wrong: "answered, though nothing fits",
+  answered: "answered",
+  nothing: "nothing fits",
 };
 
 function outcomeOf(request) {
+  if (request.origin === LIVE) return request.confident && request.answers.length ? "answered" : "nothing";
   if (!request.expected.length) return request.is_met ? "unfit" : "wrong";
   if (request.is_met) return "first";
   if (!request.confident) return "refused";

@@ -25,8 +25,8 @@ function placeOf(data) {
 function makeTabs(data) {
   const counts = {
     fragments: data.fragments.length,
-    search: data.requests.length,
-    overlaps: data.pairs.length,
+    search: data.is_asked ? data.requests.length : null,
+    overlaps: data.is_asked ? data.pairs.length : null,
     references: data.edges.length,
     findings: data.findings.length,
     since: data.since?.differences.length,
@@ -42,7 +42,7 @@ function makeTabs(data) {
   );
   const list = document.getElementById("tabs");
   list.replaceChildren(...tabs);
-  list.addEventListener("keydown", (event) => {
+  list.onkeydown = (event) => {
     const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -tabs.length, End: tabs.length };
     if (!(event.key in steps)) return;
     event.preventDefault();
@@ -51,7 +51,7 @@ function makeTabs(data) {
     const to = Math.abs(step) > 1 ? (step < 0 ? 0 : tabs.length - 1) : (from + step + tabs.length) % tabs.length;
     tabs[to].focus();
     open(data.views[to].id);
-  });
+  };
 }
 
 function open(view) {
@@ -84,7 +84,9 @@ function show(data, drawn) {
   document.title = `${view.title} · ${plain(data.library.file)}`;
   if (key == null) return;
   const again = key && panel.querySelector(`[data-key="${CSS.escape(key)}"]`);
-  (again || panel.querySelector("h2")).focus({ preventScroll: !isOther });
+  const target = again || panel.querySelector("h2");
+  target.focus({ preventScroll: !isOther });
+  target.setSelectionRange?.(target.value.length, target.value.length);
   if (isOther) scrollTo(0, 0);
 }
 
@@ -112,9 +114,8 @@ function howTo(view) {
   );
 }
 
-async function main() {
-  await new Promise((done) => requestAnimationFrame(() => setTimeout(done))); // what stands there already shows first
-  const data = await readData();
+/** Show the data: the page's head, its tabs, and the view that the address names. */
+function begin(data, drawn) {
   const { library } = data;
   document.getElementById("name").replaceChildren(asNode(library.file));
   document
@@ -124,18 +125,31 @@ async function main() {
         `${counted(library.fragments, "fragment")}, ${number(library.tokens)} tokens · generation ${library.generation.slice(0, 12)} · built by ${library.built_by}`,
       ),
     );
+  document.getElementById("state").textContent = data.is_asked ? "" : ASKING;
+  drawn.data = data;
   makeTabs(data);
+  show(data, drawn);
+}
+
+const ASKING = "The library is being asked its own requests: Search, Coverage and Overlaps fill in by themselves.";
+
+async function main() {
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done))); // what stands there already shows first
+  const data = await readData();
   const drawn = {};
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault(); // the part after # names views
     panel.querySelector("h2").focus();
   });
-  addEventListener("hashchange", () => show(data, drawn));
-  show(data, drawn);
+  addEventListener("hashchange", () => show(drawn.data, drawn));
+  begin(data, drawn);
   panel.removeAttribute("aria-busy");
+  if (!data.is_asked) begin(await fetchData("inspect/data?asked"), drawn);
 }
 
 main().catch((problem) => {
+  document.getElementById("state").textContent = "";
   panel.replaceChildren(el("p", { role: "alert" }, `The data of this page cannot be read: ${problem.message}`));
+  panel.removeAttribute("aria-busy");
   throw problem;
 });

@@ -113,6 +113,7 @@ function filterBox(label, value, changed) {
   const box = el("input", {
     type: "search",
     id: "filter",
+    "data-key": "filter",
     value,
     autocomplete: "off",
     spellcheck: "false",

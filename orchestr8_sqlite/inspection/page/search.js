@@ -1,4 +1,5 @@
-// The library's own requests, what the ranker answers to each, and what every answer's score is made of.
+// The library's own requests, what the ranker answers to each, and what every answer's score is made of. A served page
+// also asks the server what somebody types.
 
 const LISTED = 60; // requests shown at once
 
@@ -24,17 +25,66 @@ function showSearch(data, parameters, redraw) {
     const within = requestsOf(data, parameters);
     const typed = within.filter(matcher(parameters.q));
     const rows = typed.filter((request) => allows(parameters, request));
-    const chosen = data.requests[parameters.request] || rows[0];
+    const chosen = isLive(data, parameters) ? null : data.requests[parameters.request] || rows[0];
     side.replaceChildren(...requestFacets(parameters, typed), requestList(parameters, rows, chosen));
-    found.replaceChildren(...(chosen ? answerOf(data, chosen) : [note("No request has all of these words.")]));
+    if (!isLive(data, parameters))
+      found.replaceChildren(...(chosen ? answerOf(data, chosen) : [note("No request has all of these words.")]));
   };
   const box = filterBox("Filter the library's requests by their words", parameters.q || "", (text) => {
     parameters.q = text;
     delete parameters.request;
+    delete parameters.ask;
     redraw(update);
   });
   update();
-  return [box, said(data, parameters), el("div", { class: "split" }, side, found)];
+  if (isLive(data, parameters)) showLive(data, parameters.ask, found);
+  return [data.isServed ? askBox(parameters) : null, box, said(data, parameters), el("div", { class: "split" }, side, found)];
+}
+
+function isLive(data, { ask, request }) {
+  return data.isServed && ask != null && request == null;
+}
+
+/** Return the box for a request of one's own; its address can be kept, and asks again. */
+function askBox(parameters) {
+  const box = el("input", {
+    type: "search",
+    id: "ask",
+    "data-key": "ask",
+    value: parameters.ask || "",
+    autocomplete: "off",
+    spellcheck: "false",
+  });
+  const submit = (event) => {
+    event.preventDefault();
+    location.hash = address("search", { ask: box.value.trim() || null });
+  };
+  return el(
+    "form",
+    { class: "filter", submit },
+    el("label", { for: "ask" }, "Ask this library"),
+    box,
+    el("button", { type: "submit" }, "Search"),
+  );
+}
+
+/** Show in a node what the server answers to a request, or why it does not. */
+async function showLive(data, text, node) {
+  node.replaceChildren(el("p", { role: "status" }, "Asking …"));
+  node.replaceChildren(...(await askServer(data, text)));
+}
+
+async function askServer(data, text) {
+  const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ query: text }) };
+  const answer = await fetch("inspect/search", sent).catch(() => null);
+  if (!answer?.ok) return [el("p", { role: "alert" }, answer ? await answer.text() : "The server does not answer.")];
+  const { generation, request } = await answer.json();
+  if (generation !== data.library.generation) {
+    const again = el("button", { type: "button", click: () => location.reload() }, "Load the page again");
+    return [el("p", { role: "alert" }, "The index was replaced since this page was loaded. ", again)];
+  }
+  request.outcome = outcomeOf(request);
+  return answerOf(data, request);
 }
 
 /** Return the requests of one fragment, of those that another takes, or of a pair, when the address names such. */
@@ -84,6 +134,7 @@ function allows(parameters, request, except) {
 function requestFacets(parameters, rows) {
   const kept = { ...parameters };
   delete kept.request;
+  delete kept.ask;
   const of = (name, title, names) => {
     const counts = tally(rows.filter((request) => allows(parameters, request, name)).map(REQUEST_FACETS[name]));
     return facet(title, "search", kept, name, counts, names);
@@ -160,9 +211,10 @@ function verdict(data, request) {
     link("fragments", { fragment: data.fragments[id].path }, data.fragments[id].title),
     " ",
   ]);
+  const covers = `. The answer covers ${share(request.coverage, 1)} of it; ${share(data.library.least_coverage, 1)} are needed.`;
+  if (request.origin === LIVE) return [el("b", {}, OUTCOMES[request.outcome]), covers];
   const wanted = request.expected.length ? ["Should find ", ...expected, "– "] : ["Nothing should fit – "];
   const place = request.outcome === "lower" ? `, at place ${request.rank}` : "";
-  const covers = `. The answer covers ${share(request.coverage, 1)} of it; ${share(data.library.least_coverage, 1)} are needed.`;
   return [...wanted, el("b", {}, OUTCOMES[request.outcome], place), covers];
 }
 

@@ -118,5 +118,6 @@ async def _look_themselves() -> None:
 
 
 def _tell(access: Access, listener: socket.socket, workers: int) -> None:
-    said = {"version": __version__, "url": f"http://{own_names(access, listener)[0]}/mcp", "workers": workers}
+    at = f"http://{own_names(access, listener)[0]}"
+    said = {"version": __version__, "url": f"{at}/mcp", "page": f"{at}/inspect", "workers": workers}
     logger.info("serving", extra=said)

@@ -1,6 +1,7 @@
-"""The server as an ASGI application: the SDK's transport at /mcp behind an access check, and /healthz."""
+"""The server as an ASGI application: behind an access check the SDK's transport at /mcp and the page; /healthz."""
 
 import asyncio
+import base64
 import hmac
 import logging
 import socket
@@ -18,6 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.http.access import Access, Names, own_names
+from orchestr8_sqlite.server.http.page import METHODS as PAGE_METHODS
+from orchestr8_sqlite.server.http.page import SEARCH_PATH, Page
 from orchestr8_sqlite.server.http.patience import TooLarge, read_body, replayed
 from orchestr8_sqlite.server.http.rate import Rate
 from orchestr8_sqlite.server.messages import NoMessage, dump, is_array, read_batch, read_message
@@ -30,8 +33,13 @@ logger = logging.getLogger(__name__)
 
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/healthz"
+METHODS = {MCP_PATH: "POST", **PAGE_METHODS}
+WITH_BODY = (MCP_PATH, SEARCH_PATH)
 LARGEST_BODY = 4 << 20
 """Largest request body in bytes; the same as the longest line under stdio."""
+
+BASIC = 'Basic realm="orchestr8-sqlite", charset="UTF-8"'
+"""Source: RFC 7617, sections 2 and 2.1."""
 
 UNREADABLE = "the index file cannot be read"
 
@@ -43,7 +51,7 @@ REFUSALS = frozenset({400, 401, 403, 404, 405, 406, 408, 413, 415, 421, 429})
 """Statuses of requests that no handler has seen, so nothing has logged them yet."""
 
 
-def make_app(server: LibraryServer, health: "Health", access: Access, listener: socket.socket) -> ASGIApp:
+def make_app(server: LibraryServer, health: "Health", page: Page, access: Access, listener: socket.socket) -> ASGIApp:
     """Return the application; its requests are independent, so that any worker can answer any of them."""
     inner = server.streamable_http_app(
         streamable_http_path=MCP_PATH,
@@ -51,7 +59,7 @@ def make_app(server: LibraryServer, health: "Health", access: Access, listener: 
         stateless_http=True,
         max_request_body_size=LARGEST_BODY,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate checks names
-        custom_starlette_routes=[Route(HEALTH_PATH, health.answer)],
+        custom_starlette_routes=[Route(HEALTH_PATH, health.answer), *page.routes],
     )
     names = Names(own_names(access, listener), access)
     gate = Gate(inner, names, access.token, Rate(access.rate, asyncio.get_running_loop().time) if access.rate else None)
@@ -98,7 +106,7 @@ class Gate:
     """Admits requests that carry the token, if one is set, and use one of the server's names; logs refusals.
 
     Only POST requests with valid messages reach the transport: a server without sessions has nothing to send on a
-    stream of its own.
+    stream of its own. A browser may give the token as the password of the scheme Basic, for the page alone.
     """
 
     def __init__(self, app: ASGIApp, names: Names, token: str | None, rate: Rate | None = None) -> None:
@@ -135,14 +143,17 @@ class Gate:
         declared = Headers(scope=scope).get("content-length", "")
         if refusal is not None and declared.isdigit() and int(declared) > LARGEST_BODY:
             refusal.headers["Connection"] = "close"  # that body is too long to wait for
-        if refusal is None and scope["path"] == MCP_PATH:
+        if refusal is None and scope["path"] in WITH_BODY:
             body = await _read(scope, receive)
             if body is None:
                 return  # the client is gone
-            if isinstance(body, bytes):
+            if isinstance(body, Response):
+                refusal = body
+            elif scope["path"] == MCP_PATH:
                 await self._exchange(body, scope, receive, send)
                 return
-            refusal = body
+            else:
+                receive = replayed(body, receive)
         await (refusal or self._app)(scope, receive, send)
 
     async def _exchange(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
@@ -175,13 +186,14 @@ class Gate:
         headers = Headers(scope=scope)
         if scope["path"] != HEALTH_PATH:
             given = headers.get("authorization")
-            if self._expected is not None and not _matches(given, self._expected):
-                challenge = "Bearer" if given is None else 'Bearer error="invalid_token"'
-                return Response("A valid bearer token is required.", 401, {"WWW-Authenticate": challenge})
-            if scope["path"] != MCP_PATH:
+            is_page = scope["path"] in PAGE_METHODS
+            if self._expected is not None and not _matches(_as_bearer(given) if is_page else given, self._expected):
+                return _challenge(given, is_page=is_page)
+            allowed = METHODS.get(scope["path"])
+            if allowed is None:
                 return Response(f"Not found; use {MCP_PATH}.", 404)  # no redirect: it would trust the client's Host
-            if scope["method"] != "POST":
-                return Response("Only POST is served here.", 405, {"Allow": "POST"})
+            if scope["method"] != allowed:
+                return Response(f"Only {allowed} is served here.", 405, {"Allow": allowed})
         if not self._names.knows_host(headers.get("host", ""), scope.get("server")):
             return Response("The header Host names another server; --allow-host accepts more names.", 421)
         if not all(map(self._names.knows_origin, headers.getlist("origin"))):
@@ -197,6 +209,28 @@ async def _read(scope: Scope, receive: Receive) -> bytes | Response | None:
         return Response(f"A body may have at most {LARGEST_BODY:,} bytes.", 413, {"Connection": "close"})
     except TimeoutError:
         return Response("The body took too long to arrive.", 408, {"Connection": "close"})
+
+
+def _challenge(given: str | None, *, is_page: bool) -> Response:
+    """Return the refusal of a request without the token; for the page it makes a browser ask for it."""
+    if is_page:
+        said, challenge = "The password is the server's token; the user name does not matter.", BASIC
+    else:
+        said = "A valid bearer token is required."
+        challenge = "Bearer" if given is None else 'Bearer error="invalid_token"'
+    return Response(said, 401, {"WWW-Authenticate": challenge})
+
+
+def _as_bearer(given: str | None) -> str | None:
+    """Return the header Authorization of the scheme Basic as if its password had come as a bearer token."""
+    scheme, _, packed = (given or "").partition(" ")
+    if scheme.capitalize() != "Basic":
+        return given
+    try:
+        login = base64.b64decode(packed.strip(), validate=True)
+    except ValueError:
+        return None
+    return f"Bearer {login.partition(b':')[2].decode(errors='replace')}"
 
 
 def _matches(given: str | None, expected: bytes) -> bool:

@@ -17,8 +17,9 @@ from starlette.types import ASGIApp
 
 from orchestr8_sqlite.server.app import QUERY_THREADS, SWITCH_SECONDS, LibraryServer
 from orchestr8_sqlite.server.ending import quit_now
-from orchestr8_sqlite.server.guard import Sessions
+from orchestr8_sqlite.server.guard import Guard, Sessions
 from orchestr8_sqlite.server.http.access import BACKLOG, Access
+from orchestr8_sqlite.server.http.page import Page
 from orchestr8_sqlite.server.http.patience import PatientProtocol, most_connections, seldom
 from orchestr8_sqlite.server.http.web import Health, make_app
 from orchestr8_sqlite.server.http.workers import READY, Order, read_news, read_order
@@ -124,7 +125,8 @@ async def serve(
         service, executor, profile=settings.profile, fresh_ms=fresh_ms, sessions=sessions, stateless=True
     )
     health = Health(service, executor, freshness)
-    config = configuration(make_app(server, health, access, listener))
+    page = Page(service, Guard(executor, service.snapshots))
+    config = configuration(make_app(server, health, page, access, listener))
     web = Web(config, stop, started, server.changes.close)
 
     async def renew() -> None:
@@ -138,6 +140,7 @@ async def serve(
     finally:
         following.cancel()
         await asyncio.wait([following])
+        await page.close()
     executor.shutdown(wait=web.all_answered, cancel_futures=True)
     if web.all_answered:
         service.close()
