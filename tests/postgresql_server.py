@@ -1,6 +1,7 @@
 """A PostgreSQL server of one's own, never run as root."""
 
 import os
+import resource
 import shutil
 import socket
 import subprocess
@@ -45,6 +46,7 @@ class Server:
             shutil.chown(home, self._user)
             shutil.chown(secret, self._user)
         options = ["--auth=scram-sha-256", "--username=owner", f"--pwfile={secret}", "--encoding=UTF8", "--no-locale"]
+        options.append("--wal-segsize=1")  # MiB; files can then be limited to little more
         self._run("initdb", "--no-sync", *options)
         with (home / "data" / "postgresql.conf").open("a", encoding="utf-8") as settings:
             settings.write(f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\n")
@@ -56,6 +58,11 @@ class Server:
     def kill(self) -> None:
         """End all processes of the server at once, as if the machine had lost its power."""
         self._run("pg_ctl", "--mode=immediate", "stop")
+
+    def limit_files(self, most: int) -> None:
+        """Let no new connection write a file of more bytes, as if the disk were full; -1 lifts the limit again."""
+        pid = int((self._home / "data" / "postmaster.pid").read_text(encoding="utf-8").splitlines()[0])
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, -1))
 
     def address(self, database: str, user: str = "owner", password: str = PASSWORD) -> str:
         """Return the address of a database."""

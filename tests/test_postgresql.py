@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -14,7 +15,7 @@ import pytest
 from postgresql_server import PASSWORD, Server, postgresql_server, program
 from psycopg.sql import SQL, Composed
 from releases import index_of
-from support import Invoke, brought, rows
+from support import Invoke, brought, build, rows, write_files
 
 from orchestr8_sqlite.errors import RefusedRelease, RequestError, ShippingError, SourceError
 from orchestr8_sqlite.index.catalog import Catalog
@@ -168,6 +169,19 @@ def test_phrases_and_weights_of_the_full_text_follow_the_fields(server: Server) 
         assert server.ask("one", ask, query=query) == [(count,)], query
 
 
+def test_words_that_a_tsvector_cannot_hold_keep_no_index_from_being_published(server: Server, tmp_path: Path) -> None:
+    many = "often " * 300 + "filler " * 17_000 + "late it's back\\slash"
+    files = {"skills/long.md": f"# Long\n\n{'x' * 3000} {many}\n", "skills/other.md": "# Other\n\nText.\n"}
+    schema = ship(build(write_files(tmp_path / "library", files), tmp_path / "index.db"), server, "one").fields[
+        "schema"
+    ]
+    found = server.ask(
+        "one", f"SELECT lexeme, cardinality(positions), positions[1] FROM {schema}.fragment_text, unnest(words)"
+    )
+    assert {("often", 255, 5), ("late", 1, 16_383), ("slash", 1, 16_383)} <= set(found)
+    assert max(len(word) for word, _, _ in found) < 3000
+
+
 def test_the_same_index_again_changes_nothing(server: Server) -> None:
     assert ship(1, server, "one").is_new
     before = server.ask("one", "TABLE orchestr8.current")
@@ -304,6 +318,21 @@ def test_connection_that_breaks_while_rows_are_copied_announces_nothing(
     assert current(server) == "orchestr8_1"
 
 
+def test_disk_that_is_full_announces_nothing(server: Server) -> None:
+    ship(1, server, "one")
+    server.limit_files(1_200_000)
+    try:
+        with pytest.raises(
+            ShippingError, match=r"^postgresql://\S+/one (refused|cannot be reached or broke off): could not"
+        ):
+            ship(BUNDLED, server, "one")
+    finally:
+        server.limit_files(-1)
+    assert current(server) == "orchestr8_1"
+    assert schemas(server, "one") == ["orchestr8_1"]
+    assert ship(BUNDLED, server, "one").is_new
+
+
 def test_of_two_publishers_at_once_one_wins_whole(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     ship(1, server, "one", "two")
     monkeypatch.setattr(postgresql, "LOCK_SECONDS", 0.2)
@@ -405,7 +434,7 @@ def test_a_server_that_cannot_be_used_is_one_sentence_without_the_password(
     code, out, err = invoke("publish", index_of(1), "--to", given, "--no-gate")
     assert (code, out, err.count("\n")) == (2 if "cannot be read" in said else 1, "", 1)
     assert said in err
-    assert "word" not in err.replace("password authentication", "")
+    assert "word" not in err.replace("password", "")
 
 
 def test_the_same_database_twice_and_shards_in_another_order_are_refused(server: Server) -> None:
@@ -439,6 +468,15 @@ def test_the_command_publishes_and_says_where_without_the_password(server: Serve
     assert code == 0
     assert '"published": false' in out
     assert PASSWORD not in out
+
+
+def test_without_the_driver_the_command_names_what_to_install(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "orchestr8_sqlite.shipping.postgresql", None)
+    code, _, err = invoke("publish", index_of(1), "--to", "postgresql://127.0.0.1/one", "--no-gate")
+    assert (code, err) == (
+        2,
+        "Publishing to PostgreSQL needs the package psycopg: install orchestr8-sqlite[postgresql].\n",
+    )
 
 
 def test_an_index_below_its_bounds_is_not_published(server: Server, invoke: Invoke) -> None:

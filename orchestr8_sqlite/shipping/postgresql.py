@@ -55,6 +55,9 @@ PLACES = 16_383
 MOST_PLACES = 255
 """How many places of one word a tsvector can hold."""
 
+LONGEST_WORD = 2046
+"""Bytes of the longest word that a tsvector can hold; longer ones are left out."""
+
 WEIGHTS = {
     "name": "A", "title": "A", "tags": "B", "capabilities": "B", "scenarios": "C", "description": "C", "body": "D",
     "also": "D",
@@ -354,7 +357,8 @@ def places_of(instances: Iterable[tuple[str, str, int]]) -> dict[str, list[tuple
     """Return the places of each word in a fragment, from 1 on and rising, each with its weight.
 
     *instances* are words with field and place in it, field by field. Between two fields one place stays empty, so that
-    no phrase is found across them. A tsvector holds no more than MOST_PLACES of a word, and none above PLACES.
+    no phrase is found across them. A tsvector holds no more than MOST_PLACES of a word, none above PLACES, and no word
+    of more than LONGEST_WORD bytes.
     """
     found: dict[str, list[tuple[int, str]]] = {}
     last, start, before = 0, 0, ""
@@ -362,6 +366,8 @@ def places_of(instances: Iterable[tuple[str, str, int]]) -> dict[str, list[tuple
         if field != before:
             start, before = last + (2 if before else 1), field
         last = start + offset
+        if len(word.encode()) > LONGEST_WORD:
+            continue
         places = found.setdefault(word, [])
         place = min(last, PLACES)
         if len(places) < MOST_PLACES and not (places and places[-1][0] == place):
