@@ -1,7 +1,6 @@
 """A PostgreSQL server of one's own, never run as root."""
 
 import os
-import resource
 import shutil
 import socket
 import subprocess
@@ -59,10 +58,10 @@ class Server:
         """End all processes of the server at once, as if the machine had lost its power."""
         self._run("pg_ctl", "--mode=immediate", "stop")
 
-    def limit_files(self, most: int) -> None:
-        """Let no new connection write a file of more bytes, as if the disk were full; -1 lifts the limit again."""
-        pid = int((self._home / "data" / "postmaster.pid").read_text(encoding="utf-8").splitlines()[0])
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, -1))
+    def limit_files(self, most: str) -> None:
+        """Let no new connection write a file of more bytes, as if the disk were full; "unlimited" ends that."""
+        pid = (self._home / "data" / "postmaster.pid").read_text(encoding="utf-8").splitlines()[0]
+        subprocess.run(["prlimit", f"--pid={pid}", f"--fsize={most}:"], user=self._user, check=True, cwd="/")
 
     def address(self, database: str, user: str = "owner", password: str = PASSWORD) -> str:
         """Return the address of a database."""
