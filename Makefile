@@ -85,7 +85,7 @@ bench/.venv/made.stamp: bench/requirements.txt | $(VENV)/bin/python
 bench/node_modules: bench/package-lock.json # without npm the peer for Node is left out, and that is said
 	@if command -v npm >/dev/null; then cd bench && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; fi
 
-eval: $(VENV)/dev.stamp $(BUNDLED) ## Measure the ranking on judged queries, renew docs/ranking.md and docs/suggest.md; needs ../shared
+eval: $(VENV)/dev.stamp $(BUNDLED) bench/.venv/made.stamp ## Measure the ranking on judged queries, renew docs/ranking.md and docs/suggest.md; needs ../shared
 	$(BIN)/python bench/ranking.py
 	$(BIN)/python bench/suggestions.py
 

@@ -1,6 +1,6 @@
-"""Draws the plots of docs/performance.md from the JSON of a report; the same JSON gives the same bytes.
+"""Draws the plots of docs/performance.md and docs/ranking.md from JSON; the same JSON gives the same bytes.
 
-Usage: bench/.venv/bin/python bench/plots.py REPORT.json FOLDER
+Usage: bench/.venv/bin/python bench/plots.py performance|strata FIGURES.json FOLDER
 """
 
 import json
@@ -70,14 +70,44 @@ def draw(series: Series, names: Sequence[str], label: str, path: Path) -> None:
     plt.close(figure)
 
 
-def main() -> None:
-    """Write every plot."""
-    report = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+def draw_performance(report: Mapping[str, Any], folder: Path) -> None:
+    """Write every plot of docs/performance.md to *folder*."""
     series = read_series([figure for run in report["runs"] for figure in run["figures"]])
+    for name, (label, shown) in PLOTS.items():
+        draw(series, shown, label, folder / f"performance-{name}.svg")
+
+
+def draw_strata(sets: Mapping[str, Mapping[str, Sequence[float]]], folder: Path) -> None:
+    """Write ranking-strata.svg to *folder*.
+
+    Args:
+        sets: Set → stratum → mean, and both ends of its interval. A set with terms has the colour of the set without.
+    """
+    figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    colours: dict[str, str] = {}
+    for place, (name, strata) in enumerate(sets.items()):
+        plain = name.partition(",")[0]
+        colour = colours.setdefault(plain, f"C{len(colours)}")
+        at = [number + (place - (len(sets) - 1) / 2) * 0.18 for number in range(len(strata))]
+        means = [mean for mean, _, _ in strata.values()]
+        ends = [[mean - low for mean, low, _ in strata.values()], [high - mean for mean, _, high in strata.values()]]
+        filled = colour if name == plain else "white"
+        axes.errorbar(at, means, yerr=ends, fmt="o", color=colour, markerfacecolor=filled, elinewidth=1, label=name)
+    axes.set_xticks(range(len(strata)), [*strata])
+    axes.set(ylabel="nDCG@10", ylim=(0, 1.02))
+    axes.legend(fontsize=7, loc="lower right", frameon=False)
+    figure.savefig(folder / "ranking-strata.svg", format="svg", metadata={"Date": None})
+    plt.close(figure)
+
+
+def main() -> None:
+    """Write the plots of one kind."""
+    kind, figures, folder = sys.argv[1:]
     mpl.use("svg")
     with mpl.rc_context(STYLE):
-        for name, (label, shown) in PLOTS.items():
-            draw(series, shown, label, Path(sys.argv[2]) / f"performance-{name}.svg")
+        {"performance": draw_performance, "strata": draw_strata}[kind](
+            json.loads(Path(figures).read_text(encoding="utf-8")), Path(folder)
+        )
 
 
 if __name__ == "__main__":

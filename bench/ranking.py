@@ -5,7 +5,9 @@ takes about ten minutes, mostly for cross-validation, which asks every query onc
 """
 
 import argparse
+import json
 import sqlite3
+import subprocess
 import sys
 import tempfile
 import time
@@ -14,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from statistics import mean, median
 
+from contest import PYTHON
 from judged import SETS, SHARED, JudgedSet, open_set, open_untuned
 from settings import GRID_OF_TERMS, cross_validate, measure_queries
 
@@ -89,6 +92,8 @@ def main() -> None:
                 speed(whole),
             ]
         )
+        if not options.print_only:
+            draw_strata(whole, Path(folder))
         for judged in (*sets, *unseen):
             judged.catalog.close()
     sys.stdout.write(text + "\n")
@@ -97,6 +102,21 @@ def main() -> None:
         head, rest = document.split(BEGIN)
         tail = rest.split(END)[1]
         DOCUMENT.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
+
+
+def draw_strata(sets: Mapping[str, Sequence[JudgedSet]], folder: Path) -> None:
+    """Draw nDCG@10 by stratum with its intervals, beside the document; *folder* is for the figures."""
+    found = {}
+    for name, judged in _named(sets):
+        scores = {
+            score.stratum: score for score in score_run(judged.queries, judged.qrels, ranked(judged, Ranker.DEFAULT))
+        }
+        if len(scores) > 1:
+            found[name] = {one: (scores[one].means["nDCG@10"], *scores[one].interval) for one in STRATA}
+    figures = folder / "strata.json"
+    figures.write_text(json.dumps(found), encoding="utf-8")
+    plots = Path(__file__).with_name("plots.py")
+    subprocess.run([str(PYTHON), str(plots), "strata", str(figures), str(DOCUMENT.parent)], check=True)
 
 
 def ndcg(judged: JudgedSet, run: Run) -> dict[str, float]:

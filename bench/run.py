@@ -57,7 +57,8 @@ def main() -> None:
     say(f"figures: {result}")
     if not options.print_only:
         write_document(DOCUMENT, text)
-        subprocess.run([str(PYTHON), str(ROOT / "bench" / "plots.py"), str(result), str(DOCUMENT.parent)], check=True)
+        plots = str(ROOT / "bench" / "plots.py")
+        subprocess.run([str(PYTHON), plots, "performance", str(result), str(DOCUMENT.parent)], check=True)
 
 
 def read_options() -> argparse.Namespace:
