@@ -48,7 +48,9 @@ class Server:
         options.append("--wal-segsize=1")  # MiB; files can then be limited to little more
         self._run("initdb", "--no-sync", *options)
         with (home / "data" / "postgresql.conf").open("a", encoding="utf-8") as settings:
-            settings.write(f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\n")
+            settings.write(
+                f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\nfsync = off\n"
+            )
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""
