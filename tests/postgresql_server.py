@@ -57,7 +57,7 @@ class Server:
         self._run("pg_ctl", "--wait", f"--log={self._home / 'log'}", "start")
 
     def kill(self) -> None:
-        """End all processes of the server at once, as if the machine had lost its power."""
+        """End all processes of the server at once, without a checkpoint."""
         self._run("pg_ctl", "--mode=immediate", "stop")
 
     def limit_files(self, most: str) -> None:
