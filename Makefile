@@ -12,7 +12,7 @@ BUNDLED := orchestr8_sqlite/bundled.db
 SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.txt' -o -name '*.jsonl')
 QUERY ?= retry a flaky API call with exponential backoff
 
-.PHONY: help run dist test test-slow check conformance torture torture-bounded mutation format docs bench bench-smoke eval wheel mcpb vendor lock clean
+.PHONY: help run dist test test-slow check facts conformance torture torture-bounded mutation format docs bench bench-smoke eval wheel mcpb vendor lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,9 +45,13 @@ check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shi
 	$(BIN)/orchestr8-sqlite lint resources --strict
 	$(BIN)/orchestr8-sqlite eval --self --db $(BUNDLED) $(BOUNDS)
 	$(BIN)/python tests/docs_output.py --check
+	@PYTHONPATH=tests $(BIN)/python -m content.facts --due
 
 BOUNDS := --fail-under scenario:recall@5=0.65 --fail-under queries.jsonl:recall@5=0.95 \
   --fail-under queries.jsonl:success@1=0.8 --fail-over false-answers=0.1
+
+facts: $(VENV)/dev.stamp ## List facts in resources/ that are due for a check, and those that PyPI or npm contradict
+	PYTHONPATH=tests $(BIN)/python -m content.facts
 
 conformance: $(VENV)/dev.stamp ## Run the official conformance suite of the protocol, and check docs/protocol.md; needs npm
 	PYTHONPATH=tests $(BIN)/python -m conformance.run $(WRITE)

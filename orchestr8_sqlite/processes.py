@@ -5,6 +5,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -30,7 +31,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before retrying something that failed: the first pause and the longest."""
 
 NEW_OBJECTS = 100_000
-"""New objects before a helper process collects garbage, of which there is hardly any."""
+"""New objects before a build or its helpers collect garbage, of which there is hardly any."""
 
 
 def nothing() -> None:
@@ -69,6 +70,17 @@ class Restarts:
 def are_many_processors() -> bool:
     """Tell whether several processes can run at the same time."""
     return (os.cpu_count() or 1) > 1
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Collect garbage rarely within the context: looking through what a build keeps finds next to none."""
+    usual = gc.get_threshold()
+    gc.set_threshold(NEW_OBJECTS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 def map_in_processes(

@@ -1,6 +1,7 @@
 """Builds: same input, same bytes; the old index survives whatever goes wrong; nothing foreign is overwritten."""
 
 import errno
+import gc
 import os
 import sqlite3
 import stat
@@ -29,6 +30,18 @@ from orchestr8_sqlite.system import is_posix
 
 ONE = {"skills/retry.md": markdown("useWhen:\n  - Retrying a flaky call")}
 TWO = {**ONE, "agents/api.md": markdown("useWhen:\n  - Designing a REST API")}
+
+
+def test_build_looks_for_garbage_rarely_and_restores_how_often(make_library: MakeLibrary, tmp_path: Path) -> None:
+    root = make_library({f"skills/topic-{n}.md": markdown(f"title: Topic {n}") for n in range(50)})
+    usual, phases = gc.get_threshold(), list[str]()
+    gc.callbacks.append(lambda phase, _: phases.append(phase))
+    try:
+        build_index([root], tmp_path / "index.db")
+    finally:
+        gc.callbacks.pop()
+    assert phases.count("start") <= 1
+    assert gc.get_threshold() == usual
 
 
 def test_two_builds_of_one_library_are_the_same_bytes(make_library: MakeLibrary, tmp_path: Path) -> None:

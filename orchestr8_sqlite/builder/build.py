@@ -53,6 +53,7 @@ from orchestr8_sqlite.library.trust.findings import denied
 from orchestr8_sqlite.library.verdicts import ALL, Policy, Verdict, judge
 from orchestr8_sqlite.library.walk import OwnCategories
 from orchestr8_sqlite.model.records import Diagnostic, Review
+from orchestr8_sqlite.processes import rare_collections
 from orchestr8_sqlite.settings import latest_file_time, read_limits, today
 from orchestr8_sqlite.text.wordlists import OWN as SYNONYMS
 from orchestr8_sqlite.text.wordlists import read_synonyms
@@ -292,7 +293,7 @@ def _build_anew(job: Job, target: Path, *, keep: bool) -> Built:
         _SpoiltError: *keep* is set, and a last good version would be lost that an update keeps.
     """
     laps, bad = Laps(), list[Verdict]()
-    with replacing(target) as path, closing(open_for_writing(path)) as db:
+    with rare_collections(), replacing(target) as path, closing(open_for_writing(path)) as db:
         create_schema(db)
         db.execute("BEGIN")
         write_synonyms(db, job.read_synonyms())
