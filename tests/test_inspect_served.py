@@ -25,6 +25,7 @@ from orchestr8_sqlite.inspection.assembly import render_page, render_served_page
 from orchestr8_sqlite.server.app import LibraryServer
 from orchestr8_sqlite.server.guard import Guard
 from orchestr8_sqlite.server.http.access import bind, own_names, read_access
+from orchestr8_sqlite.server.http.page import Collector
 from orchestr8_sqlite.server.http.page import Page as ServedPage
 from orchestr8_sqlite.server.http.web import Health, make_app
 from orchestr8_sqlite.server.supply.freshness import Freshness
@@ -254,6 +255,21 @@ def test_process_that_collects_lets_others_run_first_and_says_what_is_wrong(inde
         [sys.executable, "-m", "orchestr8_sqlite.inspection", f"{index}x"], capture_output=True, check=False
     )
     assert (failed.returncode, failed.stdout, failed.stderr.count(b"\n")) == (1, b"", 1)
+
+
+@needs_proc
+@pytest.mark.anyio
+@pytest.mark.parametrize("steps", range(8))
+async def test_collecting_that_ends_at_once_leaves_no_process(index: Path, steps: int) -> None:
+    collector = Collector(index)
+    assert collector.of("this one") is None
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    assert collector.of("the next one") is None
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    await collector.close()
+    assert processes(index) == []
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from orchestr8_sqlite.errors import RequestError, ShippingError
 from orchestr8_sqlite.text.wording import counted
 
 if TYPE_CHECKING:
-    from orchestr8_sqlite.shipping.publish import Published
+    from orchestr8_sqlite.shipping.publish import Order, Published
 
 
 def publish(
@@ -22,8 +22,8 @@ def publish(
         typer.Option(
             "--to",
             metavar="TARGET",
-            help="A folder, an http(s) address that takes PUT, or a command with {file} and {name}, e.g. "
-            "'aws s3 cp {file} s3://bucket/{name}'.",
+            help="A folder, an http(s) address that takes PUT, a command with {file} and {name}, e.g. "
+            "'aws s3 cp {file} s3://bucket/{name}', or postgresql:// addresses with commas between them.",
             show_default=False,
         ),
     ],
@@ -68,6 +68,10 @@ def publish(
     from orchestr8_sqlite.shipping.stores import Command, open_source, open_target
 
     check_channel(channel)
+    if to.startswith(("postgresql://", "postgres://")):
+        gate = _gate(index, fail_under or [], fail_over or [], config, no_gate=no_gate)
+        _publish_to_postgresql(Order(index, channel, gate, key, serial), to, as_json=as_json)
+        return
     target = open_target(to)
     source = open_source(read) if read is not None else None if isinstance(target, Command) else target
     gate = _gate(index, fail_under or [], fail_over or [], config, no_gate=no_gate)
@@ -84,6 +88,28 @@ def publish(
             "Of two publishers at the same time this target may not refuse the later one: let only one job publish.",
             err=True,
         )
+
+
+def _publish_to_postgresql(order: "Order", to: str, *, as_json: bool) -> None:
+    try:
+        from orchestr8_sqlite.shipping.postgresql import publish_to_postgresql
+    except ImportError:
+        raise RequestError(
+            "Publishing to PostgreSQL needs the package psycopg: install orchestr8-sqlite[postgresql]."
+        ) from None
+    done = publish_to_postgresql(order, to)
+    fields = done.fields
+    if as_json:
+        print_json({"published": done.is_new, **fields})
+    elif done.is_new:
+        what = (
+            f"schema {fields['schema']}, generation {fields['generation']}, {counted(fields['fragments'], 'fragment')}"
+        )
+        echo(f"published to {order.channel}: {what}\n" + "\n".join(fields["shards"]))
+    else:
+        echo(f"{order.channel} names this index already: schema {fields['schema']}, generation {fields['generation']}")
+    if done.left:
+        echo("Old schemas are still being read; the next release removes them.", err=True)
 
 
 def _gate(

@@ -69,7 +69,7 @@ def publish(order: Order, target: Target, source: Source | None) -> Published:
     name = file_of(order.channel)
     before = source.read(name) if source is not None else None
     said = read_statement(before.content, order.channel, f"{target.place}/{name}") if before is not None else None
-    draft = _describe(order.file)
+    draft = describe(order.file)
     serial = _next_serial(order, said, can_read=source is not None)
     earlier = (said.release, *said.earlier) if said is not None else ()
     is_vouched = said is not None and (order.key is None or is_signed_by(said, order.key))
@@ -91,7 +91,7 @@ def publish(order: Order, target: Target, source: Source | None) -> Published:
     return Published(release, is_new=True, fields=fields, dropped=0 if is_vouched else len(earlier))
 
 
-def _describe(index: Path) -> dict[str, Any]:
+def describe(index: Path) -> dict[str, Any]:
     """Return what the index tells of itself, after comparing the whole file with its checksum."""
     with Catalog.open(index) as catalog:
         catalog.verify(fully=True)

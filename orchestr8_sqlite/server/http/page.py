@@ -57,7 +57,8 @@ class Collector:
         self._index = index
         self._generation: str | None = None
         self._collected: Collected | None = None
-        self._collecting: asyncio.Task[None] | None = None
+        self._collecting: set[asyncio.Task[None]] = set()
+        """The newest, and earlier ones whose processes have not ended yet."""
         self._has_failed = False
 
     def of(self, generation: str) -> Collected | None:
@@ -70,36 +71,42 @@ class Collector:
             self._generation = None
             raise ServeError("The data of this page could not be collected; see the server's log, then load it again.")
         if generation != self._generation:
-            if self._collecting is not None:
-                self._collecting.cancel()
+            self._stop()
             self._generation, self._collected, self._has_failed = generation, None, False
-            self._collecting = asyncio.ensure_future(self._collect(generation))
+            collecting = asyncio.ensure_future(self._collect(generation))
+            self._collecting.add(collecting)
+            collecting.add_done_callback(self._collecting.discard)
         return self._collected
 
     async def close(self) -> None:
         """End the process that collects."""
-        if self._collecting is not None:
-            self._collecting.cancel()
-            await asyncio.wait([self._collecting])
+        self._stop()
+        if self._collecting:
+            await asyncio.wait(self._collecting)
+
+    def _stop(self) -> None:
+        for collecting in self._collecting:
+            if not collecting.cancelling():  # a second time would cut short how it ends its process
+                collecting.cancel()
 
     async def _collect(self, generation: str) -> None:
-        try:
-            process = await asyncio.create_subprocess_exec(
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-m", "orchestr8_sqlite.inspection", str(self._index)),
                 stdin=DEVNULL,
                 stdout=PIPE,
                 stderr=PIPE,
                 **apart(),
             )
+        )
+        try:
+            # asyncio loses a process whose start is cancelled
+            process = await asyncio.shield(starting)
+            reason = await self._follow(process, generation)
         except OSError as problem:
             reason = f"no process can be started: {problem.strerror}"
-        else:
-            try:
-                reason = await self._follow(process, generation)
-            finally:
-                if process.returncode is None:
-                    kill_apart(process.pid)
-                await process.wait()
+        finally:
+            await _end(starting)
         if reason:
             logger.warning("page not collected", extra={"generation": generation, "reason": reason})
             self._has_failed = True
@@ -119,6 +126,17 @@ class Collector:
             said = (await process.stderr.read()).decode(errors="replace").strip()
             return one_line(said.rpartition("\n")[2], 500) or "its process ended"
         return ""
+
+
+async def _end(starting: asyncio.Future[Process]) -> None:
+    """End the process that is started, if it can be."""
+    try:
+        process = await starting
+    except OSError:
+        return
+    if process.returncode is None:
+        kill_apart(process.pid)
+    await process.wait()
 
 
 class Page:

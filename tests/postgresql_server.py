@@ -1,0 +1,92 @@
+"""A PostgreSQL server of one's own, never run as root."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+from environments import MissingProgram
+
+PASSWORD = "pass@word:1/2"
+"""Of the role that owns the server; an address has to escape it."""
+
+
+def program(name: str) -> Path:
+    """Return a program of PostgreSQL; Debian keeps most of them out of the PATH.
+
+    Raises:
+        MissingProgram: It is not installed.
+    """
+    found = shutil.which(name) or next(map(str, sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))), None)
+    if found is None:
+        raise MissingProgram(f"{name} is missing: install PostgreSQL.")
+    return Path(found)
+
+
+class Server:
+    """A server in a folder of its own, on a port of 127.0.0.1."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._user = "nobody" if os.geteuid() == 0 else None
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        secret = home / "password"
+        secret.write_text(PASSWORD, encoding="utf-8")
+        if self._user is not None:
+            shutil.chown(home, self._user)
+            shutil.chown(secret, self._user)
+        options = ["--auth=scram-sha-256", "--username=owner", f"--pwfile={secret}", "--encoding=UTF8", "--no-locale"]
+        options.append("--wal-segsize=1")  # MiB; files can then be limited to little more
+        self._run("initdb", "--no-sync", *options)
+        with (home / "data" / "postgresql.conf").open("a", encoding="utf-8") as settings:
+            settings.write(
+                f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\nfsync = off\n"
+            )
+
+    def start(self) -> None:
+        """Start the server, and wait until it answers."""
+        self._run("pg_ctl", "--wait", f"--log={self._home / 'log'}", "start")
+
+    def kill(self) -> None:
+        """End all processes of the server at once, without a checkpoint."""
+        self._run("pg_ctl", "--mode=immediate", "stop")
+
+    def limit_files(self, most: str) -> None:
+        """Let no new connection write a file of more bytes, as if the disk were full; "unlimited" ends that."""
+        pid = (self._home / "data" / "postmaster.pid").read_text(encoding="utf-8").splitlines()[0]
+        subprocess.run(["prlimit", f"--pid={pid}", f"--fsize={most}:"], user=self._user, check=True, cwd="/")
+
+    def address(self, database: str, user: str = "owner", password: str = PASSWORD) -> str:
+        """Return the address of a database."""
+        return f"postgresql://{user}:{quote(password, safe='')}@127.0.0.1:{self.port}/{database}"
+
+    def ask(self, database: str, sql: str, **values: object) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement, which is committed."""
+        with psycopg.connect(self.address(database), autocommit=True) as db:
+            done = db.execute(sql.encode(), values or None)
+            return done.fetchall() if done.description else []
+
+    def _run(self, name: str, *arguments: str) -> None:
+        command = [str(program(name)), *arguments, "-D", str(self._home / "data")]
+        subprocess.run(command, user=self._user, check=True, stdout=subprocess.DEVNULL, cwd="/")
+
+
+@contextmanager
+def postgresql_server() -> Iterator[Server]:
+    """Yield a running server."""
+    with tempfile.TemporaryDirectory(prefix="postgresql-") as home:
+        server = Server(Path(home))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.kill()
