@@ -183,6 +183,18 @@ def test_command_needs_a_serial_or_where_to_read_the_last_one(invoke: Invoke, st
     assert (code, said) == (2, "--serial must be a number above 1, the last one of the channel stable.\n")
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--serial", "1"], "PostgreSQL takes neither --sign nor --serial: its roles say who may publish.\n"),
+        (["--read", "x"], "PostgreSQL takes no --read: what arrives is compared over the same connection.\n"),
+    ],
+)
+def test_what_postgresql_has_no_use_for_is_refused(invoke: Invoke, options: list[str], said: str) -> None:
+    to = "postgresql://publisher@127.0.0.1:1/library"
+    assert invoke("publish", index_of(1), "--to", to, "--no-gate", *options) == (2, "", said)
+
+
 def test_index_that_misses_its_bounds_is_not_published(
     invoke: Invoke, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

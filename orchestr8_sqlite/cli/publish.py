@@ -69,6 +69,8 @@ def publish(
 
     check_channel(channel)
     if to.startswith(("postgresql://", "postgres://")):
+        if read is not None:
+            raise RequestError("PostgreSQL takes no --read: what arrives is compared over the same connection.")
         gate = _gate(index, fail_under or [], fail_over or [], config, no_gate=no_gate)
         _publish_to_postgresql(Order(index, channel, gate, key, serial), to, as_json=as_json)
         return
