@@ -74,9 +74,9 @@ def apart(platform: str = sys.platform) -> dict[str, Any]:
     return {"start_new_session": True} if is_posix(platform) else {"creationflags": NEW_PROCESS_GROUP}
 
 
-def give_way(platform: str = sys.platform) -> None:
+def give_way() -> None:
     """Let every other process run first, from now on, also those of the children of this one, if the system can."""
-    if is_posix(platform):
+    if sys.platform != "win32":  # as the type checker reads it
         os.nice(LEAST_URGENT)
 
 
