@@ -4,6 +4,7 @@ import codecs
 import hashlib
 import pickle
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -168,7 +169,8 @@ def forget_words() -> None:
 def check_keyword(keyword: str, text: str) -> None:
     """Raise Wrong where a keyword is no word of the text in lower case."""
     require(len(keyword) <= MAX_KEYWORD_LENGTH and keyword not in STOP_WORDS, "no keyword:", keyword)
-    require(keyword == keyword.casefold() and not re.search(r"\s", keyword), "no folded word:", keyword)
+    folded = unicodedata.normalize("NFC", keyword.casefold())  # which leaves a few letters apart from their marks
+    require(keyword == folded and not re.search(r"\s", keyword), "no folded word:", keyword)
     if text.isascii():
         require(keyword in text.lower().replace("'", ""), "a keyword that is not in the text:", keyword)
 
