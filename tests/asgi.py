@@ -2,11 +2,22 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
 from starlette.types import ASGIApp, Message
+
+from orchestr8_sqlite.server.app import LibraryServer
+from orchestr8_sqlite.server.guard import Guard
+from orchestr8_sqlite.server.http.access import Access, bind, own_names
+from orchestr8_sqlite.server.http.page import Page
+from orchestr8_sqlite.server.http.web import Health, make_app
+from orchestr8_sqlite.server.supply.freshness import Freshness
+from orchestr8_sqlite.service.service import Service
+from orchestr8_sqlite.settings import Settings
 
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
@@ -92,3 +103,17 @@ async def living(app: ASGIApp, host: str) -> AsyncIterator[Asked]:
         await started.wait()
         yield Asked(app, host)
         ending.set()
+
+
+@asynccontextmanager
+async def serving(index: Path, access: Access) -> AsyncIterator[Asked]:
+    """Yield a server over HTTP without its sockets."""
+    service = Service(Settings(index, "info", 200))
+    with bind(access) as listener, ThreadPoolExecutor(2) as executor:
+        server = LibraryServer(service, executor, stateless=True)
+        page = Page(service, Guard(executor, service.snapshots))
+        app = make_app(server, Health(service, executor, Freshness()), page, access, listener)
+        async with living(app, own_names(access, listener)[0]) as web:
+            yield web
+        await page.close()
+    service.close()

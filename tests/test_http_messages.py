@@ -5,26 +5,19 @@ import json
 import logging
 import threading
 from collections.abc import AsyncIterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from asgi import Asked, living
+from asgi import Asked, serving
 from conversing import handshake, modern
 from replacing import Index
 from servers import request
 from serving import HANDSHAKES, MODERN, REVISIONS
 from starlette.types import Receive, Scope, Send
 
-from orchestr8_sqlite.server.app import LibraryServer
-from orchestr8_sqlite.server.guard import Guard
-from orchestr8_sqlite.server.http.access import bind, own_names, read_access
-from orchestr8_sqlite.server.http.page import Page
-from orchestr8_sqlite.server.http.web import Health, make_app
+from orchestr8_sqlite.server.http.access import read_access
 from orchestr8_sqlite.server.log import JsonFormatter
 from orchestr8_sqlite.server.messages import MOST_IN_BATCH
-from orchestr8_sqlite.server.supply.freshness import Freshness
 from orchestr8_sqlite.service.service import Service
-from orchestr8_sqlite.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
@@ -38,15 +31,8 @@ NEIGHBOUR = "192.0.2.7"
 @pytest.fixture
 async def web(index: Index) -> AsyncIterator[Asked]:
     """Return a server over HTTP without its sockets."""
-    service = Service(Settings(index.path, "info", 200))
-    access = read_access("127.0.0.1:0", rate=RATE)
-    with bind(access) as listener, ThreadPoolExecutor(2) as executor:
-        server = LibraryServer(service, executor, stateless=True)
-        page = Page(service, Guard(executor, service.snapshots))
-        app = make_app(server, Health(service, executor, Freshness()), page, access, listener)
-        async with living(app, own_names(access, listener)[0]) as web:
-            yield web
-    service.close()
+    async with serving(index.path, read_access("127.0.0.1:0", rate=RATE)) as web:
+        yield web
 
 
 def of(revision: str | None, method: str = "tools/list", name: str | None = None) -> dict[str, str]:

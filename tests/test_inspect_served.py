@@ -9,28 +9,21 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from asgi import Asked, living
+from asgi import Asked, serving
 from listening import needs_proc, processes
 from support import GARDENING, Invoke, build, markdown, write_files
 from test_inspection import unpack
 from web_servers import TOKEN, web_server
 
 from orchestr8_sqlite.inspection.assembly import render_page, render_served_page
-from orchestr8_sqlite.server.app import LibraryServer
-from orchestr8_sqlite.server.guard import Guard
-from orchestr8_sqlite.server.http.access import bind, own_names, read_access
+from orchestr8_sqlite.server.http.access import read_access
 from orchestr8_sqlite.server.http.page import Collector
-from orchestr8_sqlite.server.http.page import Page as ServedPage
-from orchestr8_sqlite.server.http.web import Health, make_app
-from orchestr8_sqlite.server.supply.freshness import Freshness
-from orchestr8_sqlite.service.service import Service
-from orchestr8_sqlite.settings import Settings, bundled_index
+from orchestr8_sqlite.settings import bundled_index
 
 PATIENCE = 60
 FILES = {
@@ -67,16 +60,8 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 async def web(index: Path) -> AsyncIterator[Asked]:
     """Return a server with a token, without its sockets."""
-    service = Service(Settings(index, "info", 200))
-    access = read_access("127.0.0.1:0", token=TOKEN)
-    with bind(access) as listener, ThreadPoolExecutor(2) as executor:
-        server = LibraryServer(service, executor, stateless=True)
-        page = ServedPage(service, Guard(executor, service.snapshots))
-        app = make_app(server, Health(service, executor, Freshness()), page, access, listener)
-        async with living(app, own_names(access, listener)[0]) as web:
-            yield web
-        await page.close()
-    service.close()
+    async with serving(index, read_access("127.0.0.1:0", token=TOKEN)) as web:
+        yield web
 
 
 def basic(password: str) -> dict[str, str]:
