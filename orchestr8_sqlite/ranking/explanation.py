@@ -15,6 +15,7 @@ from orchestr8_sqlite.ranking.weights import (
     DESCRIPTION,
     DETAIL_COVERS,
     EVERYDAY_COVERS,
+    FURTHER_COVERS,
     IDEAL_WORDS,
     NAME,
     SCENARIO,
@@ -95,9 +96,13 @@ def covered_share(reading: Reading, covered: Collection[Mapping[str, float]]) ->
 
 
 def _covered_share(words: Sequence[Word], covered: Collection[Mapping[str, float]]) -> float:
-    """Return the largest share of *words* that any of *covered* covers, by rarity; IDEAL_WORDS of them are enough."""
+    """Return the largest share of *words* that any of *covered* covers, by rarity.
+
+    IDEAL_WORDS of them are enough, and of a longer request FURTHER_COVERS more for each further one.
+    """
     wanted = {word.text: word.rarity * (EVERYDAY_COVERS if word.everyday else 1.0) for word in words}
-    enough = sum(sorted(wanted.values(), reverse=True)[:IDEAL_WORDS])
+    rarest = sorted(wanted.values(), reverse=True)
+    enough = sum(rarest[:IDEAL_WORDS]) + FURTHER_COVERS * sum(rarest[IDEAL_WORDS:])
     met = max((sum(weight * one[text] for text, weight in wanted.items()) for one in covered), default=0.0)
     return min(1.0, met / enough) if enough else 0.0
 

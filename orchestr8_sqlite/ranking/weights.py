@@ -105,6 +105,9 @@ IDEAL_WORDS = 6
 """Number of a request's rarest words by which score and coverage are measured: an answer need not meet all of a long
 request (AUC of telling answerable requests of metatool from foreign ones: .89; measured by all words: .83)."""
 
+FURTHER_COVERS = 0.2
+"""How much the other words count for coverage, relative to those: the more words, the more of them any text holds."""
+
 HALF_SCORE = 0.5
 """A sum of s times the rarity of those words is printed as 100 * s / (s + HALF_SCORE). So the default bound of 10 is at
 s = .06; cutting at .13 loses .016 on long requests."""
