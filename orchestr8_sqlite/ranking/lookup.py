@@ -15,7 +15,7 @@ from itertools import chain
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.requests import DEFAULT_SCORE, Candidate, LookupResult, MatchRequest, Ranker, Tier
 from orchestr8_sqlite.ranking.default import rank
-from orchestr8_sqlite.ranking.explanation import HeldForm, coverage, covered_share, explain, held_anywhere, held_forms
+from orchestr8_sqlite.ranking.explanation import HeldForm, covered_share, explain, held_anywhere, held_forms
 from orchestr8_sqlite.ranking.filters import FILTERS, Found, count_admitted, filter_parameters
 from orchestr8_sqlite.ranking.precomputed import DEPTH, match_quick
 from orchestr8_sqlite.ranking.reading import Reading, quoted, read_parts, read_request, read_words
@@ -141,7 +141,7 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading, *, quick: 
 
 def _coverage(reading: Reading, held: Mapping[int, Sequence[HeldForm]]) -> float:
     """Return the largest share that any of the fragments covers, rounded as it is printed."""
-    return round(covered_share(reading, [coverage(reading, forms) for forms in held.values()]), 3)
+    return round(covered_share(reading, held.values()), 3)
 
 
 def _holds_phrase(catalog: Catalog, query: str, reading: Reading, fragment_ids: Iterable[int]) -> bool:
