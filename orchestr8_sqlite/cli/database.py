@@ -111,24 +111,26 @@ def stats(
     """
     from orchestr8_sqlite.index.catalog import Catalog
 
-    path = read_settings(db).database
+    settings = read_settings(db)
     if tables:
-        _print_tables(path, as_json=as_json)
+        _print_tables(settings.file, as_json=as_json)
         return
-    with Catalog.open(path) as catalog:
+    with Catalog.open(settings.database) as catalog:
         meta = dict(catalog.meta)
         scenarios, keywords, prompts = (int(meta[name]) for name in ("scenarios", "keywords", "prompts"))
         head = f"schema {meta['schema_version']}, generation {meta['generation']}"
-        fragments, tokens, largest = catalog.db.execute(TOTALS).fetchone()
-        categories = catalog.db.execute(CATEGORIES).fetchall()
-        diagnostics = catalog.db.execute(DIAGNOSTICS).fetchall()
+        fragments, tokens, largest = catalog.rows(TOTALS)[0]
+        categories = catalog.rows(CATEGORIES)
+        diagnostics = catalog.rows(DIAGNOSTICS)
         commits = catalog.commits
-        roots = catalog.db.execute(ROOTS).fetchall()
+        roots = catalog.rows(ROOTS)
+    place = settings.database
+    size = place.stat().st_size if isinstance(place, Path) else None
     if as_json:
         print_json(
             {
-                "path": str(path),
-                "bytes": path.stat().st_size,
+                "path": str(place),
+                "bytes": size,
                 "meta": meta,
                 "tokens": tokens,
                 "largestFragmentTokens": largest,
@@ -140,8 +142,7 @@ def stats(
             }
         )
         return
-    mebibytes = path.stat().st_size / 1_048_576
-    echo(f"{path}: {mebibytes:.1f} MiB, {head}")
+    echo(f"{place}: {head}" if size is None else f"{place}: {size / 1_048_576:.1f} MiB, {head}")
     echo(
         f"{counted(fragments, 'fragment')} (~{tokens:,} tokens, largest ~{largest:,}), "
         f"{counted(scenarios, 'scenario')}, {counted(keywords, 'keyword')}, {counted(prompts, 'prompt')}"
@@ -233,7 +234,7 @@ def path(db: Database = None) -> None:
     """
     from orchestr8_sqlite.index.catalog import Catalog
 
-    database = read_settings(db).database
+    database = read_settings(db).file
     Catalog.open(database).close()
     echo(str(database.absolute()))
 

@@ -59,7 +59,7 @@ def list_contents(
         what = "fragments"
     values = {"category": category, "tags": json.dumps([fold_tag(one) for one in tag or ()])}
     with Catalog.open(read_settings(db).database) as catalog:
-        found = catalog.db.execute(WHOLE[what], values)
+        found = catalog.reader.execute(WHOLE[what], values)
         columns, rows = [column[0] for column in found.description], found.fetchall()
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])

@@ -20,9 +20,21 @@ def _categories() -> Iterable[str]:
     return CATEGORY_FOLDERS
 
 
+def _files(begun: str) -> Iterable[str]:
+    from glob import escape
+
+    return map(str, Path().glob(f"{escape(begun)}*"))
+
+
 Database = Annotated[
-    Path | None,
-    typer.Option("--db", help="Index file. Default: ORCHESTR8_DB, else the bundled index.", show_default=False),
+    str | None,
+    typer.Option(
+        "--db",
+        metavar="PATH",
+        help="Index file, or postgresql://… where one was published. Default: ORCHESTR8_DB, else the bundled index.",
+        show_default=False,
+        autocompletion=_files,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Channel = Annotated[str, typer.Option("--channel", help="Channel that others follow.")]

@@ -86,7 +86,7 @@ def document_names(catalog: Catalog, qrels: Qrels) -> dict[str, str]:
     """Return the name of each URI in *qrels*: the URI, its id, or its path below the root without `.md`."""
     judged = {document for judgements in qrels.values() for document in judgements}
     names = {}
-    for uri, path in catalog.db.execute(SOURCE_PATHS):
+    for uri, path in catalog.reader.execute(SOURCE_PATHS):
         below = path.removesuffix("/SKILL.md").removesuffix(".md")
         spellings = (uri, uri.partition("://")[2], below)
         names[uri] = next((spelling for spelling in spellings if spelling in judged), below)
@@ -100,7 +100,7 @@ def count_copies_once(
 
     An answer lists one of them and names the others beside it. The document has the name of the first by URI.
     """
-    firsts = {names[uri]: names[first] for uri, first in catalog.db.execute(NEAR_COPIES)}
+    firsts = {names[uri]: names[first] for uri, first in catalog.reader.execute(NEAR_COPIES)}
     judged: dict[str, dict[str, int]] = {}
     for query, grades in qrels.items():
         once = judged[query] = dict[str, int]()

@@ -10,20 +10,22 @@ Until names are counted, points are whole numbers, millionths of a rarity: their
 """
 
 import json
-import sqlite3
 from collections import Counter
 
+from orchestr8_sqlite.index.connections import Reader
+from orchestr8_sqlite.index.matching import BODY, match_of
 from orchestr8_sqlite.model.requests import MatchRequest, Statement
 from orchestr8_sqlite.ranking import weights
 from orchestr8_sqlite.ranking.filters import FILTERS, Found, filter_parameters, read_candidate
-from orchestr8_sqlite.ranking.reading import SAID, Form, Reading, quoted
+from orchestr8_sqlite.ranking.reading import SAID, Form, Reading
 
 RANKED = f"""
 WITH
 form (number, word, text, how, stem, gain, own, alone, body) AS MATERIALIZED (  -- the forms that stand for each word
-    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
-           json_extract(value, '$[3]'), json_extract(value, '$[4]'), json_extract(value, '$[5]'),
-           json_extract(value, '$[6]'), json_extract(value, '$[7]'), json_extract(value, '$[8]')
+    SELECT CAST(json_extract(value, '$[0]') AS BIGINT), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
+           json_extract(value, '$[3]'), json_extract(value, '$[4]'), CAST(json_extract(value, '$[5]') AS BIGINT),
+           CAST(json_extract(value, '$[6]') AS BIGINT), CAST(json_extract(value, '$[7]') AS BIGINT),
+           json_extract(value, '$[8]')
       FROM json_each(:words)),
 wanted (keyword_id, number, gain, own, alone) AS MATERIALIZED (
     SELECT k.id, f.number, f.gain, f.own, f.alone FROM form f CROSS JOIN keyword k WHERE k.stem = f.stem),
@@ -31,22 +33,24 @@ found (id, points, met) AS MATERIALIZED (  -- points counts the best form of eac
     SELECT fragment_id, sum(points), sum(met)
       FROM (SELECT p.fragment_id, w.gain * p.weight AS points, w.gain * p.weight AS met  -- a single form is the best
               FROM wanted w CROSS JOIN field_posting p
-             WHERE w.alone AND p.keyword_id = w.keyword_id AND p.weight
+             WHERE w.alone = 1 AND p.keyword_id = w.keyword_id AND p.weight > 0
              UNION ALL
             SELECT fragment_id, max(points), sum(points)
               FROM (SELECT p.fragment_id, w.number, w.gain * p.weight AS points
                       FROM wanted w CROSS JOIN field_posting p
-                     WHERE NOT w.alone AND p.keyword_id = w.keyword_id AND p.weight)
+                     WHERE w.alone = 0 AND p.keyword_id = w.keyword_id AND p.weight > 0) AS earned
              GROUP BY fragment_id, number
              UNION ALL
             SELECT t.rowid, f.gain * :body_weight, f.gain * :body_weight
-              FROM form f CROSS JOIN fragment_text t WHERE f.body IS NOT NULL AND t.fragment_text MATCH f.body)
+              FROM form f CROSS JOIN fragment_text t
+             WHERE f.body IS NOT NULL AND t.fragment_text MATCH f.body) AS earned
      GROUP BY fragment_id
     HAVING NOT :is_filtered OR EXISTS (SELECT 1 FROM fragment f WHERE f.id = fragment_id AND {FILTERS})),
 bound (points) AS MATERIALIZED (  -- fragments that reach it are looked at more closely
-    SELECT min(points) FROM (SELECT points FROM found ORDER BY points DESC LIMIT :raised)),
+    SELECT min(points) FROM (SELECT points FROM found ORDER BY points DESC LIMIT :raised) AS best),
 named (id, uri, points, focus, value) AS MATERIALIZED (
-    SELECT c.id, f.uri, c.points, 1.0 * c.met / l.norm, c.points * (1 + :name_bonus * min(1.0, coalesce(
+    SELECT c.id, f.uri, c.points, CAST(c.met AS DOUBLE PRECISION) / l.norm,
+           c.points * (1 + :name_bonus * min(1.0, coalesce(
                (SELECT sum(t.share) FROM rank_topic t
                  WHERE t.fragment_id = c.id AND t.stem IN (SELECT stem FROM form)), 0) / 1000.0))
       FROM found c CROSS JOIN fragment f CROSS JOIN rank_length l
@@ -57,9 +61,9 @@ learnt (stem, strength) AS MATERIALIZED (  -- what the names, titles and tags of
     SELECT s.stem, v.votes * s.topic_rarity
       FROM (SELECT t.stem, sum(seed.value) AS votes
               FROM seed CROSS JOIN rank_topic t WHERE t.fragment_id = seed.id
-             GROUP BY t.stem HAVING sum(seed.value) > :votes * (SELECT sum(value) FROM seed)) v
+             GROUP BY t.stem HAVING sum(seed.value) > :votes * (SELECT sum(value) FROM seed)) AS v
      CROSS JOIN rank_stem s
-     WHERE s.stem = v.stem AND s.topic_count > 1 AND s.stem NOT IN (SELECT stem FROM form WHERE own)
+     WHERE s.stem = v.stem AND s.topic_count > 1 AND s.stem NOT IN (SELECT stem FROM form WHERE own = 1)
      ORDER BY 2 DESC, 1 LIMIT :learnt_words),
 unit (points) AS MATERIALIZED (  -- what a strength of 1 adds
     SELECT :feedback * (SELECT max(value) FROM named) / (SELECT sum(strength) FROM learnt)),
@@ -79,7 +83,7 @@ scored (id, uri, score) AS MATERIALIZED (
       FROM (SELECT id, uri, value FROM raised
              UNION ALL
             SELECT c.id, f.uri, c.points FROM taken t CROSS JOIN found c CROSS JOIN fragment f
-             WHERE :limit > t.places AND f.id = c.id AND c.points < (SELECT points FROM bound))
+             WHERE :limit > t.places AND f.id = c.id AND c.points < (SELECT points FROM bound)) AS valued
      WHERE value >= :least),
 listed (id, uri, score) AS MATERIALIZED (
     SELECT s.id, s.uri, s.score
@@ -94,7 +98,7 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, b.score,
             SELECT s.text FROM scenario s  -- the one that holds most words of the request
              WHERE s.fragment_id = b.id AND s.ordinal = coalesce(
                    (SELECT p.ordinal FROM wanted w CROSS JOIN posting p
-                     WHERE w.own AND p.keyword_id = w.keyword_id AND p.fragment_id = b.id
+                     WHERE w.own = 1 AND p.keyword_id = w.keyword_id AND p.fragment_id = b.id
                      GROUP BY p.ordinal ORDER BY count(DISTINCT w.number) DESC, p.ordinal LIMIT 1), 0)) END AS scenario,
        (SELECT count(*) FROM found WHERE points >= :least)
            + (SELECT count(*) FROM raised WHERE points < :least AND value >= :least) AS total
@@ -103,18 +107,20 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, b.score,
  ORDER BY b.score DESC, b.uri
 """
 PARTS = f"""{RANKED.rstrip()},
-part (id, word, form, how, fields, points) AS (
-    SELECT id, word, form, how, fields, max(points)  -- the columns beside max() are those of the best form
-      FROM (SELECT p.fragment_id AS id, f.number, f.word, f.stem,
-                   iif(max(k.text = f.text), f.text, min(k.text)) AS form,
-                   iif(f.how = 'exact' AND NOT max(k.text = f.text), 'stem', f.how) AS how,
+held (id, number, word, form, how, fields, points, place) AS (  -- a form, and its place among those of its word
+    SELECT id, number, word, CASE WHEN is_said = 1 THEN text ELSE other END,
+           CASE WHEN how = 'exact' AND is_said = 0 THEN 'stem' ELSE how END, fields, points,
+           row_number() OVER (PARTITION BY id, number ORDER BY points DESC, stem)
+      FROM (SELECT p.fragment_id AS id, f.number, f.word, f.text, f.how, f.stem, min(k.text) AS other,
+                   max(CASE WHEN k.text = f.text THEN 1 ELSE 0 END) AS is_said,
                    max(p.fields & 32) | max(p.fields & 16) | max(p.fields & 8) | max(p.fields & 4)
                        | max(p.fields & 2) | max(p.fields & 1) AS fields,
                    sum(f.gain * p.weight) AS points
               FROM form f CROSS JOIN keyword k CROSS JOIN json_each(:ids) wanted CROSS JOIN field_posting p
              WHERE k.stem = f.stem AND p.keyword_id = k.id AND p.fragment_id = wanted.value
-             GROUP BY p.fragment_id, f.number, f.stem)
-     GROUP BY id, number
+             GROUP BY p.fragment_id, f.number, f.word, f.text, f.how, f.stem) AS found),
+part (id, word, form, how, fields, points) AS (
+    SELECT id, word, form, how, fields, points FROM held WHERE place = 1
      UNION ALL
     SELECT t.rowid, f.word, f.text, f.how, 0, f.gain * :body_weight
       FROM form f CROSS JOIN fragment_text t
@@ -127,15 +133,15 @@ part (id, word, form, how, fields, points) AS (
            'learnt', 0, l.strength * (SELECT points FROM unit)
       FROM learnt l CROSS JOIN named n CROSS JOIN rank_topic t WHERE t.fragment_id = n.id AND t.stem = l.stem
      UNION ALL
-    SELECT r.id, NULL, '', 'focus', 0, r.value - t.value FROM taught t CROSS JOIN raised r ON r.id = t.id)
+    SELECT r.id, NULL, '', 'focus', 0, r.value - t.value FROM taught t CROSS JOIN raised r WHERE r.id = t.id)
 SELECT f.id, f.uri, part.word, part.form, part.how, part.fields,
        100 * part.points / (value.value + :half) AS points
   FROM json_each(:ids) wanted
- CROSS JOIN fragment f ON f.id = wanted.value
+ CROSS JOIN fragment f
  CROSS JOIN (SELECT id, value FROM raised
-              UNION ALL SELECT id, points FROM found WHERE points < (SELECT points FROM bound)) value ON value.id = f.id
- CROSS JOIN part ON part.id = f.id
- WHERE part.points > 0
+              UNION ALL SELECT id, points FROM found WHERE points < (SELECT points FROM bound)) AS value
+ CROSS JOIN part
+ WHERE f.id = wanted.value AND value.id = f.id AND part.id = f.id AND part.points > 0
  ORDER BY f.uri, points DESC, part.word, part.form
 """
 """The parts of the scores of the fragments `:ids`; it also takes the parameters of MATCHES."""
@@ -150,9 +156,10 @@ SELECT p.fragment_id, form.key, p.fields
 """Which of the fragments `:ids` hold which form in which fields; one row for each keyword of the form."""
 
 HELD_IN_BODIES = """
-SELECT t.rowid, json_extract(pair.value, '$[1]')
+SELECT t.rowid, CAST(json_extract(pair.value, '$[1]') AS BIGINT)
   FROM json_each(:pairs) pair CROSS JOIN fragment_text t
- WHERE t.fragment_text MATCH json_extract(pair.value, '$[2]') AND t.rowid = json_extract(pair.value, '$[0]')
+ WHERE t.fragment_text MATCH json_extract(pair.value, '$[2]')
+   AND t.rowid = CAST(json_extract(pair.value, '$[0]') AS BIGINT)
 """
 """Which pairs of a fragment and a form match in the body; FTS5 finds a single fragment quickly."""
 
@@ -163,24 +170,24 @@ UNIT = 1_000_000
 """Points of a word that earns its whole rarity: thousandths of a gain times thousandths of a weight."""
 
 
-def rank(db: sqlite3.Connection, request: MatchRequest, reading: Reading, *, scenarios: bool = True) -> Found:
+def rank(db: Reader, request: MatchRequest, reading: Reading, *, scenarios: bool = True) -> Found:
     """Return the fragments that hold words of the request, best first; equal scores by URI.
 
     Args:
         scenarios: Whether each comes with its scenario that holds the most words of the request.
     """
-    statement = Statement(MATCHES, rank_parameters(request, reading, scenarios=scenarios))
+    statement = Statement(MATCHES, rank_parameters(db, request, reading, scenarios=scenarios))
     rows = db.execute(statement.sql, statement.parameters).fetchall()
     candidates = tuple(read_candidate(row[:6], row[6], row[7]) for row in rows)
     return Found(candidates, rows[0][-1] if rows else 0, statement)
 
 
-def rank_parameters(request: MatchRequest, reading: Reading, *, scenarios: bool) -> dict[str, object]:
+def rank_parameters(db: Reader, request: MatchRequest, reading: Reading, *, scenarios: bool) -> dict[str, object]:
     """Return the parameters of MATCHES."""
     half = weights.HALF_SCORE * reading.ideal
     bound = request.min_score - ROUNDING
     return {
-        "words": json.dumps(form_rows(reading), ensure_ascii=False),
+        "words": json.dumps(form_rows(db, reading), ensure_ascii=False),
         **filter_parameters(request),
         "least": UNIT * half * bound / max(100 - bound, 1e-9),
         "half": UNIT * half,
@@ -196,7 +203,7 @@ def rank_parameters(request: MatchRequest, reading: Reading, *, scenarios: bool)
     }
 
 
-def form_rows(reading: Reading) -> list[tuple[object, ...]]:
+def form_rows(db: Reader, reading: Reading) -> list[tuple[object, ...]]:
     """Return a row of `form` for each form of the request, in the same order; a term counts as one word."""
     units = [(form.word.term, "" if form.word.term else form.word.text) for form in reading.forms]
     numbers = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
@@ -211,12 +218,12 @@ def form_rows(reading: Reading) -> list[tuple[object, ...]]:
             round(1000 * form.gain),
             int(form.how in SAID),
             int(sizes[unit] == 1),
-            body_match(form) if reading.searches_bodies(form) else None,
+            body_match(db, form) if reading.searches_bodies(form) else None,
         )
         for form, unit in zip(reading.forms, units, strict=True)
     ]
 
 
-def body_match(form: Form) -> str:
+def body_match(db: Reader, form: Form) -> str:
     """Return the MATCH expression that finds *form* in bodies."""
-    return f"{{body also}} : {quoted(form.text)}"
+    return match_of(db, [form.text], BODY)

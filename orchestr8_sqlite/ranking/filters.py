@@ -1,10 +1,10 @@
 """What every tier returns, and the filters that every tier applies before its limit."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from orchestr8_sqlite.index.connections import Reader
 from orchestr8_sqlite.model.requests import Candidate, MatchRequest, Statement
 
 FILTERS = """
@@ -38,9 +38,9 @@ class Found(NamedTuple):
     coverage: float = 1.0
 
 
-def count_admitted(db: sqlite3.Connection, request: MatchRequest) -> int:
+def count_admitted(db: Reader, request: MatchRequest) -> int:
     """Return the number of fragments that the filters of *request* admit, tags among them."""
-    count: int = db.execute(ADMITTED, filter_parameters(request)).fetchone()[0]
+    count: int = db.execute(ADMITTED, filter_parameters(request)).fetchall()[0][0]
     return count
 
 

@@ -1,8 +1,8 @@
 """Tier 1: answers that were computed when the index was built, fetched by primary key."""
 
-import sqlite3
 from collections.abc import Sequence
 
+from orchestr8_sqlite.index.connections import Reader
 from orchestr8_sqlite.model.requests import MatchRequest, Statement
 from orchestr8_sqlite.ranking.filters import Found, read_candidate
 
@@ -17,7 +17,7 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, q.score, q.sc
 """
 
 
-def match_quick(db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> Found:
+def match_quick(db: Reader, request: MatchRequest, keywords: Sequence[str]) -> Found:
     """Return the precomputed answer to *request*, empty if there is none.
 
     The caller ensures that the request has no filters, the default score bound, and asks for at most DEPTH candidates.

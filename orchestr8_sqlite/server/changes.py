@@ -153,8 +153,8 @@ class Changes:
     def _look(self) -> Lists:
         catalog = self._service.catalog
         with catalog.reading():
-            resources = _digest(chain(listed_skills(catalog), catalog.db.execute(LISTED_RESOURCES)))
-            prompts = _digest(catalog.db.execute(LISTED_PROMPTS))
+            resources = _digest(chain(listed_skills(catalog), catalog.reader.execute(LISTED_RESOURCES)))
+            prompts = _digest(catalog.reader.execute(LISTED_PROMPTS))
         return Lists(catalog.generation, resources, prompts)
 
     def _digests_of(self, uris: Iterable[str]) -> dict[str, str]:

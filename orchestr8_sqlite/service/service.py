@@ -67,7 +67,7 @@ class Service:
     """Answers requests from one index file. Close it when done."""
 
     def __init__(self, settings: Settings) -> None:
-        self.path = settings.database
+        self.place = settings.database
         self.cache_size = settings.cache_size
         self._answers: Memory[Answer] = Memory(settings.cache_size, ANSWER_SECONDS)
         self._forgetting: list[Callable[[], None]] = [self._answers.forget]

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from orchestr8_sqlite.index.comments import read_comments
+from orchestr8_sqlite.index.dialect import FUNCTIONS
 
 TYPES = {
     "INTEGER": SQL("bigint"),
@@ -22,11 +23,6 @@ TYPES = {
     "REAL": SQL("double precision"),
     "BLOB": SQL("bytea"),
 }
-
-JSON_VALID = SQL(
-    "CREATE FUNCTION json_valid(text) RETURNS boolean IMMUTABLE STRICT LANGUAGE sql AS 'SELECT $1::json IS NOT NULL'"
-)
-"""Lets the CHECKs of schema.sql stay as they are."""
 
 OWNER = "fragment_id"
 """The column that says which fragment a row belongs to."""
@@ -37,8 +33,8 @@ FULL_TEXT_COMMENTS = (
     SQL("COMMENT ON TABLE fragment_text IS 'Full text of each fragment as stems, those that FTS5 finds it by.'"),
     SQL("COMMENT ON COLUMN fragment_text.fragment_id IS 'The fragment.'"),
     SQL(
-        "COMMENT ON COLUMN fragment_text.words IS 'Its stems with their places; A: name and title, B: tags and "
-        "capabilities, C: scenarios and description, D: body.'"
+        "COMMENT ON COLUMN fragment_text.words IS 'Its stems with their places; A: name and title, B: tags, "
+        "capabilities and description, C: scenarios, D: body.'"
     ),
 )
 
@@ -130,7 +126,8 @@ def names(columns: Sequence[str]) -> Composed:
 
 def create_tables(tables: Sequence[Table]) -> Iterator[Composed | SQL]:
     """Yield the statements that make the empty tables, without what is quicker to add to full ones."""
-    yield JSON_VALID
+    for name, definition in FUNCTIONS.items():
+        yield SQL("CREATE FUNCTION {}{}").format(Identifier(name), SQL(definition))
     for table in tables:
         parts = [_column(column) for column in table.columns]
         parts += [SQL("CHECK ({})").format(SQL(check)) for check in table.checks]

@@ -1,0 +1,362 @@
+"""Reads an index that `publish` has copied to PostgreSQL, through the statements that are written for SQLite.
+
+A generation is a schema that never changes; `orchestr8.current` on the first shard names the newest. A request reads
+one of them in one transaction, so that no publisher removes it meanwhile.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg import conninfo
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
+from psycopg.sql import SQL, Identifier, Literal
+
+from orchestr8_sqlite.errors import CatalogError, MissingIndex, RequestError
+from orchestr8_sqlite.index.catalog import SCHEMA_MAJOR, Catalog
+from orchestr8_sqlite.index.connections import Identity
+from orchestr8_sqlite.index.dialect import translate
+from orchestr8_sqlite.settings import Address
+
+CONNECT_SECONDS = 10
+
+STATEMENT_SECONDS = 30
+"""How long a statement may take."""
+
+CANCEL_SECONDS = 5.0
+
+POLL_SECONDS = 1.0
+"""How old the knowledge of the newest generation may be when a request begins."""
+
+BEGIN = SQL(
+    "BEGIN READ ONLY; SET LOCAL search_path TO {}; SET LOCAL statement_timeout TO {}; SET LOCAL jit TO off; "
+    "SET LOCAL client_min_messages TO error"
+)
+HAS_RELEASES = SQL("SELECT to_regclass('orchestr8.current') IS NOT NULL")
+CURRENT = SQL("""
+SELECT schema_name, generation, shards, (extract(epoch FROM published_at) * 1000000)::bigint
+  FROM orchestr8.current WHERE channel = %(channel)s
+""")
+HAS_SCHEMA = SQL("SELECT to_regnamespace(%(name)s) IS NOT NULL")
+META = "SELECT key, value FROM meta"
+
+
+Row = tuple[Any, ...]
+
+
+class NumberLoader(Loader):
+    """Reads sums, which PostgreSQL gives as decimals, as Python's numbers."""
+
+    def load(self, data: Buffer) -> int | float:
+        """Return the number in *data*."""
+        text = bytes(data)
+        return float(text) if b"." in text else int(text)
+
+
+class Release(NamedTuple):
+    """A generation that a channel names: its schema, the number of its shards, and since when, in µs since 1970."""
+
+    schema: str
+    generation: str
+    shards: int
+    since: int
+
+    @property
+    def identity(self) -> Identity:
+        """Return what distinguishes it from others of the same place."""
+        return int(self.schema.rpartition("_")[2]), self.since, self.shards
+
+
+def read_address(address: str) -> tuple[str, Sequence[str], dict[str, Any]]:
+    """Return the address without user and password, what must not be printed of it, and its parts.
+
+    Raises:
+        RequestError: It is no address.
+    """
+    try:
+        if address.partition("?")[0].count("@") > 1:  # what follows the first one would be taken for the host
+            raise psycopg.ProgrammingError
+        given = conninfo.conninfo_to_dict(address)
+    except psycopg.Error:  # whose message may hold a part of the password
+        raise RequestError(
+            "An address of PostgreSQL cannot be read: write postgresql://USER@HOST:PORT/DATABASE, with %40 for an @ "
+            "in a name or password, and so on."
+        ) from None
+    secrets = [str(given[key]) for key in ("password", "sslpassword") if given.get(key)]
+    place = f"postgresql://{given.get('host', 'localhost')}:{given.get('port', 5432)}/{given.get('dbname', '')}"
+    return place, secrets, given
+
+
+def reason(problem: psycopg.Error, secrets: Sequence[str]) -> str:
+    """Return what a server says, without a period and without *secrets*."""
+    lines = (problem.diag.message_primary or str(problem)).strip().splitlines() or [type(problem).__name__]
+    why = lines[-1].strip().rstrip(".")
+    for secret in secrets:
+        why = why.replace(secret, "***")
+    return why
+
+
+class Shard:
+    """A connection to one shard, opened when it is first used; `place` is its address without user and password.
+
+    A transaction begins with the first statement and ends with `rest`. A connection that has died meanwhile is replaced
+    when the next one begins.
+    """
+
+    def __init__(self, address: str, schema: str = "") -> None:
+        self.place, self._secrets, given = read_address(address)
+        self._given = {"connect_timeout": CONNECT_SECONDS, **given, "client_encoding": "UTF8", "autocommit": True}
+        self._schema = schema
+        self._db: psycopg.Connection | None = None
+        self._is_reading = False
+
+    @property
+    def is_broken(self) -> bool:
+        """Tell whether the connection has died."""
+        return self._db is not None and self._db.broken
+
+    def run(self, statement: SQL, **values: object) -> list[Row]:
+        """Return the rows of a statement of PostgreSQL, outside a transaction."""
+        with self.told():
+            return self._connected().execute(statement, values).fetchall()
+
+    def execute(self, sql: str, parameters: Mapping[str, object]) -> psycopg.Cursor[Row]:
+        """Return the rows of a statement that is written for SQLite.
+
+        Raises:
+            CatalogError: The server cannot be reached, or refuses the statement.
+        """
+        with self.told():
+            return self._begun().execute(translate(sql, parameters).encode(), parameters)
+
+    def query(self, sql: str, seconds: float) -> psycopg.Cursor[Row]:
+        """Return the rows of a user's statement, which may take some seconds; errors are those of psycopg."""
+        db = self._begun()
+        db.execute(SQL("SET LOCAL statement_timeout TO {}").format(Literal(round(1000 * seconds))))
+        return db.execute(sql.encode())
+
+    def rest(self) -> None:
+        """End the transaction, if one has begun."""
+        if self._db is not None and self._is_reading:
+            self._is_reading = False
+            with suppress(psycopg.Error):
+                self._db.execute("ROLLBACK")
+
+    def interrupt(self) -> None:
+        """End the statement that is running."""
+        if self._db is not None and self._is_reading:
+            with suppress(psycopg.Error):
+                self._db.cancel_safe(timeout=CANCEL_SECONDS)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._db is not None:
+            self._db.close()
+
+    def _connected(self) -> psycopg.Connection:
+        if self._db is None or self._db.closed:
+            self._db = psycopg.connect(**self._given)
+            self._db.adapters.register_loader("numeric", NumberLoader)
+        return self._db
+
+    def _begun(self) -> psycopg.Connection:
+        """Return the connection, in a transaction."""
+        if self._is_reading and self._db is not None:
+            return self._db
+        begin = BEGIN.format(Identifier(self._schema), Literal(1000 * STATEMENT_SECONDS))
+        try:
+            self._connected().execute(begin)
+        except psycopg.OperationalError:
+            if self._db is None:
+                raise
+            self._db.close()
+            self._connected().execute(begin)
+        self._is_reading = True
+        return self._connected()
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Make one sentence, without a password, of what goes wrong with the server meanwhile."""
+        try:
+            yield
+        except psycopg.errors.QueryCanceled:
+            raise CatalogError(
+                f"The index at {self.place} did not answer a statement within {STATEMENT_SECONDS} s, or nobody waits "
+                "for the answer."
+            ) from None
+        except psycopg.Error as problem:
+            why = reason(problem, self._secrets)
+            if isinstance(problem, psycopg.OperationalError):
+                raise CatalogError(f"The index at {self.place} cannot be reached: {why}.") from None
+            raise CatalogError(f"The index at {self.place} cannot be read: {why}.") from None
+
+
+class Found:
+    """The rows of a statement, and its columns, the name of each first."""
+
+    def __init__(self, cursor: psycopg.Cursor[Row]) -> None:
+        self.description: Sequence[Sequence[Any]] = cursor.description or ()
+        self._rows = cursor.fetchall()
+
+    def fetchall(self) -> list[Row]:
+        """Return the rows."""
+        return self._rows
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+
+class Shards:
+    """The connections of one caller to all shards of one generation."""
+
+    def __init__(self, address: Address, schema: str) -> None:
+        self.shards = [Shard(one, schema) for one in address.shards]
+        self._is_abandoned: Callable[[], bool] | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        """Tell whether any connection has died."""
+        return any(shard.is_broken for shard in self.shards)
+
+    def execute(self, sql: str, parameters: Mapping[str, object] | None = None, /) -> "Found":
+        """Return the rows of a statement that is written for SQLite.
+
+        Raises:
+            CatalogError: A server cannot be reached, or refuses the statement; or nobody waits for the answer.
+        """
+        if self._is_abandoned is not None and self._is_abandoned():
+            raise CatalogError("Nobody waits for the answer any more.")
+        return Found(self.shards[0].execute(sql, parameters or {}))
+
+    def heed(self, is_abandoned: Callable[[], bool] | None, /) -> None:
+        """Begin no further statement once *is_abandoned* returns True."""
+        self._is_abandoned = is_abandoned
+
+    def interrupt(self) -> None:
+        """End the statements that are running, soon."""
+        threading.Thread(target=self._interrupt, daemon=True).start()
+
+    def _interrupt(self) -> None:
+        for shard in self.shards:
+            shard.interrupt()
+
+    def rest(self) -> None:
+        """End the transactions of a request."""
+        for shard in self.shards:
+            shard.rest()
+
+    def close(self) -> None:
+        """Close the connections."""
+        for shard in self.shards:
+            shard.close()
+
+
+class Follower:
+    """Knows which generation a channel names; asks the first shard at most once in POLL_SECONDS."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._shards = [Shard(one) for one in address.shards]
+        self._lock = threading.Lock()
+        self._known: Release | None = None
+        self._asked = float("-inf")
+
+    @property
+    def known(self) -> Release | None:
+        """Return the newest generation, or None if it is too long since it was asked for."""
+        return self._known if time.monotonic() < self._asked + POLL_SECONDS else None
+
+    def latest(self) -> Release:
+        """Return the newest generation that all shards hold: a replica may be behind.
+
+        Raises:
+            MissingIndex: Nothing was published.
+            CatalogError: A server cannot be reached, or the addresses are not those of the publisher.
+        """
+        with self._lock:
+            if self.known is None:
+                found = self._ask()
+                if self._known is None or all(
+                    shard.run(HAS_SCHEMA, name=found.schema)[0][0] for shard in self._shards[1:]
+                ):
+                    self._known = found
+                self._asked = time.monotonic()
+            assert self._known is not None
+            return self._known
+
+    def _ask(self) -> Release:
+        first = self._shards[0]
+        rows = first.run(CURRENT, channel=self._address.channel) if first.run(HAS_RELEASES)[0][0] else []
+        if not rows:
+            raise MissingIndex(
+                f"Nothing was published to the channel {self._address.channel} at {first.place}; publish an index: "
+                "orchestr8-sqlite publish INDEX --to ADDRESS."
+            )
+        release = Release(*rows[0])
+        if release.shards != len(self._shards):
+            raise CatalogError(
+                f"The index at {first.place} is spread over {release.shards} databases, not {len(self._shards)}; name "
+                "the addresses that it was published to, in the same order."
+            )
+        return release
+
+
+follower_of = cache(Follower)
+
+
+class PublishedCatalog(Catalog):
+    """An index in PostgreSQL."""
+
+    def __init__(self, address: Address, release: Release) -> None:
+        self.shards = Shards(address, release.schema)
+        self._follower = follower_of(address)
+        self._release = release
+        super().__init__(self.shards, address, release.identity)
+
+    def is_current(self) -> bool:
+        """Tell whether the channel still names this generation, as far as was known a second ago."""
+        return self._follower.latest() == self._release
+
+    def is_known_current(self) -> bool:
+        """Tell the same without asking anybody; False if it is not known."""
+        return self._follower.known == self._release
+
+    @property
+    def is_known_damaged(self) -> bool:
+        """Tell whether a connection has died."""
+        return self.shards.is_broken
+
+    def rest(self) -> None:
+        """Let go of the generation until the next request."""
+        self.shards.rest()
+
+
+def identity_at(address: Address) -> Identity:
+    """Return what distinguishes the newest generation at *address* from others.
+
+    Raises:
+        CatalogError: A server cannot be reached, or nothing was published.
+    """
+    return follower_of(address).latest().identity
+
+
+def open_published(address: Address) -> PublishedCatalog:
+    """Return the newest generation of the index at *address*.
+
+    Raises:
+        MissingIndex: Nothing was published there.
+        CatalogError: A server cannot be reached, or the index has another major schema version.
+    """
+    catalog = PublishedCatalog(address, follower_of(address).latest())
+    version = catalog.meta.get("schema_version", "")
+    if version.partition(".")[0] != str(SCHEMA_MAJOR):
+        catalog.close()
+        raise CatalogError(
+            f"The index at {address} has the schema version {version}, this program reads {SCHEMA_MAJOR}."
+        )
+    return catalog
