@@ -42,14 +42,9 @@ SELECT f.uri, count(*) OVER ()
  ORDER BY f.uri NOT LIKE :start ESCAPE '\\', f.uri LIMIT :limit
 """
 
-DECLARED_VALUES = """
-SELECT value.atom
-  FROM prompt p, json_each(p.metadata, '$.arguments') argument, json_each(argument.value) field,
-       json_each(iif(field.type = 'array', field.value, '[]')) value
- WHERE p.name = :prompt AND json_type(p.metadata, '$.arguments') = 'array' AND argument.type = 'object'
-   AND json_extract(argument.value, '$.name') = :name AND field.key IN ('choices', 'enum', 'values', 'options')
-   AND value.type IN ('text', 'integer', 'real')
-"""
+PROMPT_METADATA = "SELECT metadata FROM prompt WHERE name = :name"
+OFFERING = ("choices", "enum", "values", "options")
+"""Fields of an argument in the front matter of a prompt that list its values."""
 
 FIXED = {
     "mode": tuple(mode.value for mode in Mode),
@@ -110,8 +105,13 @@ def complete_argument(catalog: Catalog, prompt: str, name: str, value: str) -> C
 
 def _offered(catalog: Catalog, prompt: str, name: str) -> list[str]:
     """Return the values that the front matter of *prompt* lists for its argument *name*."""
-    rows = catalog.rows(DECLARED_VALUES, {"prompt": prompt, "name": name})
-    return [str(atom) for (atom,) in rows]
+    for (metadata,) in catalog.rows(PROMPT_METADATA, {"name": prompt}):
+        declared = json.loads(metadata).get("arguments")
+        arguments = [one for one in declared if isinstance(one, dict)] if isinstance(declared, list) else []
+        lists = [one[field] for one in arguments if one.get("name") == name for field in one if field in OFFERING]
+        values = [value for one in lists if isinstance(one, list) for value in one]
+        return [str(value) for value in values if isinstance(value, str | int | float) and not isinstance(value, bool)]
+    return []
 
 
 def _choose(choices: list[str] | tuple[str, ...], begun: str) -> Completion:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from orchestr8_sqlite.answers.mediatypes import DIRECTORY, as_text, media_type, served_type
 from orchestr8_sqlite.errors import RequestError, UnknownResource
-from orchestr8_sqlite.index.catalog import PINNED, Catalog
+from orchestr8_sqlite.index.catalog import PINNED, Catalog, escape_like
 from orchestr8_sqlite.model.parameters import storable
 from orchestr8_sqlite.model.uris import MAX_URI_LENGTH, PATH_SAFE, decode_segments, fragment_uri
 from orchestr8_sqlite.text.wording import nearest
@@ -64,7 +64,7 @@ SELECT DISTINCT substr(path, length(:low) + 1, instr(substr(path, length(:low) +
  WHERE path > :low AND path < :high
 """
 FILE = "SELECT content FROM skill_file WHERE fragment_id = :id AND path = :path"
-PATHS_NAMED = "SELECT path FROM skill WHERE path = :name OR path LIKE '%/' || :name ORDER BY path LIMIT :limit"
+PATHS_NAMED = "SELECT path FROM skill WHERE path = :name OR path LIKE :pattern ESCAPE '\\' ORDER BY path LIMIT :limit"
 ALL_PATHS = "SELECT path FROM skill ORDER BY path LIMIT :limit"
 
 
@@ -276,7 +276,8 @@ def _hint(catalog: Catalog, path: str) -> str:
     folder = path.removesuffix(f"/{MAIN_FILE}")
     if catalog.fragment(f"skills/{folder}"):
         return f" It is in the library, but no Agent Skill to offer; read {fragment_uri(f'skills/{folder}')} instead."
-    parameters = {"name": folder.rpartition("/")[2], "limit": MOST_COMPARED}
+    name = folder.rpartition("/")[2]
+    parameters = {"name": name, "pattern": f"%/{escape_like(name)}", "limit": MOST_COMPARED}
     paths = [row[0] for row in catalog.rows(PATHS_NAMED, parameters) or catalog.rows(ALL_PATHS, parameters)]
     uris = [f"{skill_uri(alike)}/{MAIN_FILE}" for alike in nearest(folder, paths)]
     return f" Nearest: {', '.join(uris)}." if uris else ""

@@ -13,7 +13,7 @@ import typer
 from orchestr8_sqlite.cli.options import Database, Json, print_csv, print_json, print_rows
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.settings import read_settings
+from orchestr8_sqlite.settings import Address, read_settings
 from orchestr8_sqlite.text.wording import counted
 
 TOTALS = """
@@ -64,7 +64,13 @@ def sql(
 
     is_shell = statement is None and sys.stdin.isatty()
     text = sys.stdin.read() if statement is None and not is_shell else statement or ""
-    with Catalog.open(read_settings(db).database) as catalog:
+    place = read_settings(db).database
+    if isinstance(place, Address):
+        from orchestr8_sqlite.index.postgresql import ask
+
+        show(*ask(place, text if not is_shell else "", timeout))
+        return
+    with Catalog.open(place) as catalog:
         if is_shell:
             from orchestr8_sqlite.cli.shell import read_statements
 

@@ -20,7 +20,7 @@ SELECT uri, token_estimate AS tokens, title FROM fragment f
 """
 PROMPTS = """
 SELECT p.name, (SELECT group_concat(name, ', ') FROM (SELECT name FROM prompt_argument a
-                 WHERE a.prompt_id = p.id ORDER BY ordinal)) AS arguments, title
+                 WHERE a.prompt_id = p.id ORDER BY ordinal) AS named) AS arguments, title
   FROM prompt p ORDER BY p.name
 """
 WHOLE = {"categories": CATEGORIES, "tags": TAGS, "fragments": FRAGMENTS, "prompts": PROMPTS}

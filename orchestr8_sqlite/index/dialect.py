@@ -27,6 +27,7 @@ DIFFERENCES = {
         re.compile(r"\bkeyword_text (\w+)\b"), r"(SELECT id AS fragment_id, text FROM keyword) AS \1"
     ),
     "LIKE": Difference(re.compile(r"\bLIKE\b"), "ILIKE"),
+    "group_concat": Difference(re.compile(r"\bgroup_concat\b"), "string_agg"),
     "CROSS JOIN … ON": Difference(re.compile(r"\bCROSS JOIN ((?:\w+\([^()]*\)|\w+)(?: \w+)?) ON\b"), r"JOIN \1 ON"),
     "json_each(:ids)": Difference(re.compile(r"\bjson_each\(:ids\)"), "json_numbers(:ids)"),
 }
@@ -44,7 +45,7 @@ FUNCTIONS = {
     "json_extract": "(text, text) RETURNS text IMMUTABLE LANGUAGE sql AS "
     "$$SELECT $1::json #>> ('{' || btrim($2, '$.[]') || '}')::text[]$$",
     "json_array_length": "(text) RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT json_array_length($1::json)::bigint'",
-    "instr": "(text, text) RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT strpos($1, $2)::bigint'",
+    "instr": "(text, text) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT strpos($1, $2)'",
     "min": "(double precision, double precision) RETURNS double precision IMMUTABLE LANGUAGE sql AS "
     "'SELECT CASE WHEN $1 < $2 THEN $1 ELSE $2 END'",
     "round": "(double precision, integer) RETURNS double precision IMMUTABLE LANGUAGE sql AS "

@@ -7,7 +7,7 @@ one of them in one transaction, so that no publisher removes it meanwhile.
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from orchestr8_sqlite.errors import CatalogError, MissingIndex, RequestError
 from orchestr8_sqlite.index.catalog import SCHEMA_MAJOR, Catalog
 from orchestr8_sqlite.index.connections import Identity
 from orchestr8_sqlite.index.dialect import translate
+from orchestr8_sqlite.index.statements import out_of_time
 from orchestr8_sqlite.settings import Address
 
 CONNECT_SECONDS = 10
@@ -94,8 +95,9 @@ def read_address(address: str) -> tuple[str, Sequence[str], dict[str, Any]]:
 
 def reason(problem: psycopg.Error, secrets: Sequence[str]) -> str:
     """Return what a server says, without a period and without *secrets*."""
-    lines = (problem.diag.message_primary or str(problem)).strip().splitlines() or [type(problem).__name__]
-    why = lines[-1].strip().rstrip(".")
+    said = (problem.diag.message_primary or str(problem)).strip().splitlines()
+    lines = [line.strip() for line in said if not line.strip().startswith("Is the server running")]
+    why = (lines or [type(problem).__name__])[-1].rstrip(".")
     for secret in secrets:
         why = why.replace(secret, "***")
     return why
@@ -134,11 +136,21 @@ class Shard:
         with self.told():
             return self._begun().execute(translate(sql, parameters).encode(), parameters)
 
-    def query(self, sql: str, seconds: float) -> psycopg.Cursor[Row]:
-        """Return the rows of a user's statement, which may take some seconds; errors are those of psycopg."""
-        db = self._begun()
-        db.execute(SQL("SET LOCAL statement_timeout TO {}").format(Literal(round(1000 * seconds))))
-        return db.execute(sql.encode())
+    def ask(self, statement: str, seconds: float) -> psycopg.Cursor[Row]:
+        """Return the rows of a user's statement.
+
+        Raises:
+            RequestError: It is wrong, does more than read, or takes longer than *seconds*.
+        """
+        with self.told():
+            db = self._begun()
+            db.execute(SQL("SET LOCAL statement_timeout TO {}").format(Literal(round(1000 * seconds))))
+        try:
+            return db.execute(statement.encode(), prepare=True)  # which takes a single one
+        except psycopg.errors.QueryCanceled:
+            raise RequestError(out_of_time(seconds)) from None
+        except psycopg.Error as problem:
+            raise RequestError(f"PostgreSQL says: {reason(problem, self._secrets)}.") from None
 
     def rest(self) -> None:
         """End the transaction, if one has begun."""
@@ -300,8 +312,8 @@ class Follower:
         release = Release(*rows[0])
         if release.shards != len(self._shards):
             raise CatalogError(
-                f"The index at {first.place} is spread over {release.shards} databases, not {len(self._shards)}; name "
-                "the addresses that it was published to, in the same order."
+                f"The index at {first.place} was published to another number of databases, {release.shards}; name the "
+                "addresses of that time, in the same order."
             )
         return release
 
@@ -343,6 +355,23 @@ def identity_at(address: Address) -> Identity:
         CatalogError: A server cannot be reached, or nothing was published.
     """
     return follower_of(address).latest().identity
+
+
+def ask(address: Address, statement: str, seconds: float) -> tuple[list[str], list[Sequence[object]]]:
+    """Return the column names and the rows of a user's statement, which may run for some seconds.
+
+    Raises:
+        RequestError: It is wrong, does more than read, takes too long, or asks several shards.
+        CatalogError: The server cannot be reached, or nothing was published.
+    """
+    if len(address.shards) > 1:
+        raise RequestError("A statement cannot be asked of several databases at once; ask each with psql.")
+    if not statement.strip():
+        raise RequestError("The statement is empty; write a SELECT.")
+    with closing(Shard(address.text, follower_of(address).latest().schema)) as shard:
+        cursor = shard.ask(statement, seconds)
+        rows: list[Sequence[object]] = [*cursor.fetchall()] if cursor.description else []
+        return [column.name for column in cursor.description or ()], rows
 
 
 def open_published(address: Address) -> PublishedCatalog:

@@ -2,7 +2,8 @@
 
 What differs: INTEGER is bigint, REAL is double precision, BLOB is bytea, and texts are compared by their bytes (COLLATE
 "C"), as SQLite compares them. The tables of FTS5 become two: `fragment_text` holds the stems of each fragment as a
-tsvector, `fragment_vocabulary` in how many fragments each occurs. The views and the trigrams of keywords are left out.
+tsvector, `fragment_vocabulary` in how many fragments each occurs. The trigrams of keywords are left out, and so are the
+views but for VIEWS.
 """
 
 import re
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from orchestr8_sqlite.index.comments import read_comments
-from orchestr8_sqlite.index.dialect import FUNCTIONS
+from orchestr8_sqlite.index.dialect import FUNCTIONS, translate
 
 TYPES = {
     "INTEGER": SQL("bigint"),
@@ -26,6 +27,9 @@ TYPES = {
 
 OWNER = "fragment_id"
 """The column that says which fragment a row belongs to."""
+
+VIEWS = ("unreviewed", "finding", "keyword_detail")
+"""Those that PostgreSQL can have too."""
 
 FULL_TEXT, VOCABULARY = "fragment_text", "fragment_vocabulary"
 
@@ -163,9 +167,18 @@ def finish_tables(tables: Sequence[Table], *, is_whole: bool) -> Iterator[Compos
             )
     yield SQL("CREATE INDEX fragment_text_by_word ON fragment_text USING gin (words)")
     yield from _link_tables(tables, is_whole=is_whole)
+    yield from map(SQL, _read_views())
     yield from _comment_on(tables)
     for name in (*(table.name for table in tables), FULL_TEXT):
         yield SQL("ANALYZE {}").format(Identifier(name))
+
+
+def _read_views() -> Iterator[str]:
+    """Yield the statements of schema.sql that make the VIEWS."""
+    schema = files("orchestr8_sqlite.index").joinpath("schema.sql").read_text(encoding="utf-8")
+    for name in VIEWS:
+        (view,) = re.findall(rf"^CREATE VIEW {name} .*?;$", schema, re.DOTALL | re.MULTILINE)
+        yield translate(view, {})
 
 
 def _link_tables(tables: Sequence[Table], *, is_whole: bool) -> Iterator[Composed | SQL]:
