@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.index.catalog import Catalog, escape_like
+from orchestr8_sqlite.index.gathering import Step, gathered
 from orchestr8_sqlite.model.parameters import fold_tag, parse_category
 from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, SCHEME, Mode, Ranker
 
@@ -14,33 +15,50 @@ MOST_VALUES = 100
 LONGEST_BEGUN = 10_000
 """Most characters to complete: escaped, they stay below SQLite's limit of 50,000 bytes for a LIKE pattern."""
 
-TAGS_MATCHING = """
+OF_CATEGORY = Step("fragment", "SELECT id, category FROM fragment WHERE category = :category")
+TAGS_MATCHING = gathered(
+    """
 SELECT t.tag, count(*) OVER ()
   FROM tag t
  WHERE t.tag LIKE :part ESCAPE '\\'
    AND (:category IS NULL OR EXISTS (SELECT 1 FROM fragment f WHERE f.id = t.fragment_id AND f.category = :category))
    AND t.tag NOT IN (SELECT value FROM json_each(:given))
  GROUP BY t.tag ORDER BY t.tag NOT LIKE :start ESCAPE '\\', count(*) DESC, t.tag LIMIT :limit
-"""
-SCENARIOS_MATCHING = """
+""",
+    Step("tag", "SELECT fragment_id, tag FROM tag WHERE tag LIKE :part ESCAPE '\\'"),
+    OF_CATEGORY,
+)
+SCENARIOS_MATCHING = gathered(
+    """
 SELECT s.text, count(*) OVER ()
   FROM scenario s
  WHERE s.text LIKE :part ESCAPE '\\'
    AND (:category IS NULL OR EXISTS (SELECT 1 FROM fragment f WHERE f.id = s.fragment_id AND f.category = :category))
  GROUP BY s.text ORDER BY s.text NOT LIKE :start ESCAPE '\\', s.text LIMIT :limit
-"""
-URIS_MATCHING = """
-SELECT f.uri, count(*) OVER ()
+""",
+    Step("scenario", "SELECT fragment_id, text FROM scenario WHERE text LIKE :part ESCAPE '\\'"),
+    OF_CATEGORY,
+)
+URIS_MATCHING = gathered(
+    """
+SELECT f.uri, count(*) OVER (), f.uri NOT LIKE :start ESCAPE '\\'
   FROM fragment f
  WHERE f.uri LIKE :part ESCAPE '\\'
- ORDER BY f.uri NOT LIKE :start ESCAPE '\\', f.uri LIMIT :limit
-"""
-URIS_OF_CATEGORY = """
-SELECT f.uri, count(*) OVER ()
+ ORDER BY 3, f.uri LIMIT :limit
+""",
+    order=[3, 1],
+    total=2,
+)
+URIS_OF_CATEGORY = gathered(
+    """
+SELECT f.uri, count(*) OVER (), f.uri NOT LIKE :start ESCAPE '\\'
   FROM fragment f
  WHERE f.category = :category AND f.uri LIKE :part ESCAPE '\\'
- ORDER BY f.uri NOT LIKE :start ESCAPE '\\', f.uri LIMIT :limit
-"""
+ ORDER BY 3, f.uri LIMIT :limit
+""",
+    order=[3, 1],
+    total=2,
+)
 
 PROMPT_METADATA = "SELECT metadata FROM prompt WHERE name = :name"
 OFFERING = ("choices", "enum", "values", "options")

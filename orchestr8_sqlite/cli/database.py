@@ -13,17 +13,25 @@ import typer
 from orchestr8_sqlite.cli.options import Database, Json, print_csv, print_json, print_rows
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.index.gathering import Step, gathered
 from orchestr8_sqlite.settings import Address, read_settings
 from orchestr8_sqlite.text.wording import counted
 
-TOTALS = """
+TOTALS = gathered(
+    """
 SELECT count(*), coalesce(sum(token_estimate), 0), coalesce(max(token_estimate), 0) FROM fragment
-"""
-CATEGORIES = """
+""",
+    Step("fragment", "SELECT token_estimate FROM fragment"),
+)
+CATEGORIES = gathered(
+    """
 SELECT category, count(*) AS fragments, sum(token_estimate) AS tokens,
        sum((SELECT count(*) FROM scenario s WHERE s.fragment_id = f.id)) AS scenarios
   FROM fragment f GROUP BY category ORDER BY category
-"""
+""",
+    added=1,
+    order=[1],
+)
 SQL_HINT = (
     "Views: fragment_detail, keyword_detail, field_detail, score_evidence, reference_detail, provenance; "
     "all tables: orchestr8-sqlite stats --tables."

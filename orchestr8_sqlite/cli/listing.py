@@ -7,17 +7,29 @@ import typer
 
 from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
 from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.index.gathering import gathered
 from orchestr8_sqlite.settings import read_settings
 
-CATEGORIES = "SELECT category, count(*) AS fragments, sum(token_estimate) AS tokens FROM fragment GROUP BY 1 ORDER BY 1"
-TAGS = "SELECT tag, count(*) AS fragments FROM tag GROUP BY 1 ORDER BY 2 DESC, 1"
-FRAGMENTS = """
+CATEGORIES = gathered(
+    "SELECT category, count(*) AS fragments, sum(token_estimate) AS tokens FROM fragment GROUP BY 1 ORDER BY 1",
+    added=1,
+    order=[1],
+)
+TAGS = gathered(
+    "SELECT tag, count(*) AS fragments FROM tag GROUP BY 1 ORDER BY 2 DESC, 1",
+    added=1,
+    order=[-2, 1],
+)
+FRAGMENTS = gathered(
+    """
 SELECT uri, token_estimate AS tokens, title FROM fragment f
  WHERE (:category IS NULL OR category = :category)
    AND NOT EXISTS (SELECT 1 FROM json_each(:tags) w
                     WHERE NOT EXISTS (SELECT 1 FROM tag t WHERE t.fragment_id = f.id AND t.tag = w.value))
  ORDER BY uri
-"""
+""",
+    order=[1],
+)
 PROMPTS = """
 SELECT p.name, (SELECT group_concat(name, ', ') FROM (SELECT name FROM prompt_argument a
                  WHERE a.prompt_id = p.id ORDER BY ordinal) AS named) AS arguments, title

@@ -14,6 +14,7 @@ from orchestr8_sqlite.doctor.report import Check, ok, omitted, problem
 from orchestr8_sqlite.errors import CatalogError, ShippingError
 from orchestr8_sqlite.index.catalog import MINIMUM_SQLITE, Catalog
 from orchestr8_sqlite.index.checksums import REBUILD
+from orchestr8_sqlite.index.gathering import Step, gathered
 from orchestr8_sqlite.settings import Address, Place
 from orchestr8_sqlite.shipping.shelf import folder_of, read_state
 from orchestr8_sqlite.shipping.statement import hash_of
@@ -22,11 +23,18 @@ from orchestr8_sqlite.text.wording import counted
 THOROUGH_BYTES = 200 * 1024 * 1024
 """Larger files get SQLite's quick check, which does not compare each table with its indexes."""
 
-COUNTS = """
+COUNTS = gathered(
+    """
 SELECT (SELECT count(*) FROM fragment), (SELECT count(*) FROM prompt),
        (SELECT count(DISTINCT fragment_id) FROM skill_file)
-"""
-FIRST_TITLE = "SELECT title FROM fragment ORDER BY uri LIMIT 1"
+""",
+    Step("fragment", "SELECT id FROM fragment"),
+    Step("skill_file", "SELECT DISTINCT fragment_id FROM skill_file"),
+)
+FIRST_TITLE = gathered(
+    "SELECT title, uri FROM fragment ORDER BY uri LIMIT 1",
+    order=[2],
+)
 SECONDS_A_DAY = 86_400
 
 

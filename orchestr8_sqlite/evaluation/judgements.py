@@ -8,6 +8,7 @@ from pathlib import Path
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.index.gathering import Step, gathered
 
 NO_ANSWER = "none"
 """The stratum of queries that nothing in the library answers."""
@@ -17,9 +18,13 @@ ELSEWHERE = "elsewhere"
 
 ALL = "ALL"
 SOURCE_PATHS = "SELECT f.uri, s.path FROM fragment f JOIN source s ON s.id = f.source_id"
-NEAR_COPIES = """
+NEAR_COPIES = gathered(
+    """
 SELECT f.uri, o.uri FROM near_copy n JOIN fragment f ON f.id = n.fragment_id JOIN fragment o ON o.id = n.first_id
-"""
+""",
+    Step("near_copy", "SELECT fragment_id, first_id FROM near_copy"),
+    Step("fragment", "SELECT id, uri FROM fragment WHERE id IN (SELECT fragment_id FROM near_copy)"),
+)
 
 Qrels = Mapping[str, Mapping[str, int]]
 """Query id → document → grade: 2 exactly what is needed, 1 useful, 0 not useful."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from orchestr8_sqlite.errors import CatalogError, MissingIndex, RequestError, SettingsError
 from orchestr8_sqlite.index.checksums import REBUILD, Comparison, comparison_of
 from orchestr8_sqlite.index.connections import Identity, Reader, connect, identity_of, is_at
+from orchestr8_sqlite.index.gathering import Step, gathered
 from orchestr8_sqlite.settings import NEEDS_FILE, Address, Place
 
 T = TypeVar("T")
@@ -47,28 +48,56 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.description, f.token_estimate
 """
 FRAGMENT_BY_PATH = FRAGMENT_COLUMNS + " WHERE f.path = :path"
 NEXT = "f.uri > :after ORDER BY f.uri LIMIT :limit"
-FRAGMENTS_OF_CATEGORY = f"{FRAGMENT_COLUMNS} WHERE f.category = :category AND {NEXT}"
-FRAGMENTS_AFTER = f"{FRAGMENT_COLUMNS} WHERE {NEXT}"
-PATHS_LIKE = "SELECT path FROM fragment WHERE name = :name OR path LIKE :pattern ESCAPE '\\' ORDER BY path LIMIT :limit"
-ALL_PATHS = "SELECT path FROM fragment ORDER BY path LIMIT :limit"
+FRAGMENTS_OF_CATEGORY = gathered(
+    f"{FRAGMENT_COLUMNS} WHERE f.category = :category AND {NEXT}",
+    order=[2],
+)
+FRAGMENTS_AFTER = gathered(
+    f"{FRAGMENT_COLUMNS} WHERE {NEXT}",
+    order=[2],
+)
+PATHS_LIKE = gathered(
+    "SELECT path FROM fragment WHERE name = :name OR path LIKE :pattern ESCAPE '\\' ORDER BY path LIMIT :limit",
+    order=[1],
+)
+ALL_PATHS = gathered(
+    "SELECT path FROM fragment ORDER BY path LIMIT :limit",
+    order=[1],
+)
 BODY = "SELECT body FROM fragment_body WHERE fragment_id = :id"
-CATEGORY_COUNTS = "SELECT category, count(*) FROM fragment GROUP BY category ORDER BY category"
+CATEGORY_COUNTS = gathered(
+    "SELECT category, count(*) FROM fragment GROUP BY category ORDER BY category",
+    added=1,
+    order=[1],
+)
 TAGS = "SELECT t.fragment_id, t.ordinal, t.tag FROM json_each(:ids) CROSS JOIN tag t ON t.fragment_id = value"
 CAPABILITIES = (
     "SELECT c.fragment_id, ordinal, text FROM json_each(:ids) CROSS JOIN capability c ON c.fragment_id = value"
 )
-NEIGHBOURS = """
+NEIGHBOURS = gathered(
+    """
 SELECT t.uri FROM reference r JOIN fragment t ON t.id = r.target_id WHERE r.fragment_id = :id
  UNION
 SELECT f.uri FROM reference r JOIN fragment f ON f.id = r.fragment_id WHERE r.target_id = :id
 EXCEPT
 SELECT uri FROM fragment WHERE id = :id
  ORDER BY 1
-"""
+""",
+    Step("reference", "SELECT fragment_id, target_id FROM reference WHERE fragment_id = :id OR target_id = :id"),
+    Step(
+        "fragment",
+        "SELECT id, uri FROM fragment WHERE id IN "
+        "(SELECT fragment_id FROM reference UNION ALL SELECT target_id FROM reference)",
+    ),
+)
 ANY_SKILL = "SELECT 1 FROM skill_file LIMIT 1"
 MOST_TAGS = 2000
 ANY_NEAR_COPY = "SELECT 1 FROM near_copy LIMIT 1"
-TAGS_BY_USE = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMIT :limit"
+TAGS_BY_USE = gathered(
+    "SELECT tag, count(*) FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMIT :limit",
+    added=1,
+    order=[-2, 1],
+)
 
 
 class FragmentRow(NamedTuple):
@@ -326,7 +355,7 @@ class Catalog:
 
     def _read_frequent_tags(self) -> dict[str, list[str]]:
         tags: dict[str, list[str]] = {}
-        for (tag,) in self.rows(TAGS_BY_USE, {"limit": MOST_TAGS}):
+        for tag, _ in self.rows(TAGS_BY_USE, {"limit": MOST_TAGS}):
             tags.setdefault(tag[0], []).append(tag)
         return tags
 

@@ -4,9 +4,11 @@ A generation is a schema that never changes; `orchestr8.current` on the first sh
 one of them in one transaction, so that no publisher removes it meanwhile.
 """
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from typing import Any, NamedTuple
@@ -21,6 +23,7 @@ from orchestr8_sqlite.errors import CatalogError, MissingIndex, RequestError
 from orchestr8_sqlite.index.catalog import SCHEMA_MAJOR, Catalog
 from orchestr8_sqlite.index.connections import Identity
 from orchestr8_sqlite.index.dialect import translate
+from orchestr8_sqlite.index.gathering import Row, parameter_of, plan_of, with_tables
 from orchestr8_sqlite.index.statements import out_of_time
 from orchestr8_sqlite.settings import Address
 
@@ -44,10 +47,10 @@ SELECT schema_name, generation, shards, (extract(epoch FROM published_at) * 1000
   FROM orchestr8.current WHERE channel = %(channel)s
 """)
 HAS_SCHEMA = SQL("SELECT to_regnamespace(%(name)s) IS NOT NULL")
-META = "SELECT key, value FROM meta"
+MOST_ROWS = 1 << 31
 
-
-Row = tuple[Any, ...]
+ASKING = ThreadPoolExecutor(32, thread_name_prefix="shard")
+"""Asks several shards at once."""
 
 
 class NumberLoader(Loader):
@@ -211,9 +214,14 @@ class Shard:
 class Found:
     """The rows of a statement, and its columns, the name of each first."""
 
-    def __init__(self, cursor: psycopg.Cursor[Row]) -> None:
-        self.description: Sequence[Sequence[Any]] = cursor.description or ()
-        self._rows = cursor.fetchall()
+    def __init__(self, description: Sequence[Sequence[Any]], rows: list[Row]) -> None:
+        self.description = description
+        self._rows = rows
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Return the columns with their types."""
+        return [(name, psycopg.adapters.types[kind].regtype) for name, kind, *_ in self.description]
 
     def fetchall(self) -> list[Row]:
         """Return the rows."""
@@ -241,9 +249,30 @@ class Shards:
         Raises:
             CatalogError: A server cannot be reached, or refuses the statement; or nobody waits for the answer.
         """
+        if len(self.shards) == 1:
+            return self._each(sql, parameters or {}, alone=True)[0]
+        plan, given, tables = plan_of(sql), dict(parameters or {}), dict[str, list[tuple[str, str]]]()
+        for step in plan.steps:
+            parts = self._each(with_tables(step.sql, tables), given, alone=step.alone)
+            given[parameter_of(step.name)] = json.dumps([row for part in parts for row in part])
+            tables[step.name] = parts[0].columns
+        limit = given.get("limit")
+        if plan.added is not None and limit is not None:  # a sum needs all that is added
+            given["limit"] = MOST_ROWS
+        parts = self._each(with_tables(plan.last, tables), given, alone=plan.alone)
+        rows = plan.put_together([part.fetchall() for part in parts], limit if isinstance(limit, int) else None)
+        return Found(parts[0].description, rows)
+
+    def _each(self, sql: str, parameters: Mapping[str, object], *, alone: bool) -> list["Found"]:
+        """Return the rows of each shard; of the first one if *alone*."""
         if self._is_abandoned is not None and self._is_abandoned():
             raise CatalogError("Nobody waits for the answer any more.")
-        return Found(self.shards[0].execute(sql, parameters or {}))
+
+        def ask(shard: Shard) -> Found:
+            cursor = shard.execute(sql, parameters)
+            return Found(cursor.description or (), cursor.fetchall())
+
+        return [ask(self.shards[0])] if alone or len(self.shards) == 1 else [*ASKING.map(ask, self.shards)]
 
     def heed(self, is_abandoned: Callable[[], bool] | None, /) -> None:
         """Begin no further statement once *is_abandoned* returns True."""

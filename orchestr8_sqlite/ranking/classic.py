@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from orchestr8_sqlite.index.connections import Reader
+from orchestr8_sqlite.index.gathering import gathered
 from orchestr8_sqlite.model.requests import Candidate, MatchRequest, Statement
 from orchestr8_sqlite.ranking.filters import FILTERS, Found, filter_parameters, read_candidate
 from orchestr8_sqlite.ranking.weights import CAPABILITY, LEAST_WORDS, SCENARIO, TAG
@@ -43,7 +44,8 @@ piece (word, text, points, match) AS MATERIALIZED (  -- the words of the request
            CASE WHEN t.key = 0 AND length(t.value) >= :letters THEN '"' || replace(t.value, '"', '""') || '"' END
       FROM json_each(:words) w CROSS JOIN json_each(w.value) t)
 """
-SCENARIO_MATCHES = f"""
+SCENARIO_MATCHES = gathered(
+    f"""
 WITH
 {PIECES.strip()},
 meant (word, keyword_id, points) AS MATERIALIZED (
@@ -68,8 +70,12 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, (b.place + 65
    AND b.place > 65536 * (coalesce(  -- skip scores below the last one listed
        (SELECT (place + 65535) / 65536 FROM best ORDER BY place DESC LIMIT 1 OFFSET :limit - 1), 0) - 1)
  ORDER BY score DESC, f.uri LIMIT :limit
-"""
-FIELD_MATCHES = f"""
+""",
+    order=[-7, 2],
+    total=9,
+)
+FIELD_MATCHES = gathered(
+    f"""
 WITH
 {PIECES.strip()},
 meant (word, keyword_id, points) AS MATERIALIZED ({CONTAINING.rstrip()})
@@ -79,7 +85,8 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, held.word, he
          GROUP BY p.fragment_id, m.word) held
  CROSS JOIN fragment f ON f.id = held.fragment_id
  WHERE NOT :is_filtered OR {FILTERS}
-"""
+""",
+)
 """The rows that tier 3 weighs: a fragment, a word of the request that its keywords contain, the fields that hold it."""
 
 COUNTED = f"""
@@ -92,11 +99,14 @@ SELECT m.word, sum(k.fragment_count) FROM meant m CROSS JOIN keyword k ON k.id =
 SCENARIO_COUNTS = """
 SELECT k.text, k.scenario_count FROM json_each(:keywords) CROSS JOIN keyword k ON k.text = value
 """
-SCENARIOS = """
+SCENARIOS = gathered(
+    """
 SELECT s.fragment_id, s.text
   FROM json_each(:ids) wanted CROSS JOIN scenario s ON s.fragment_id = wanted.value
  ORDER BY s.fragment_id, s.ordinal
-"""
+""",
+    order=[1],
+)
 
 
 def match_scenarios(db: Reader, request: MatchRequest, keywords: Sequence[str]) -> Found:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.index.gathering import Step, gathered
 from orchestr8_sqlite.index.matching import SCENARIOS, match_of
 from orchestr8_sqlite.model.requests import DEFAULT_SCORE, Candidate, LookupResult, MatchRequest, Ranker, Tier
 from orchestr8_sqlite.ranking.default import rank
@@ -35,7 +36,8 @@ On both dev sets and on the shipped library, this answered no foreign request.""
 HOLDS_PHRASE = """
 SELECT 1 FROM fragment_text WHERE fragment_text MATCH :match AND rowid IN (SELECT value FROM json_each(:ids)) LIMIT 1
 """
-COPIES = f"""
+COPIES = gathered(
+    f"""
 SELECT wanted.value, f.uri
   FROM json_each(:ids) wanted
  CROSS JOIN near_copy own ON own.fragment_id = wanted.value
@@ -43,7 +45,16 @@ SELECT wanted.value, f.uri
  CROSS JOIN fragment f ON f.id = other.fragment_id
  WHERE NOT :is_filtered OR {FILTERS}
  ORDER BY f.uri
-"""
+""",
+    Step("own", "SELECT first_id FROM near_copy WHERE fragment_id IN (SELECT value FROM json_each(:ids))"),
+    Step("near_copy", "SELECT fragment_id, first_id FROM near_copy WHERE first_id IN (SELECT first_id FROM own)"),
+    Step("fragment", "SELECT id, uri, category FROM fragment WHERE id IN (SELECT fragment_id FROM near_copy)"),
+    Step("tag", "SELECT fragment_id, tag FROM tag WHERE fragment_id IN (SELECT id FROM fragment)"),
+    Step(
+        "skill_file",
+        "SELECT fragment_id, path FROM skill_file WHERE fragment_id IN (SELECT id FROM fragment) AND path = 'SKILL.md'",
+    ),
+)
 """The near-copies of the fragments `:ids` that the filters admit."""
 
 SIGNS = ".,;:!?()\"'“”"

@@ -3,18 +3,22 @@
 from collections.abc import Sequence
 
 from orchestr8_sqlite.index.connections import Reader
+from orchestr8_sqlite.index.gathering import gathered
 from orchestr8_sqlite.model.requests import MatchRequest, Statement
 from orchestr8_sqlite.ranking.filters import Found, read_candidate
 
 DEPTH = 15
 """Candidates kept for each query: as many as a request returns by default."""
 
-QUICK_MATCHES = """
+QUICK_MATCHES = gathered(
+    """
 SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, q.score, q.scenario, q.coverage, q.total
   FROM quick_lookup q CROSS JOIN fragment f ON f.id = q.fragment_id
  WHERE q.ranker = :ranker AND q.query = :query AND q.rank <= :limit
  ORDER BY q.rank
-"""
+""",
+    order=[-7, 2],
+)
 
 
 def match_quick(db: Reader, request: MatchRequest, keywords: Sequence[str]) -> Found:

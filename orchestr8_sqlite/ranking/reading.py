@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from orchestr8_sqlite.index.connections import Reader
+from orchestr8_sqlite.index.gathering import gathered
 from orchestr8_sqlite.index.matching import match_of, quoted
 from orchestr8_sqlite.ranking.typos import repair_typos
 from orchestr8_sqlite.ranking.weights import (
@@ -45,12 +46,15 @@ SAID = (OWN, "typo", "joined", "term")
 
 MIN_PART_LENGTH = 3
 MAX_PARTS = 20
-STEMS = """
+STEMS = gathered(
+    """
 SELECT json_extract(w.value, '$[0]'), coalesce(s.fragment_count, 0),
        CASE WHEN s.stem IS NULL THEN (
             SELECT count(*) FROM fragment_text WHERE fragment_text MATCH json_extract(w.value, '$[1]')) ELSE 0 END
   FROM json_each(:words) w LEFT JOIN rank_stem s ON s.stem = json_extract(w.value, '$[0]')
-"""
+""",
+    added=2,
+)
 """Counts the fragments that hold each stem; a MATCH expression finds those of stems that no short text holds."""
 
 KNOWN_WORDS = """
