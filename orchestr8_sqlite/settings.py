@@ -64,6 +64,8 @@ class Address(NamedTuple):
 
     text: str
     channel: str = "stable"
+    partial: bool = False
+    """Whether to answer from the shards that do answer."""
 
     @property
     def shards(self) -> list[str]:
@@ -97,6 +99,16 @@ class Settings(NamedTuple):
     log_level: str
     cache_size: int
     denied: str | None = None
+
+    def partial(self) -> "Settings":
+        """Return these settings, but answer from the shards that do answer.
+
+        Raises:
+            SettingsError: The index is not in PostgreSQL.
+        """
+        if not isinstance(self.database, Address):
+            raise SettingsError("--partial is for an index in several databases: --db postgresql://…,postgresql://…")
+        return self._replace(database=self.database._replace(partial=True))
 
     @property
     def file(self) -> Path:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Database, Json, print_csv, print_json, print_rows
+from orchestr8_sqlite.cli.options import Database, Json, complete_file, print_csv, print_json, print_rows
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.index.gathering import Step, gathered
@@ -203,11 +203,17 @@ def _roots(
 
 
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="The older index file.", show_default=False)],
+    old: Annotated[
+        str,
+        typer.Argument(metavar="OLD", help="The older index file.", show_default=False, autocompletion=complete_file),
+    ],
     new: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
-            metavar="[NEW]", help="The newer one. Default: ORCHESTR8_DB, else the bundled index.", show_default=False
+            autocompletion=complete_file,
+            metavar="[NEW]",
+            help="The newer one. Default: ORCHESTR8_DB, else the bundled index.",
+            show_default=False,
         ),
     ] = None,
     as_json: Json = False,
@@ -219,7 +225,7 @@ def diff(
     from orchestr8_sqlite.index.catalog import Catalog
     from orchestr8_sqlite.index.diff import differences
 
-    with Catalog.open(old) as before, Catalog.open(read_settings(new).database) as after:
+    with Catalog.open(read_settings(old).file) as before, Catalog.open(read_settings(new).file) as after:
         found = list(differences(before, after))
         generations = before.generation, after.generation
     if as_json:

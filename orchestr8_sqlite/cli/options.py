@@ -20,7 +20,8 @@ def _categories() -> Iterable[str]:
     return CATEGORY_FOLDERS
 
 
-def _files(begun: str) -> Iterable[str]:
+def complete_file(begun: str) -> Iterable[str]:
+    """Return the files and folders whose paths start with what was typed."""
     from glob import escape
 
     return map(str, Path().glob(f"{escape(begun)}*"))
@@ -30,11 +31,15 @@ Database = Annotated[
     str | None,
     typer.Option(
         "--db",
-        metavar="PATH",
-        help="Index file, or postgresql://… where one was published. Default: ORCHESTR8_DB, else the bundled index.",
+        metavar="<path>",
+        help="Index file, or postgresql://…. Default: ORCHESTR8_DB, else the bundled index.",
         show_default=False,
-        autocompletion=_files,
+        autocompletion=complete_file,
     ),
+]
+Partial = Annotated[
+    bool,
+    typer.Option("--partial", help="With several databases: go on without those that do not answer, and say so."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Channel = Annotated[str, typer.Option("--channel", help="Channel that others follow.")]

@@ -232,6 +232,11 @@ class Catalog:
         """Tell whether that is known to be so, without waiting for anybody."""
         return self.is_current()
 
+    @property
+    def missing(self) -> Sequence[str]:
+        """Return the places of the shards that have not answered this request, and that it goes on without."""
+        return ()
+
     def rest(self) -> None:
         """Say that a request has ended."""
 

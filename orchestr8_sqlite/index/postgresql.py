@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import conninfo
@@ -26,6 +26,8 @@ from orchestr8_sqlite.index.dialect import translate
 from orchestr8_sqlite.index.gathering import Row, parameter_of, plan_of, with_tables
 from orchestr8_sqlite.index.statements import out_of_time
 from orchestr8_sqlite.settings import Address
+
+T = TypeVar("T")
 
 CONNECT_SECONDS = 10
 
@@ -51,6 +53,10 @@ MOST_ROWS = 1 << 31
 
 ASKING = ThreadPoolExecutor(32, thread_name_prefix="shard")
 """Asks several shards at once."""
+
+
+class Unreachable(CatalogError):
+    """A shard does not answer."""
 
 
 class NumberLoader(Loader):
@@ -128,7 +134,7 @@ class Shard:
     def run(self, statement: SQL, **values: object) -> list[Row]:
         """Return the rows of a statement of PostgreSQL, outside a transaction."""
         with self.told():
-            return self._connected().execute(statement, values).fetchall()
+            return self._again(lambda db: db.execute(statement, values).fetchall())
 
     def execute(self, sql: str, parameters: Mapping[str, object]) -> psycopg.Cursor[Row]:
         """Return the rows of a statement that is written for SQLite.
@@ -184,15 +190,20 @@ class Shard:
         if self._is_reading and self._db is not None:
             return self._db
         begin = BEGIN.format(Identifier(self._schema), Literal(1000 * STATEMENT_SECONDS))
-        try:
-            self._connected().execute(begin)
-        except psycopg.OperationalError:
-            if self._db is None:
-                raise
-            self._db.close()
-            self._connected().execute(begin)
+        self._again(lambda db: db.execute(begin))
         self._is_reading = True
         return self._connected()
+
+    def _again(self, act: Callable[[psycopg.Connection], T]) -> T:
+        """Return what *act* returns; once again over a new connection, if the one that was open turns out dead."""
+        was_open = self._db is not None and not self._db.closed
+        try:
+            return act(self._connected())
+        except psycopg.OperationalError:
+            if not was_open:
+                raise
+            self.close()
+            return act(self._connected())
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -200,14 +211,14 @@ class Shard:
         try:
             yield
         except psycopg.errors.QueryCanceled:
-            raise CatalogError(
+            raise Unreachable(
                 f"The index at {self.place} did not answer a statement within {STATEMENT_SECONDS} s, or nobody waits "
                 "for the answer."
             ) from None
         except psycopg.Error as problem:
             why = reason(problem, self._secrets)
             if isinstance(problem, psycopg.OperationalError):
-                raise CatalogError(f"The index at {self.place} cannot be reached: {why}.") from None
+                raise Unreachable(f"The index at {self.place} cannot be reached: {why}.") from None
             raise CatalogError(f"The index at {self.place} cannot be read: {why}.") from None
 
 
@@ -236,6 +247,8 @@ class Shards:
 
     def __init__(self, address: Address, schema: str) -> None:
         self.shards = [Shard(one, schema) for one in address.shards]
+        self.missing: list[str] = []
+        self._is_partial = address.partial
         self._is_abandoned: Callable[[], bool] | None = None
 
     @property
@@ -268,15 +281,26 @@ class Shards:
         if self._is_abandoned is not None and self._is_abandoned():
             raise CatalogError("Nobody waits for the answer any more.")
 
-        def ask(shard: Shard) -> Found:
-            cursor = shard.execute(sql, parameters)
+        def ask(shard: Shard) -> Found | None:
+            try:
+                cursor = shard.execute(sql, parameters)
+            except Unreachable:
+                if not self._is_partial or len(self.missing) + 1 == len(self.shards):
+                    raise
+                self.missing.append(shard.place)
+                return None
             return Found(cursor.description or (), cursor.fetchall())
 
-        return [ask(self.shards[0])] if alone or len(self.shards) == 1 else [*ASKING.map(ask, self.shards)]
+        left = [shard for shard in self.shards if shard.place not in self.missing]
+        if alone:
+            return [next(found for shard in left if (found := ask(shard)) is not None)]
+        return [found for found in ASKING.map(ask, left) if found is not None]
 
     def heed(self, is_abandoned: Callable[[], bool] | None, /) -> None:
         """Begin no further statement once *is_abandoned* returns True."""
         self._is_abandoned = is_abandoned
+        if is_abandoned is not None:  # a new request
+            self.missing = []
 
     def interrupt(self) -> None:
         """End the statements that are running, soon."""
@@ -321,14 +345,27 @@ class Follower:
         """
         with self._lock:
             if self.known is None:
-                found = self._ask()
-                if self._known is None or all(
-                    shard.run(HAS_SCHEMA, name=found.schema)[0][0] for shard in self._shards[1:]
-                ):
-                    self._known = found
+                try:
+                    found = self._ask()
+                    is_same = found == self._known
+                    if self._known is None or (
+                        not is_same and all(self._holds(shard, found) for shard in self._shards[1:])
+                    ):
+                        self._known = found
+                except Unreachable:
+                    if self._known is None or not self._address.partial:
+                        raise
                 self._asked = time.monotonic()
             assert self._known is not None
             return self._known
+
+    def _holds(self, shard: Shard, release: Release) -> bool:
+        try:
+            return bool(shard.run(HAS_SCHEMA, name=release.schema)[0][0])
+        except Unreachable:
+            if self._address.partial:
+                return True
+            raise
 
     def _ask(self) -> Release:
         first = self._shards[0]
@@ -357,7 +394,11 @@ class PublishedCatalog(Catalog):
         self.shards = Shards(address, release.schema)
         self._follower = follower_of(address)
         self._release = release
-        super().__init__(self.shards, address, release.identity)
+        try:
+            super().__init__(self.shards, address, release.identity)
+        except CatalogError:
+            self.shards.close()
+            raise
 
     def is_current(self) -> bool:
         """Tell whether the channel still names this generation, as far as was known a second ago."""
@@ -371,6 +412,11 @@ class PublishedCatalog(Catalog):
     def is_known_damaged(self) -> bool:
         """Tell whether a connection has died."""
         return self.shards.is_broken
+
+    @property
+    def missing(self) -> Sequence[str]:
+        """Return the places of the shards that have not answered this request, and that it goes on without."""
+        return self.shards.missing
 
     def rest(self) -> None:
         """Let go of the generation until the next request."""

@@ -72,7 +72,8 @@ class Snapshots:
     def unchanged_edition(self) -> Edition | None:
         """Return the newest version read so far if its file is still in place, else None; opens nothing."""
         current = self._current
-        is_good = current is not None and current.is_known_current() and not current.is_known_damaged
+        is_whole = current is not None and not current.missing and not current.is_known_damaged
+        is_good = is_whole and current is not None and current.is_known_current()
         return edition_of(current) if is_good and current is not None else None
 
     def compare_all(self) -> None:
@@ -215,4 +216,5 @@ def _leaves_out(catalog: Catalog, level: str) -> bool:
 
 def edition_of(catalog: Catalog) -> Edition:
     """Return which version of the index *catalog* reads."""
-    return catalog.identity, catalog.generation
+    lacking = f" without {', '.join(catalog.missing)}" if catalog.missing else ""
+    return catalog.identity, f"{catalog.generation}{lacking}"
