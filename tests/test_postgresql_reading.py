@@ -26,6 +26,7 @@ from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.index.postgresql import PublishedCatalog, Release
 from orchestr8_sqlite.model.parameters import make_request
 from orchestr8_sqlite.model.requests import LookupResult, MatchRequest, Ranker
+from orchestr8_sqlite.ranking.holdout import HeldOut
 from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Address, Settings
@@ -103,8 +104,8 @@ def spread_over(stack: ExitStack, catalog: Catalog, server: Server, *databases: 
     """Return an index in memory as several databases hold it; the schema stays behind."""
     addresses, schema = [server.address(database) for database in databases], f"orchestr8_{next(numbers) + 1000}"
     shards = [postgresql.Shard(one) for one in addresses]
-    catalog.db.execute("DROP TABLE IF EXISTS temp.instance")
-    postgresql._fill(catalog, shards, schema)
+    with HeldOut.copy(catalog) as copy:  # publishing makes tables beside the index
+        postgresql._fill(copy.catalog, shards, schema, before=None)
     for shard in shards:
         shard.commit()
         shard.db.close()
