@@ -9,12 +9,14 @@ from orchestr8_sqlite.model.requests import Candidate, Part, Statement
 from orchestr8_sqlite.ranking.default import HELD, HELD_IN_BODIES, PARTS, body_match
 from orchestr8_sqlite.ranking.reading import SAID, Form, Reading, Word
 from orchestr8_sqlite.ranking.weights import (
+    BODIES_COVER,
     BODY_COVERS,
     CAPABILITY,
     COVERS,
     DESCRIPTION,
     DETAIL_COVERS,
     EVERYDAY_COVERS,
+    FURTHER_COVERS,
     IDEAL_WORDS,
     NAME,
     SCENARIO,
@@ -79,12 +81,13 @@ def _place_covers(fields: int) -> float:
     return 1.0 if fields & TOPIC else DETAIL_COVERS if fields else BODY_COVERS
 
 
-def covered_share(reading: Reading, covered: Collection[Mapping[str, float]]) -> float:
-    """Return the largest share of the request that any of *covered* covers, 0 to 1.
+def covered_share(reading: Reading, held: Collection[Sequence[HeldForm]]) -> float:
+    """Return the largest share of the request that any of *held* covers, 0 to 1.
 
     With terms, this is the larger of two: the share of request and terms together, and the mean of that and the
     request's own share.
     """
+    covered = [(coverage(reading, forms), coverage(reading, [one for one in forms if one.fields])) for forms in held]
     own = _covered_share(reading.words, covered)
     if not reading.terms:
         return own
@@ -92,12 +95,26 @@ def covered_share(reading: Reading, covered: Collection[Mapping[str, float]]) ->
     return max(with_terms, (own + with_terms) / 2)
 
 
-def _covered_share(words: Sequence[Word], covered: Collection[Mapping[str, float]]) -> float:
-    """Return the largest share of *words* that any of *covered* covers, by rarity; IDEAL_WORDS of them are enough."""
+def _covered_share(
+    words: Sequence[Word], covered: Collection[tuple[Mapping[str, float], Mapping[str, float]]]
+) -> float:
+    """Return the largest share of *words*, by rarity, that a fragment covers.
+
+    Args:
+        covered: What each fragment covers anywhere, and what its short texts cover.
+    """
     wanted = {word.text: word.rarity * (EVERYDAY_COVERS if word.everyday else 1.0) for word in words}
-    enough = sum(sorted(wanted.values(), reverse=True)[:IDEAL_WORDS])
-    met = max((sum(weight * one[text] for text, weight in wanted.items()) for one in covered), default=0.0)
-    return min(1.0, met / enough) if enough else 0.0
+    rarest = sorted(wanted.values(), reverse=True) or [0.0]
+    enough = sum(rarest[:IDEAL_WORDS]) + FURTHER_COVERS * sum(rarest[IDEAL_WORDS:])
+
+    def met(by: Mapping[str, float]) -> float:
+        return sum(weight * by[text] for text, weight in wanted.items())
+
+    def most(anywhere: float, in_short_texts: float) -> float:
+        return in_short_texts + min(anywhere - in_short_texts, BODIES_COVER * rarest[0])
+
+    best = max((most(met(anywhere), met(short)) for anywhere, short in covered), default=0.0)
+    return min(1.0, best / enough) if enough else 0.0
 
 
 def explain(

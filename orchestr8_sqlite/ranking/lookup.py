@@ -17,7 +17,7 @@ from orchestr8_sqlite.index.gathering import Step, gathered
 from orchestr8_sqlite.index.matching import SCENARIOS, match_of
 from orchestr8_sqlite.model.requests import DEFAULT_SCORE, Candidate, LookupResult, MatchRequest, Ranker, Tier
 from orchestr8_sqlite.ranking.default import rank
-from orchestr8_sqlite.ranking.explanation import HeldForm, coverage, covered_share, explain, held_anywhere, held_forms
+from orchestr8_sqlite.ranking.explanation import HeldForm, covered_share, explain, held_anywhere, held_forms
 from orchestr8_sqlite.ranking.filters import FILTERS, Found, count_admitted, filter_parameters
 from orchestr8_sqlite.ranking.precomputed import DEPTH, match_quick
 from orchestr8_sqlite.ranking.reading import Reading, read_parts, read_request, read_words
@@ -153,7 +153,7 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading, *, quick: 
 
 def _coverage(reading: Reading, held: Mapping[int, Sequence[HeldForm]]) -> float:
     """Return the largest share that any of the fragments covers, rounded as it is printed."""
-    return round(covered_share(reading, [coverage(reading, forms) for forms in held.values()]), 3)
+    return round(covered_share(reading, held.values()), 3)
 
 
 def _holds_phrase(catalog: Catalog, query: str, reading: Reading, fragment_ids: Iterable[int]) -> bool:
