@@ -2,6 +2,7 @@
 
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from postgresql_server import PASSWORD, Server, postgresql_server, program
 from releases import index_of
@@ -98,6 +99,8 @@ def test_classic_ranker_has_the_answers_of_the_file(address: Address) -> None:
 
 
 numbers = count(1)
+NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
+"""Each example takes seconds."""
 
 
 def spread_over(stack: ExitStack, catalog: Catalog, server: Server, *databases: str) -> Catalog:
@@ -118,7 +121,9 @@ def spread_over(stack: ExitStack, catalog: Catalog, server: Server, *databases: 
     st.lists(st.tuples(with_synonyms(topical_queries()), filters()), min_size=4, max_size=8),
     st.sampled_from([(), ("queue", "go lang")]),
 )
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12, deadline=None, phases=NO_SHRINKING, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_library_has_the_same_answers_in_a_file_in_one_database_and_in_three(
     spread: Spread, library: list[Any], asked: list[Any], terms: tuple[str, ...]
 ) -> None:
