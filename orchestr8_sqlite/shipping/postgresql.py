@@ -388,7 +388,6 @@ def _fill(catalog: Catalog, shards: Sequence[Shard], schema: str, before: str | 
     Rows that *before* has too, the schema of another release, are copied from it.
     """
     tables = read_tables()
-    _on_each(shards, partial(_create, schema=schema, tables=tables))
     try:
         db = catalog.db
         db.executescript(BEGIN)
@@ -396,6 +395,7 @@ def _fill(catalog: Catalog, shards: Sequence[Shard], schema: str, before: str | 
         db.create_function("shortest", 1, repr, deterministic=True)
         shard_of = {id_: shard_of_uri(uri, len(shards)) for id_, uri in db.execute(URIS)}
         db.executemany(TO_TEXT, _read_texts(db))
+        _on_each(shards, partial(_create, schema=schema, tables=tables))
         sent = sum(_copy_table(db, table, shards, shard_of, before) for table in tables)
     except sqlite3.Error as problem:
         raise CatalogError(f"{catalog.path} cannot be read ({problem}); {REBUILD}.") from None
@@ -403,10 +403,10 @@ def _fill(catalog: Catalog, shards: Sequence[Shard], schema: str, before: str | 
     return sent
 
 
-def _on_each(shards: Sequence[Shard], act: Callable[[Shard], T]) -> list[T]:
-    """Do the same on all shards at once, and return what each gave."""
+def _on_each(shards: Sequence[Shard], act: Callable[..., T], *of_each: Sequence[object]) -> list[T]:
+    """Do the same on all shards at once, each with its own of the other values, and return what each gave."""
     with ThreadPoolExecutor(len(shards)) as threads:
-        return list(threads.map(act, shards))
+        return list(threads.map(act, shards, *of_each))
 
 
 def _create(shard: Shard, schema: str, tables: Sequence[Table]) -> None:
@@ -448,21 +448,25 @@ def _copy_table(
         total = Checksum()
         for _, *part in _digests(db, table):
             total = total.plus(*part)
-        for number, shard in enumerate(shards):
-            shard.checksums[table.name] = total
-            if schema and _checksum(shard, table, schema) == total:
-                shard.run(_keep(table, schema, SQL("true")))
-            else:
-                db.execute(GOES, (number, number))
+        are_alike = _on_each(shards, partial(_keep_alike, table=table, schema=schema, checksum=total))
+        db.executemany(GOES, [(number, number) for number, is_alike in enumerate(are_alike) if not is_alike])
         return _send(db, table, shards)
     known = _on_each(shards, partial(_first_halves, table=table, schema=schema)) if schema else [{} for _ in shards]
     db.executemany(GOES, _choose(db, table, shards, shard_of, known))
     sent = _send(db, table, shards)
     if schema:
         keep = _keep(table, schema, NOT_GONE.format(Identifier(table.owner)))
-        for shard, gone in zip(shards, known, strict=True):
-            shard.run(keep, gone=list(gone))
+        _on_each(shards, lambda shard, gone: shard.run(keep, gone=list(gone)), known)
     return sent
+
+
+def _keep_alike(shard: Shard, table: Table, schema: Identifier | None, checksum: Checksum) -> bool:
+    """Copy a whole table from a schema if it has the checksum there that it should have, and tell whether it had."""
+    shard.checksums[table.name] = checksum
+    if schema is None or _checksum(shard, table, schema) != checksum:
+        return False
+    shard.run(_keep(table, schema, SQL("true")))
+    return True
 
 
 def _choose(
@@ -557,19 +561,19 @@ def _digests_of(table: Table, schema: Identifier | None) -> Composed:
 def _read_texts(db: sqlite3.Connection) -> Iterator[tuple[int, str]]:
     """Yield each fragment with its words as a tsvector, in the form that PostgreSQL gives it."""
     for id_, instances in groupby(db.execute(INSTANCES), itemgetter(0)):
-        places = places_of([instance[1:] for instance in instances])
+        places = places_of(list(instances))
         words = (word for word in sorted(places) if len(word.encode()) <= LONGEST_WORD)
         yield id_, " ".join([f"{_quoted(word)}:{_listed(places[word])}" for word in words])
 
 
-def places_of(instances: Sequence[tuple[str, str, int]]) -> dict[str, list[int]]:
+def places_of(instances: Sequence[tuple[int, str, str, int]]) -> dict[str, list[int]]:
     """Return the places of each word in a fragment, from 1 on: each times four, plus 0 to 3 for the weights A to D.
 
-    *instances* are words with field and place in it, in any order. Between two fields one place stays empty, so that no
+    *instances* are rows of INSTANCES, in any order. Between two fields one place stays empty, so that no
     phrase is found across them.
     """
     lasts: dict[str, int] = {}
-    for _, field, offset in instances:
+    for _, _, field, offset in instances:
         if offset > lasts.get(field, -1):
             lasts[field] = offset
     starts, start = {}, 1
@@ -578,7 +582,7 @@ def places_of(instances: Sequence[tuple[str, str, int]]) -> dict[str, list[int]]
             starts[field] = 4 * start + "ABCD".index(weight)
             start += lasts[field] + 2
     found: defaultdict[str, list[int]] = defaultdict(list)
-    for word, field, offset in instances:
+    for _, word, field, offset in instances:
         found[word].append(starts[field] + 4 * offset)
     return found
 
