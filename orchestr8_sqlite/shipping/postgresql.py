@@ -13,6 +13,7 @@ import re
 import sqlite3
 import struct
 import time
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -123,6 +124,7 @@ OUR_SCHEMAS = SQL(r"SELECT nspname FROM pg_namespace WHERE nspname ~ '^orchestr8
 
 VERSION = SQL("SELECT value FROM {}.meta WHERE key = 'schema_version'")
 
+LAST = "SELECT coalesce(max(id), 0) FROM fragment"
 URIS = "SELECT id, uri FROM fragment"
 BEGIN = """
 PRAGMA temp_store = FILE;
@@ -393,7 +395,7 @@ def _fill(catalog: Catalog, shards: Sequence[Shard], schema: str, before: str | 
         db.executescript(BEGIN)
         db.create_function("bytes_of", 1, lambda number: struct.pack(">d", number).hex(), deterministic=True)
         db.create_function("shortest", 1, repr, deterministic=True)
-        shard_of = {id_: shard_of_uri(uri, len(shards)) for id_, uri in db.execute(URIS)}
+        shard_of = _place(db, len(shards))
         db.executemany(TO_TEXT, _read_texts(db))
         _on_each(shards, partial(_create, schema=schema, tables=tables))
         sent = sum(_copy_table(db, table, shards, shard_of, before) for table in tables)
@@ -401,6 +403,15 @@ def _fill(catalog: Catalog, shards: Sequence[Shard], schema: str, before: str | 
         raise CatalogError(f"{catalog.path} cannot be read ({problem}); {REBUILD}.") from None
     _on_each(shards, partial(_finish, tables=tables, is_whole=len(shards) == 1))
     return sent
+
+
+def _place(db: sqlite3.Connection, shards: int) -> Sequence[int]:
+    """Return the number of each fragment's shard by its id; ids have few gaps, and an array is small."""
+    ((last,),) = db.execute(LAST)
+    shard_of = array("H", bytes(2 * (last + 1)))
+    for id_, uri in db.execute(URIS):
+        shard_of[id_] = shard_of_uri(uri, shards)
+    return shard_of
 
 
 def _on_each(shards: Sequence[Shard], act: Callable[..., T], *of_each: Sequence[object]) -> list[T]:
@@ -436,7 +447,7 @@ def shard_of_uri(uri: str, shards: int) -> int:
 
 
 def _copy_table(
-    db: sqlite3.Connection, table: Table, shards: Sequence[Shard], shard_of: Mapping[int, int], before: str | None
+    db: sqlite3.Connection, table: Table, shards: Sequence[Shard], shard_of: Sequence[int], before: str | None
 ) -> int:
     """Bring each row to the shard of its fragment, or to all of them, and return how many were sent.
 
@@ -456,7 +467,7 @@ def _copy_table(
     sent = _send(db, table, shards)
     if schema:
         keep = _keep(table, schema, NOT_GONE.format(Identifier(table.owner)))
-        _on_each(shards, lambda shard, gone: shard.run(keep, gone=list(gone)), known)
+        _on_each(shards, lambda shard, gone: shard.run(keep, gone=f"{{{','.join(map(str, gone))}}}"), known)
     return sent
 
 
@@ -473,7 +484,7 @@ def _choose(
     db: sqlite3.Connection,
     table: Table,
     shards: Sequence[Shard],
-    shard_of: Mapping[int, int],
+    shard_of: Sequence[int],
     known: Sequence[dict[int, int]],
 ) -> Iterator[tuple[int, int]]:
     """Yield the fragments whose rows have to be sent, with their shards; add up the checksums of all.
