@@ -7,7 +7,6 @@ What a publisher that died has left on other shards is named nowhere, and the ne
 
 import hashlib
 import json
-import re
 import sqlite3
 import struct
 import time
@@ -18,12 +17,14 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import psycopg
-from psycopg import conninfo
 from psycopg.sql import SQL, Composed, Identifier
 
 from orchestr8_sqlite.errors import CatalogError, RefusedRelease, RequestError, ShippingError, SourceError
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.index.checksums import REBUILD
+from orchestr8_sqlite.index.matching import WEIGHTS
+from orchestr8_sqlite.index.postgresql import read_address, reason
+from orchestr8_sqlite.settings import Address
 from orchestr8_sqlite.shipping.postgresql_schema import (
     FULL_TEXT,
     Column,
@@ -57,12 +58,6 @@ MOST_PLACES = 255
 
 LONGEST_WORD = 2046
 """Bytes of the longest word that a tsvector can hold; longer ones are left out."""
-
-WEIGHTS = {
-    "name": "A", "title": "A", "tags": "B", "capabilities": "B", "scenarios": "C", "description": "C", "body": "D",
-    "also": "D",
-}  # fmt: skip
-"""Columns of the full text, and the weight of their words in the tsvector."""
 
 CONTROL = (
     SQL("CREATE SCHEMA IF NOT EXISTS orchestr8"),
@@ -166,7 +161,7 @@ class Shard:
     """
 
     def __init__(self, address: str) -> None:
-        self.place, self._secrets, given = _read_address(address)
+        self.place, self._secrets, given = read_address(address)
         with self.told():
             self.db = psycopg.connect(**{"connect_timeout": CONNECT_SECONDS, **given, "client_encoding": "UTF8"})
         self.digests: dict[str, list[bytes]] = {}
@@ -191,10 +186,7 @@ class Shard:
         try:
             yield
         except psycopg.Error as problem:
-            lines = (problem.diag.message_primary or str(problem)).strip().splitlines() or [type(problem).__name__]
-            why = lines[-1].strip().rstrip(".")
-            for secret in self._secrets:
-                why = why.replace(secret, "***")
+            why = reason(problem, self._secrets)
             if isinstance(problem, psycopg.OperationalError):
                 raise SourceError(f"{self.place} cannot be reached or broke off: {why}.") from None
             raise ShippingError(f"{self.place} refused: {why}.") from None
@@ -216,32 +208,11 @@ def publish_to_postgresql(order: Order, to: str) -> Announced:
         catalog = stack.enter_context(Catalog.open(order.file))
         draft = describe(order.file)
         shards: list[Shard] = []
-        for address in split_addresses(to):
+        for address in Address(to).shards:
             shards.append(Shard(address))
             stack.enter_context(closing(shards[-1].db))  # without a commit
         _claim(shards)
         return _publish(order, draft, catalog, shards)
-
-
-def split_addresses(to: str) -> list[str]:
-    """Return the addresses in a list with commas; one address may list hosts with commas itself."""
-    return re.split(r",(?=postgres(?:ql)?://)", to)
-
-
-def _read_address(address: str) -> tuple[str, Sequence[str], dict[str, Any]]:
-    """Return the address without user and password, what must not be printed of it, and its parts."""
-    try:
-        if address.partition("?")[0].count("@") > 1:  # what follows the first one would be taken for the host
-            raise psycopg.ProgrammingError
-        given = conninfo.conninfo_to_dict(address)
-    except psycopg.Error:  # whose message may hold a part of the password
-        raise RequestError(
-            "An address of PostgreSQL cannot be read: write postgresql://USER@HOST:PORT/DATABASE, with %40 for an @ "
-            "in a name or password, and so on."
-        ) from None
-    secrets = [str(given[key]) for key in ("password", "sslpassword") if given.get(key)]
-    place = f"postgresql://{given.get('host', 'localhost')}:{given.get('port', 5432)}/{given.get('dbname', '')}"
-    return place, secrets, given
 
 
 def _claim(shards: Sequence[Shard]) -> None:

@@ -2,7 +2,8 @@
 
 What differs: INTEGER is bigint, REAL is double precision, BLOB is bytea, and texts are compared by their bytes (COLLATE
 "C"), as SQLite compares them. The tables of FTS5 become two: `fragment_text` holds the stems of each fragment as a
-tsvector, `fragment_vocabulary` in how many fragments each occurs. The views and the trigrams of keywords are left out.
+tsvector, `fragment_vocabulary` in how many fragments each occurs. The trigrams of keywords are left out, and so are the
+views but for VIEWS.
 """
 
 import re
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from orchestr8_sqlite.index.comments import read_comments
+from orchestr8_sqlite.index.dialect import FUNCTIONS, translate
 
 TYPES = {
     "INTEGER": SQL("bigint"),
@@ -23,13 +25,11 @@ TYPES = {
     "BLOB": SQL("bytea"),
 }
 
-JSON_VALID = SQL(
-    "CREATE FUNCTION json_valid(text) RETURNS boolean IMMUTABLE STRICT LANGUAGE sql AS 'SELECT $1::json IS NOT NULL'"
-)
-"""Lets the CHECKs of schema.sql stay as they are."""
-
 OWNER = "fragment_id"
 """The column that says which fragment a row belongs to."""
+
+VIEWS = ("unreviewed", "finding", "keyword_detail")
+"""Those that PostgreSQL can have too."""
 
 FULL_TEXT, VOCABULARY = "fragment_text", "fragment_vocabulary"
 
@@ -37,8 +37,8 @@ FULL_TEXT_COMMENTS = (
     SQL("COMMENT ON TABLE fragment_text IS 'Full text of each fragment as stems, those that FTS5 finds it by.'"),
     SQL("COMMENT ON COLUMN fragment_text.fragment_id IS 'The fragment.'"),
     SQL(
-        "COMMENT ON COLUMN fragment_text.words IS 'Its stems with their places; A: name and title, B: tags and "
-        "capabilities, C: scenarios and description, D: body.'"
+        "COMMENT ON COLUMN fragment_text.words IS 'Its stems with their places; A: name and title, B: tags, "
+        "capabilities and description, C: scenarios, D: body.'"
     ),
 )
 
@@ -130,7 +130,8 @@ def names(columns: Sequence[str]) -> Composed:
 
 def create_tables(tables: Sequence[Table]) -> Iterator[Composed | SQL]:
     """Yield the statements that make the empty tables, without what is quicker to add to full ones."""
-    yield JSON_VALID
+    for name, definition in FUNCTIONS.items():
+        yield SQL("CREATE FUNCTION {}{}").format(Identifier(name), SQL(definition))
     for table in tables:
         parts = [_column(column) for column in table.columns]
         parts += [SQL("CHECK ({})").format(SQL(check)) for check in table.checks]
@@ -166,9 +167,18 @@ def finish_tables(tables: Sequence[Table], *, is_whole: bool) -> Iterator[Compos
             )
     yield SQL("CREATE INDEX fragment_text_by_word ON fragment_text USING gin (words)")
     yield from _link_tables(tables, is_whole=is_whole)
+    yield from map(SQL, _read_views())
     yield from _comment_on(tables)
     for name in (*(table.name for table in tables), FULL_TEXT):
         yield SQL("ANALYZE {}").format(Identifier(name))
+
+
+def _read_views() -> Iterator[str]:
+    """Yield the statements of schema.sql that make the VIEWS."""
+    schema = files("orchestr8_sqlite.index").joinpath("schema.sql").read_text(encoding="utf-8")
+    for name in VIEWS:
+        (view,) = re.findall(rf"^CREATE VIEW {name} .*?;$", schema, re.DOTALL | re.MULTILINE)
+        yield translate(view, {})
 
 
 def _link_tables(tables: Sequence[Table], *, is_whole: bool) -> Iterator[Composed | SQL]:
