@@ -1,10 +1,10 @@
 """Tells which words of a request a fragment holds, how much of it they cover, and what each adds to the score."""
 
 import json
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from orchestr8_sqlite.index.connections import Reader
 from orchestr8_sqlite.model.requests import Candidate, Part, Statement
 from orchestr8_sqlite.ranking.default import HELD, HELD_IN_BODIES, PARTS, body_match
 from orchestr8_sqlite.ranking.reading import SAID, Form, Reading, Word
@@ -42,7 +42,7 @@ class HeldForm(NamedTuple):
     fields: int
 
 
-def held_forms(db: sqlite3.Connection, reading: Reading, fragment_ids: Sequence[int]) -> dict[int, list[HeldForm]]:
+def held_forms(db: Reader, reading: Reading, fragment_ids: Sequence[int]) -> dict[int, list[HeldForm]]:
     """Return the forms of the request that the short texts of each fragment hold, by fragment."""
     fields: dict[tuple[int, int], int] = {}
     stems = [(form.stem,) for form in reading.forms]
@@ -55,12 +55,10 @@ def held_forms(db: sqlite3.Connection, reading: Reading, fragment_ids: Sequence[
     return found
 
 
-def held_anywhere(
-    db: sqlite3.Connection, reading: Reading, held: Mapping[int, Sequence[HeldForm]]
-) -> dict[int, list[HeldForm]]:
+def held_anywhere(db: Reader, reading: Reading, held: Mapping[int, Sequence[HeldForm]]) -> dict[int, list[HeldForm]]:
     """Return *held*, with the forms that only the bodies of these fragments hold."""
     known = {id_: {form for form, _ in forms} for id_, forms in held.items()}
-    whole = [(place, form, body_match(form)) for place, form in enumerate(reading.forms) if form.how in SAID]
+    whole = [(place, form, body_match(db, form)) for place, form in enumerate(reading.forms) if form.how in SAID]
     pairs = [(id_, place, match) for place, form, match in whole for id_ in held if form not in known[id_]]
     found = {id_: list(forms) for id_, forms in held.items()}
     if pairs:
@@ -120,7 +118,7 @@ def _covered_share(
 
 
 def explain(
-    db: sqlite3.Connection, statement: Statement, candidates: Sequence[Candidate]
+    db: Reader, statement: Statement, candidates: Sequence[Candidate]
 ) -> tuple[dict[int, tuple[Part, ...]], Statement]:
     """Return the parts of each candidate's score, the largest first, and the statement that finds them.
 

@@ -53,8 +53,8 @@ def find_suggestions(catalog: Catalog, prompt: str) -> tuple[Candidate, ...]:
         return ()
     best = result.candidates[:SUGGESTED]
     with catalog.reading():
-        reading = read_request(catalog.db, result.keywords, catalog.size)
-        held = held_forms(catalog.db, reading, [candidate.fragment_id for candidate in best])
+        reading = read_request(catalog.reader, result.keywords, catalog.size)
+        held = held_forms(catalog.reader, reading, [candidate.fragment_id for candidate in best])
     return tuple(one for one in best if _is_sure(reading, held[one.fragment_id]))
 
 
