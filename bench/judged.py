@@ -1,8 +1,8 @@
 """Opens the judged sets; their indexes are built for each run.
 
 Three sets lie beside the checkout, and the ranking was tuned on them. Those in bench/judgements/ were written and
-judged after the ranking stood, and no weight was chosen by them: requests to the shipped library, short and long, and
-to a public collection of rules for editors.
+judged after the ranking stood, and no weight was chosen by them: requests to the shipped library, short and long, long
+ones to the set of skills beside the checkout, and requests to a public collection of rules for editors.
 """
 
 import os
@@ -93,18 +93,25 @@ def open_untuned(folder: Path) -> list[JudgedSet]:
     """Return the sets in bench/judgements/; without a connection, the one for the public collection is left out."""
     opened = []
     for place in sorted(path.parent for path in UNTUNED.glob("*/queries.jsonl")):
-        library = fetch_rules(folder / "rules") if place.name == "rules" else UNTUNED.parents[1] / "resources"
+        library = library_of(place.name, folder)
         if library is None:
             sys.stderr.write(f"{place.name} is left out: {RULES_URL} cannot be fetched.\n")
             continue
         index = folder / f"untuned-{place.name}.db"
-        build_index([library], index, category="guide")
+        build_index([library], index, category="skill" if library.name == "skills" else "guide")
         catalog = Catalog.open(index)
         qrels, _ = present_only(catalog, read_qrels(place / "qrels.tsv"))
         queries = read_queries(place / "queries.jsonl")
         qrels, names = count_copies_once(catalog, qrels, document_names(catalog, qrels))
         opened.append(JudgedSet(place.name, catalog, queries, qrels, names))
     return opened
+
+
+def library_of(name: str, folder: Path) -> Path | None:
+    """Return the library that a set in bench/judgements/ asks; None if it cannot be fetched."""
+    if name == "rules":
+        return fetch_rules(folder / "rules")
+    return SHARED / "corpora" / "skills" if name == "skills-long" else UNTUNED.parents[1] / "resources"
 
 
 def fetch_rules(folder: Path) -> Path | None:

@@ -3,7 +3,7 @@
 A server starts in its client's working folder, so a `.env` there may be another person's and is ignored.
 
 ORCHESTR8_ENV_FILE  a file of further settings, one NAME=value a line; the environment wins
-ORCHESTR8_DB     path of the index; without it the bundled one is used
+ORCHESTR8_DB     path of the index, or where PostgreSQL has it: postgresql://…; without it the bundled one is used
 CACHE_SIZE       texts and finished answers kept in memory (default 200, 0 for none); half as many prompts
 LOG_LEVEL        debug | info | warn | error (default info)
 LOG_FORMAT       text | json (default text): lines of the server's log on standard error
@@ -32,7 +32,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from orchestr8_sqlite.errors import SettingsError
+from orchestr8_sqlite.errors import RequestError, SettingsError
 
 T = TypeVar("T")
 
@@ -49,19 +49,77 @@ DOTENV_NAME = re.compile(rb"^[ \t]*(?:export[ \t]+)?(ORCHESTR8_[A-Z_]{1,40})[ \t
 MOST_DOTENV = 1 << 16
 """Maximum bytes of a `.env` to search for names."""
 
+SCHEMES = ("postgresql://", "postgres://")
 ENVIRONMENTS = ("development", "production")
 BUNDLED_INDEX = "bundled.db"
 TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
 """A bearer token of at least 16 characters. Source: RFC 6750, section 2.1."""
 
 
+class Address(NamedTuple):
+    """Where an index is in PostgreSQL: an address for each shard, with commas between them, and the channel to read.
+
+    As text it has neither users nor passwords.
+    """
+
+    text: str
+    channel: str = "stable"
+    partial: bool = False
+    """Whether to answer from the shards that do answer."""
+
+    @property
+    def shards(self) -> list[str]:
+        """Return the address of each shard; one address may list hosts with commas itself."""
+        return re.split(r",(?=postgres(?:ql)?://)", self.text)
+
+    def __str__(self) -> str:
+        return ",".join(
+            f"postgresql://{shard.partition('://')[2].rpartition('@')[2].partition('?')[0]}" for shard in self.shards
+        )
+
+
+NEEDS_FILE = "This needs an index in a file; name one with --db FILE."
+"""What is said of an index in PostgreSQL to whoever wants to do with it what only a file allows."""
+
+Place = Path | Address
+"""Where an index is."""
+
+
+def read_place(named: str | Place) -> Place:
+    """Return the place that was named: an address of PostgreSQL, or a file."""
+    if isinstance(named, str):
+        return Address(named) if named.startswith(SCHEMES) else Path(named)
+    return named
+
+
 class Settings(NamedTuple):
     """Validated settings; an index that does not leave out findings of the level `denied` is not served."""
 
-    database: Path
+    database: Place
     log_level: str
     cache_size: int
     denied: str | None = None
+
+    def partial(self) -> "Settings":
+        """Return these settings, but answer from the shards that do answer.
+
+        Raises:
+            SettingsError: The index is not in PostgreSQL.
+        """
+        if not isinstance(self.database, Address):
+            raise SettingsError("--partial is for an index in several databases: --db postgresql://…,postgresql://…")
+        return self._replace(database=self.database._replace(partial=True))
+
+    @property
+    def file(self) -> Path:
+        """Return the file of the index.
+
+        Raises:
+            RequestError: It is not in a file.
+        """
+        if isinstance(self.database, Address):
+            raise RequestError(NEEDS_FILE)
+        return self.database
 
 
 class Profile(StrEnum):
@@ -155,7 +213,7 @@ def unread_settings() -> str | None:
     return f".env sets {names[0]}{more} without effect; if it is yours, set ORCHESTR8_ENV_FILE=.env" if names else None
 
 
-def read_settings(database: Path | None = None) -> Settings:
+def read_settings(database: str | Place | None = None) -> Settings:
     """Return the settings; *database* from the command line takes precedence over the environment.
 
     Raises:
@@ -165,7 +223,7 @@ def read_settings(database: Path | None = None) -> Settings:
     level = _understood(values.get("LOG_LEVEL"), "info", lambda value: _choice("LOG_LEVEL", value, LOG_LEVELS))
     size = _understood(values.get("CACHE_SIZE"), 200, lambda value: _number("CACHE_SIZE", value, 200, 100_000, least=0))
     named = values.get("ORCHESTR8_DB")
-    return Settings(database or (Path(named) if named else bundled_index()), level, size)
+    return Settings(read_place(database or named or bundled_index()), level, size)
 
 
 def read_profile(written: str) -> Profile:
@@ -178,7 +236,7 @@ def read_profile(written: str) -> Profile:
 
 
 def read_server_settings(
-    database: Path | None = None,
+    database: str | Place | None = None,
     roots: Sequence[Path] = (),
     *,
     watch: bool | None = None,
@@ -202,6 +260,8 @@ def read_server_settings(
     values = environment()
     named = [Path(part) for part in values.get("ORCHESTR8_ROOTS", "").split(os.pathsep) if part]
     chosen = tuple(roots) or (() if database or source else tuple(named))
+    if (chosen or source) and isinstance(read_place(database or values.get("ORCHESTR8_DB") or ""), Address):
+        raise SettingsError("An index in PostgreSQL comes from publish, not from --root or --from.")
     if source and chosen:
         raise SettingsError("The index comes from --root or from --from, not from both.")
     if watch and not chosen:
@@ -237,7 +297,7 @@ def _read_log_file(values: Mapping[str, str]) -> LogFile | None:
 def missing_root(settings: ServerSettings) -> str | None:
     """Return a sentence about a missing root; None if all exist, or if an index built from them does."""
     missing = next((root for root in settings.roots if not root.is_dir()), None)
-    if missing is None or settings.base.database.exists():
+    if missing is None or settings.base.file.exists():
         return None
     return f"{missing} is not a folder: name the library's folders with --root or ORCHESTR8_ROOTS."
 

@@ -33,7 +33,7 @@ def program(name: str) -> Path:
 class Server:
     """A server in a folder of its own, on a port of 127.0.0.1."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, fsync: bool = False) -> None:
         self._home = home
         self._user = "nobody" if os.geteuid() == 0 else None
         with socket.socket() as free:
@@ -49,7 +49,7 @@ class Server:
         self._run("initdb", "--no-sync", *options)
         with (home / "data" / "postgresql.conf").open("a", encoding="utf-8") as settings:
             settings.write(
-                f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\nfsync = off\n"
+                f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\nfsync = {fsync}\n"
             )
 
     def start(self) -> None:
@@ -81,10 +81,10 @@ class Server:
 
 
 @contextmanager
-def postgresql_server() -> Iterator[Server]:
-    """Yield a running server."""
+def postgresql_server(*, fsync: bool = False) -> Iterator[Server]:
+    """Yield a running server; without *fsync* it does not wait until the disk has what it writes."""
     with tempfile.TemporaryDirectory(prefix="postgresql-") as home:
-        server = Server(Path(home))
+        server = Server(Path(home), fsync=fsync)
         server.start()
         try:
             yield server

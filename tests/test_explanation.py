@@ -70,7 +70,7 @@ def covered(catalog: Catalog, query: str, id_: str, *, parts: bool = False) -> t
     (number,) = catalog.db.execute("SELECT id FROM fragment WHERE path = ?", (id_,)).fetchone()
     held = held_anywhere(catalog.db, reading, held_forms(catalog.db, reading, [number]))
     shares = coverage(reading, held[number])
-    return shares, covered_share(reading, [shares])
+    return shares, covered_share(reading, [held[number]])
 
 
 def rarity(size: int, count: int) -> float:
@@ -370,15 +370,30 @@ def test_everyday_words_hardly_count_beside_others(make_index: MakeIndex) -> Non
     assert covered(catalog, "month", "skills/b")[1] == pytest.approx(1.0)
 
 
-def test_long_request_is_covered_by_as_much_as_its_six_rarest_words_weigh(make_index: MakeIndex) -> None:
+def test_beyond_its_six_rarest_words_a_long_request_asks_for_a_tenth_of_what_the_others_weigh(
+    make_index: MakeIndex,
+) -> None:
     words = ["retry", "backoff", "jitter", "queue", "shard", "proxy", "vault", "token"]
     catalog = make_index(
         make_fragment("a", tags=tuple(words)), make_fragment("b", tags=tuple(words[:3]), title="x"), *others()
     )
     query = " ".join(words)
     assert covered(catalog, query, "skills/a")[1] == 1.0
-    common, rare = rarity(10, 2), rarity(10, 1)
-    assert covered(catalog, query, "skills/b")[1] == pytest.approx(3 * common / (5 * rare + common))
+    common, rare = rarity(10, 2), rarity(10, 1)  # three words are held twice, five once
+    assert covered(catalog, query, "skills/b")[1] == pytest.approx(3 * common / (5 * rare + common + 0.1 * 2 * common))
+
+
+def test_words_that_only_the_body_holds_cover_as_much_as_one_and_a_half_of_the_rarest_at_most(
+    make_index: MakeIndex,
+) -> None:
+    catalog = make_index(make_fragment("a", "Retry", title="x", body="backoff jitter queue shard"), *others(9))
+    rare, absent = rarity(10, 1), rarity(10, 0)
+    shares, share = covered(catalog, "retry backoff jitter queue shard", "skills/a")
+    assert [shares[word] for word in ("backoff", "jitter", "queue", "shard")] == [0.5] * 4
+    assert share == pytest.approx((shares["retry"] + 1.5) / 5)
+    assert covered(catalog, "retry backoff zzyzx", "skills/a")[1] == pytest.approx(
+        (shares["retry"] + 0.5) * rare / (2 * rare + absent)
+    )
 
 
 def test_request_without_words_is_not_covered(make_index: MakeIndex) -> None:

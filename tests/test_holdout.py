@@ -339,7 +339,7 @@ def test_few_scenarios_are_refused_in_a_library_of_a_field_that_counts_as_foreig
     with open_in_memory(fragments) as catalog:
         least = measure_least_coverage(catalog)
         reached = [find(catalog, MatchRequest(text)).coverage for text in foreign_requests()]
-        assert sum(coverage >= least for coverage in reached) > len(reached) * 0.5
+        assert sum(coverage >= least for coverage in reached) > len(reached) * 0.25  # of other libraries .02
         assert sum(coverage < least for coverage in reached_by_own_scenarios(catalog)) <= 60 * 0.05
 
 

@@ -1,5 +1,6 @@
 """Publishing to PostgreSQL: the same rows, announced at once or not at all, whatever dies meanwhile."""
 
+import json
 import re
 import sqlite3
 import sys
@@ -213,6 +214,96 @@ def test_a_schema_that_is_being_read_stays_until_the_next_release(
     assert schemas(server, "one") == ["orchestr8_3", "orchestr8_4", "orchestr8_5"]
 
 
+# --- what travels
+
+
+def holds(server: Server, schema: str, index: Path, *databases: str) -> bool:
+    """Tell whether the tables of a schema, over all shards, have the rows of an index."""
+    for table in OF_A_FRAGMENT | OF_ALL_FRAGMENTS:
+        listed = ", ".join(f'"{name}"' for name in columns_of(BUNDLED, table))
+        sent = sorted(map(repr, rows(index, f"SELECT {listed} FROM {table}")))
+        for shards in [databases] if table in OF_A_FRAGMENT else [(database,) for database in databases]:
+            if arrived(server, schema, table, *shards) != sent:
+                return False
+    return True
+
+
+def words(server: Server, schema: str, database: str) -> list[tuple[Any, ...]]:
+    return server.ask(database, f"SELECT fragment_id, words::text FROM {schema}.fragment_text ORDER BY 1")
+
+
+def test_of_one_changed_fragment_only_its_rows_travel(server: Server) -> None:
+    first = ship(1, server, "one")
+    done = ship(2, server, "one")
+    assert first.sent == first.rows > done.rows / 2
+    expected = {"fragment_text": 1}
+    for table in OF_A_FRAGMENT | OF_ALL_FRAGMENTS:
+        owner = next((name for name in ("fragment_id", "id") if name in columns_of(BUNDLED, table)), None)
+        place = columns_of(BUNDLED, table).index(owner) if owner and table in OF_A_FRAGMENT else None
+        old, new = (
+            {
+                key: sorted(map(repr, one))
+                for key, one in by_part(rows(index_of(version), f"SELECT * FROM {table}"), place).items()
+            }
+            for version in (1, 2)
+        )
+        expected[table] = sum(len(part) for key, part in new.items() if part != old.get(key))
+    assert expected["tag"] == expected["rank_synonym_word"] == 0
+    assert expected["fragment"] == expected["fragment_body"] == 1
+    assert done.sent == sum(expected.values()) < done.rows / 10
+    assert holds(server, "orchestr8_2", index_of(2), "one")
+
+
+def by_part(found: Sequence[tuple[Any, ...]], place: int | None) -> dict[object, list[tuple[Any, ...]]]:
+    """Return rows by the value at a place, all of them under None if there is no such place."""
+    parts: dict[object, list[tuple[Any, ...]]] = {}
+    for row in found:
+        parts.setdefault(None if place is None else row[place], []).append(row)
+    return parts
+
+
+def test_index_that_was_built_again_with_other_numbers_arrives_whole(server: Server, tmp_path: Path) -> None:
+    files = {
+        f"skills/s{number}.md": f"---\nuseWhen: [Case {number}]\n---\n\n# S {number}\n\nSame.\n" for number in range(9)
+    }
+    before = build(write_files(tmp_path / "library", files), tmp_path / "before.db")
+    added = {"agents/a.md": "# First\n\nSame.\n", "skills/s3.md": "# Another\n\nNew words.\n"}
+    after = build(write_files(tmp_path / "library", added), tmp_path / "after.db")
+    assert rows(before, "SELECT id FROM fragment WHERE name = 's8'") != rows(
+        after, "SELECT id FROM fragment WHERE name = 's8'"
+    )
+    for index in (before, after, before):
+        done = ship(index, server, "one", "two")
+        assert holds(server, done.fields["schema"], index, "one", "two")
+    assert ship(after, server, "one", "two", channel="new").sent > done.sent > 0
+    for database in ("one", "two"):
+        assert words(server, "orchestr8_1", database) == words(server, "orchestr8_3", database)
+        assert words(server, "orchestr8_2", database) == words(server, "orchestr8_4", database)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["UPDATE {0}.meta SET value = '5.1' WHERE key = 'schema_version'", "DROP SCHEMA {0} CASCADE"],
+    ids=["another version", "gone"],
+)
+def test_release_before_that_cannot_be_copied_from_is_not_needed(server: Server, change: str) -> None:
+    ship(1, server, "one", "two")
+    server.ask("two", change.format("orchestr8_1"))
+    done = ship(2, server, "one", "two")
+    assert done.sent == done.rows
+    assert holds(server, "orchestr8_2", index_of(2), "one", "two")
+
+
+def test_row_that_somebody_changed_in_the_release_before_is_sent_again(server: Server) -> None:
+    ship(1, server, "one")
+    for change in ("scenario SET text = 'other'", "keyword SET stem = 'other'", "fragment_text SET words = 'other'"):
+        server.ask("one", f"UPDATE orchestr8_1.{change}")
+    server.ask("one", "DELETE FROM orchestr8_1.fragment_body")
+    ship(2, server, "one")
+    assert holds(server, "orchestr8_2", index_of(2), "one")
+    assert {text for _, text in words(server, "orchestr8_2", "one")} & {"'other'"} == set()
+
+
 # --- faults
 
 
@@ -335,15 +426,15 @@ def test_connection_that_breaks_while_rows_are_copied_announces_nothing(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ship(1, server, "one")
-    plain = postgresql.digest
-    left = iter(range(200))
+    plain = psycopg.Copy.write
+    left = iter(range(100))
 
-    def cut(row: tuple[Any, ...]) -> bytes:
-        if next(left) == 100:
+    def cut(copy: psycopg.Copy, text: str) -> None:
+        if next(left) == 5:
             server.ask("postgres", "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE query ~ '^COPY'")
-        return plain(row)
+        plain(copy, text)
 
-    monkeypatch.setattr(postgresql, "digest", cut)
+    monkeypatch.setattr(psycopg.Copy, "write", cut)
     with pytest.raises(SourceError, match="broke off"):
         ship(2, server, "one")
     assert current(server) == "orchestr8_1"
@@ -369,9 +460,9 @@ def test_of_two_publishers_at_once_one_wins_whole(server: Server, monkeypatch: p
     monkeypatch.setattr(postgresql, "LOCK_SECONDS", 0.2)
     fill, refused = postgresql._fill, threading.Event()
 
-    def wait(catalog: Catalog, shards: Sequence[postgresql.Shard], schema: str) -> None:
+    def wait(catalog: Catalog, shards: Sequence[postgresql.Shard], schema: str, before: str | None) -> int:
         assert refused.wait(30)
-        fill(catalog, shards, schema)
+        return fill(catalog, shards, schema, before)
 
     monkeypatch.setattr(postgresql, "_fill", wait)
     outcomes: dict[int, str] = {}
@@ -493,11 +584,12 @@ def test_the_command_publishes_and_says_where_without_the_password(server: Serve
     to = f"{server.address('one')},{server.address('two')}"
     code, out, _ = invoke("publish", index_of(1), "--to", to, "--no-gate")
     places = [f"postgresql://127.0.0.1:{server.port}/{database}" for database in ("one", "two")]
-    assert (code, out.splitlines()[1:]) == (0, places)
+    assert (code, out.splitlines()[1:-1]) == (0, places)
     assert re.match(r"published to stable: schema orchestr8_1, generation \w{16}, 6 fragments\n", out)
+    assert re.search(r"\nsent ([\d,]+) of \1 rows\n$", out)
     code, out, _ = invoke("publish", index_of(1), "--to", to, "--no-gate", "--json")
     assert code == 0
-    assert '"published": false' in out
+    assert json.loads(out).items() >= {"published": False, "sent": 0, "rows": 0}.items()
     assert PASSWORD not in out
 
 

@@ -26,7 +26,9 @@ BUILDING = ("ranking.evidence", "ranking.holdout")
 BEGINNINGS = {
     "index.catalog.FRAGMENT_COLUMNS",
     "answers.prompts.PROMPT_COLUMNS",
-    "ranking.default.RANKED",
+    "ranking.default.SHOWN",
+    "ranking.default.TOGETHER",
+    "ranking.default.TOPICS",
     "ranking.classic.CONTAINING",
 }
 """What others begin with or hold, no statements by themselves."""

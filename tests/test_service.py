@@ -325,7 +325,7 @@ def test_thread_that_opens_slowly_does_not_bring_back_the_index_before(
     service.read("orchestr8://registry")
     replaced.set()
     slow.join()
-    with Catalog.open(service.path) as catalog:
+    with Catalog.open(service.place) as catalog:
         assert service.snapshots.generation == catalog.generation
         assert service.snapshots.unchanged_edition() == (catalog.identity, catalog.generation)
 

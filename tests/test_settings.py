@@ -52,7 +52,7 @@ def test_without_anything_the_bundled_index_is_served_and_nothing_is_watched() -
 def test_roots_are_watched_and_indexed_in_the_cache_folder(folder: Path) -> None:
     settings = read_server_settings(roots=[Path("one"), Path("two")])
     assert (settings.roots, settings.watch) == ((Path("one"), Path("two")), True)
-    assert settings.base.database.parent == folder / "cache"
+    assert settings.base.file.parent == folder / "cache"
 
 
 def test_roots_come_from_the_environment_too(monkeypatch: pytest.MonkeyPatch) -> None:

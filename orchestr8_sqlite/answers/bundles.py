@@ -11,6 +11,7 @@ from orchestr8_sqlite.answers.render import render
 from orchestr8_sqlite.answers.skill_files import MAIN_FILE, fragment_of, is_skill_uri
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.index.catalog import Catalog, FragmentRow
+from orchestr8_sqlite.index.gathering import gathered
 from orchestr8_sqlite.model.parameters import storable
 from orchestr8_sqlite.model.requests import LookupResult
 from orchestr8_sqlite.model.uris import Read, fragment_uri, parse_uri
@@ -22,14 +23,20 @@ DESCRIPTION_LENGTH = 160
 NAME_LENGTH = 200
 LISTED_FILES = 40
 
-SKILLS_NAMED = """
-SELECT f.path FROM skill_file b CROSS JOIN fragment f ON f.id = b.fragment_id
+SKILLS_NAMED = gathered(
+    """
+SELECT f.path, f.name <> :name, f.uri FROM skill_file b CROSS JOIN fragment f ON f.id = b.fragment_id
  WHERE b.path = 'SKILL.md' AND (f.name = :name OR json_extract(f.metadata, '$.name') = :name)
  ORDER BY f.name <> :name, f.uri
-"""
-SKILL_NAMES = """
+""",
+    order=[2, 3],
+)
+SKILL_NAMES = gathered(
+    """
 SELECT f.name FROM skill_file b CROSS JOIN fragment f ON f.id = b.fragment_id WHERE b.path = 'SKILL.md' ORDER BY f.name
-"""
+""",
+    order=[1],
+)
 DESCRIPTIONS = "SELECT id, description FROM fragment WHERE id IN (SELECT value FROM json_each(:ids))"
 FILES = "SELECT path, size FROM skill_file WHERE fragment_id = :id AND path <> 'SKILL.md' ORDER BY path"
 CONTENT = "SELECT content FROM skill_file WHERE fragment_id = :id AND path = :path"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.index.catalog import Catalog, escape_like
+from orchestr8_sqlite.index.gathering import Step, gathered
 from orchestr8_sqlite.model.parameters import fold_tag, parse_category
 from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS, SCHEME, Mode, Ranker
 
@@ -14,42 +15,54 @@ MOST_VALUES = 100
 LONGEST_BEGUN = 10_000
 """Most characters to complete: escaped, they stay below SQLite's limit of 50,000 bytes for a LIKE pattern."""
 
-TAGS_MATCHING = """
+OF_CATEGORY = Step("fragment", "SELECT id, category FROM fragment WHERE category = :category")
+TAGS_MATCHING = gathered(
+    """
 SELECT t.tag, count(*) OVER ()
   FROM tag t
  WHERE t.tag LIKE :part ESCAPE '\\'
    AND (:category IS NULL OR EXISTS (SELECT 1 FROM fragment f WHERE f.id = t.fragment_id AND f.category = :category))
    AND t.tag NOT IN (SELECT value FROM json_each(:given))
  GROUP BY t.tag ORDER BY t.tag NOT LIKE :start ESCAPE '\\', count(*) DESC, t.tag LIMIT :limit
-"""
-SCENARIOS_MATCHING = """
+""",
+    Step("tag", "SELECT fragment_id, tag FROM tag WHERE tag LIKE :part ESCAPE '\\'"),
+    OF_CATEGORY,
+)
+SCENARIOS_MATCHING = gathered(
+    """
 SELECT s.text, count(*) OVER ()
   FROM scenario s
  WHERE s.text LIKE :part ESCAPE '\\'
    AND (:category IS NULL OR EXISTS (SELECT 1 FROM fragment f WHERE f.id = s.fragment_id AND f.category = :category))
  GROUP BY s.text ORDER BY s.text NOT LIKE :start ESCAPE '\\', s.text LIMIT :limit
-"""
-URIS_MATCHING = """
-SELECT f.uri, count(*) OVER ()
+""",
+    Step("scenario", "SELECT fragment_id, text FROM scenario WHERE text LIKE :part ESCAPE '\\'"),
+    OF_CATEGORY,
+)
+URIS_MATCHING = gathered(
+    """
+SELECT f.uri, count(*) OVER (), f.uri NOT LIKE :start ESCAPE '\\'
   FROM fragment f
  WHERE f.uri LIKE :part ESCAPE '\\'
- ORDER BY f.uri NOT LIKE :start ESCAPE '\\', f.uri LIMIT :limit
-"""
-URIS_OF_CATEGORY = """
-SELECT f.uri, count(*) OVER ()
+ ORDER BY 3, f.uri LIMIT :limit
+""",
+    order=[3, 1],
+    total=2,
+)
+URIS_OF_CATEGORY = gathered(
+    """
+SELECT f.uri, count(*) OVER (), f.uri NOT LIKE :start ESCAPE '\\'
   FROM fragment f
  WHERE f.category = :category AND f.uri LIKE :part ESCAPE '\\'
- ORDER BY f.uri NOT LIKE :start ESCAPE '\\', f.uri LIMIT :limit
-"""
+ ORDER BY 3, f.uri LIMIT :limit
+""",
+    order=[3, 1],
+    total=2,
+)
 
-DECLARED_VALUES = """
-SELECT value.atom
-  FROM prompt p, json_each(p.metadata, '$.arguments') argument, json_each(argument.value) field,
-       json_each(iif(field.type = 'array', field.value, '[]')) value
- WHERE p.name = :prompt AND json_type(p.metadata, '$.arguments') = 'array' AND argument.type = 'object'
-   AND json_extract(argument.value, '$.name') = :name AND field.key IN ('choices', 'enum', 'values', 'options')
-   AND value.type IN ('text', 'integer', 'real')
-"""
+PROMPT_METADATA = "SELECT metadata FROM prompt WHERE name = :name"
+OFFERING = ("choices", "enum", "values", "options")
+"""Fields of an argument in the front matter of a prompt that list its values."""
 
 FIXED = {
     "mode": tuple(mode.value for mode in Mode),
@@ -110,8 +123,13 @@ def complete_argument(catalog: Catalog, prompt: str, name: str, value: str) -> C
 
 def _offered(catalog: Catalog, prompt: str, name: str) -> list[str]:
     """Return the values that the front matter of *prompt* lists for its argument *name*."""
-    rows = catalog.rows(DECLARED_VALUES, {"prompt": prompt, "name": name})
-    return [str(atom) for (atom,) in rows]
+    for (metadata,) in catalog.rows(PROMPT_METADATA, {"name": prompt}):
+        declared = json.loads(metadata).get("arguments")
+        arguments = [one for one in declared if isinstance(one, dict)] if isinstance(declared, list) else []
+        lists = [one[field] for one in arguments if one.get("name") == name for field in one if field in OFFERING]
+        values = [value for one in lists if isinstance(one, list) for value in one]
+        return [str(value) for value in values if isinstance(value, str | int | float) and not isinstance(value, bool)]
+    return []
 
 
 def _choose(choices: list[str] | tuple[str, ...], begun: str) -> Completion:

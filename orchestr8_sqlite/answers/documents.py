@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from orchestr8_sqlite.answers.sections import Sections, cut_note, fair_shares, share_out, shorten
 from orchestr8_sqlite.errors import RequestError, UnknownResource
 from orchestr8_sqlite.index.catalog import Catalog, FragmentRow
+from orchestr8_sqlite.index.gathering import gathered
 from orchestr8_sqlite.model.parameters import storable
 from orchestr8_sqlite.model.requests import SCHEME
 from orchestr8_sqlite.model.uris import fragment_uri
@@ -15,7 +16,10 @@ from orchestr8_sqlite.text.fences import FENCE_TOKENS, fenced, holds_fence
 from orchestr8_sqlite.text.tokens import HEADROOM, compact_json, estimate_tokens, fits, sent_tokens
 from orchestr8_sqlite.text.wording import SUGGESTIONS, counted, nearest, one_line
 
-URIS_NAMED = "SELECT uri FROM fragment WHERE name = :name ORDER BY uri"
+URIS_NAMED = gathered(
+    "SELECT uri FROM fragment WHERE name = :name ORDER BY uri",
+    order=[1],
+)
 
 NOTE_FRAME = 5
 """Tokens around a note in JSON."""

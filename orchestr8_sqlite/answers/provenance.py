@@ -29,7 +29,7 @@ SELECT b.path, b.sha256, s.root, s.path FROM skill k JOIN skill_file b ON b.frag
 UNREVIEWED = """
 SELECT d.root, d.path, d.code, min(d.line) FROM json_each(:files) f
  CROSS JOIN finding d ON d.root = json_extract(f.value, '$[0]') AND d.path = json_extract(f.value, '$[1]')
- WHERE d.reviewer IS NULL GROUP BY 1, 2, 3 ORDER BY 4, 3
+ WHERE d.reviewer IS NULL GROUP BY 1, 2, 3 ORDER BY 4 NULLS FIRST, 3
 """
 SHORT_COMMIT, SHORT_DIGEST = 10, 12
 

@@ -17,7 +17,8 @@ from urllib.parse import quote
 
 from orchestr8_sqlite.answers.mediatypes import DIRECTORY, as_text, media_type, served_type
 from orchestr8_sqlite.errors import RequestError, UnknownResource
-from orchestr8_sqlite.index.catalog import PINNED, Catalog
+from orchestr8_sqlite.index.catalog import PINNED, Catalog, escape_like
+from orchestr8_sqlite.index.gathering import Step, gathered
 from orchestr8_sqlite.model.parameters import storable
 from orchestr8_sqlite.model.uris import MAX_URI_LENGTH, PATH_SAFE, decode_segments, fragment_uri
 from orchestr8_sqlite.text.wording import nearest
@@ -30,7 +31,8 @@ AUTHORITY_SAFE = PATH_SAFE.translate({ord(character): None for character in "/:@
 
 MOST_COMPARED = 2000
 
-SKILLS_AFTER = """
+SKILLS_AFTER = gathered(
+    """
 WITH listed AS MATERIALIZED (
      SELECT k.fragment_id, k.path, row_number() OVER (
             ORDER BY p.key IS NULL, p.key, o.location <> '',
@@ -44,18 +46,31 @@ WITH listed AS MATERIALIZED (
        LEFT JOIN json_each(:pinned) p ON p.value = k.path)
 SELECT l.place, l.fragment_id, l.path, k.frontmatter FROM listed l JOIN skill k ON k.fragment_id = l.fragment_id
  WHERE l.place > coalesce((SELECT place FROM listed WHERE path = :after), 0) ORDER BY l.place LIMIT :limit
-"""
+""",
+    Step("skill", "SELECT fragment_id, path, frontmatter FROM skill"),
+    Step("fragment", "SELECT id, source_id FROM fragment WHERE id IN (SELECT fragment_id FROM skill)"),
+    Step(
+        "reference",
+        "SELECT DISTINCT fragment_id, target_id FROM reference WHERE target_id IN (SELECT fragment_id FROM skill)",
+    ),
+)
 """Skills in the order of a listing: pinned ones as orchestr8.toml has them, then those of the library's own folders
 before those of fetched sources, then those that most other fragments refer to, then by path."""
 
-SKILL_COUNT = "SELECT count(*) FROM skill"
+SKILL_COUNT = gathered(
+    "SELECT count(*) FROM skill",
+    added=0,
+)
 SKILL_BY_PATH = "SELECT fragment_id, path, frontmatter FROM skill WHERE path = :path"
 FRAGMENT_AT = "SELECT f.path FROM skill s JOIN fragment f ON f.id = s.fragment_id WHERE s.path = :path"
 MANIFEST = "SELECT path, sha256, size FROM skill_file WHERE fragment_id = :id ORDER BY path"
-INNERMOST_SKILL = """
+INNERMOST_SKILL = gathered(
+    """
 SELECT fragment_id, path, frontmatter FROM skill WHERE path IN (SELECT value FROM json_each(:paths))
  ORDER BY length(path) DESC LIMIT 1
-"""
+""",
+    order=[-2],
+)
 FILES_BELOW = """
 SELECT path, size FROM skill_file WHERE fragment_id = :id AND path > :low AND path < :high ORDER BY path
 """
@@ -64,8 +79,14 @@ SELECT DISTINCT substr(path, length(:low) + 1, instr(substr(path, length(:low) +
  WHERE path > :low AND path < :high
 """
 FILE = "SELECT content FROM skill_file WHERE fragment_id = :id AND path = :path"
-PATHS_NAMED = "SELECT path FROM skill WHERE path = :name OR path LIKE '%/' || :name ORDER BY path LIMIT :limit"
-ALL_PATHS = "SELECT path FROM skill ORDER BY path LIMIT :limit"
+PATHS_NAMED = gathered(
+    "SELECT path FROM skill WHERE path = :name OR path LIKE :pattern ESCAPE '\\' ORDER BY path LIMIT :limit",
+    order=[1],
+)
+ALL_PATHS = gathered(
+    "SELECT path FROM skill ORDER BY path LIMIT :limit",
+    order=[1],
+)
 
 
 class SkillResource(NamedTuple):
@@ -276,7 +297,8 @@ def _hint(catalog: Catalog, path: str) -> str:
     folder = path.removesuffix(f"/{MAIN_FILE}")
     if catalog.fragment(f"skills/{folder}"):
         return f" It is in the library, but no Agent Skill to offer; read {fragment_uri(f'skills/{folder}')} instead."
-    parameters = {"name": folder.rpartition("/")[2], "limit": MOST_COMPARED}
+    name = folder.rpartition("/")[2]
+    parameters = {"name": name, "pattern": f"%/{escape_like(name)}", "limit": MOST_COMPARED}
     paths = [row[0] for row in catalog.rows(PATHS_NAMED, parameters) or catalog.rows(ALL_PATHS, parameters)]
     uris = [f"{skill_uri(alike)}/{MAIN_FILE}" for alike in nearest(folder, paths)]
     return f" Nearest: {', '.join(uris)}." if uris else ""

@@ -82,7 +82,7 @@ def _run(arguments: Sequence[str]) -> None:
         case [name] | [name, "--db", _] if name == HOOK:
             from orchestr8_sqlite.cli.hook import run_hook
 
-            run_hook(Path(arguments[2]) if arguments[2:] else None)
+            run_hook(arguments[2] if arguments[2:] else None)
         case ["serve", *options] if _are_plain(options):
             _serve(options)
         case _:
@@ -104,7 +104,7 @@ def _serve(options: Sequence[str]) -> None:
 
     given = list(zip(options[::2], options[1::2], strict=True))
     once = dict(given)
-    database = Path(once["--db"]) if "--db" in once else None
+    database = once.get("--db")
     roots = [Path(value) for name, value in given if name == "--root"]
     source = SourceSettings(once["--from"]) if "--from" in once else None
     serve_stdio(read_server_settings(database, roots, deny=once.get("--deny"), source=source))

@@ -55,7 +55,7 @@ def budget(
     from orchestr8_sqlite.settings import read_settings
 
     rules = [find_rule(client)] if client else [*read_rules().values()]
-    database = read_settings(db).database
+    database = read_settings(db).file
     with Catalog.open(database) as catalog:
         agent_skills, fragments = read_skills(catalog, whole=False), read_skills(catalog, whole=True)
     kinds = {counted(len(agent_skills), "Agent Skill"): agent_skills, counted(len(fragments), "fragment"): fragments}

@@ -10,20 +10,28 @@ from typing import Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Database, Json, print_csv, print_json, print_rows
+from orchestr8_sqlite.cli.options import Database, Json, complete_file, print_csv, print_json, print_rows
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.errors import RequestError
-from orchestr8_sqlite.settings import read_settings
+from orchestr8_sqlite.index.gathering import Step, gathered
+from orchestr8_sqlite.settings import Address, read_settings
 from orchestr8_sqlite.text.wording import counted
 
-TOTALS = """
+TOTALS = gathered(
+    """
 SELECT count(*), coalesce(sum(token_estimate), 0), coalesce(max(token_estimate), 0) FROM fragment
-"""
-CATEGORIES = """
+""",
+    Step("fragment", "SELECT token_estimate FROM fragment"),
+)
+CATEGORIES = gathered(
+    """
 SELECT category, count(*) AS fragments, sum(token_estimate) AS tokens,
        sum((SELECT count(*) FROM scenario s WHERE s.fragment_id = f.id)) AS scenarios
   FROM fragment f GROUP BY category ORDER BY category
-"""
+""",
+    added=1,
+    order=[1],
+)
 SQL_HINT = (
     "Views: fragment_detail, keyword_detail, field_detail, score_evidence, reference_detail, provenance; "
     "all tables: orchestr8-sqlite stats --tables."
@@ -64,7 +72,13 @@ def sql(
 
     is_shell = statement is None and sys.stdin.isatty()
     text = sys.stdin.read() if statement is None and not is_shell else statement or ""
-    with Catalog.open(read_settings(db).database) as catalog:
+    place = read_settings(db).database
+    if isinstance(place, Address):
+        from orchestr8_sqlite.index.postgresql import ask
+
+        show(*ask(place, text if not is_shell else "", timeout))
+        return
+    with Catalog.open(place) as catalog:
         if is_shell:
             from orchestr8_sqlite.cli.shell import read_statements
 
@@ -111,24 +125,26 @@ def stats(
     """
     from orchestr8_sqlite.index.catalog import Catalog
 
-    path = read_settings(db).database
+    settings = read_settings(db)
     if tables:
-        _print_tables(path, as_json=as_json)
+        _print_tables(settings.file, as_json=as_json)
         return
-    with Catalog.open(path) as catalog:
+    with Catalog.open(settings.database) as catalog:
         meta = dict(catalog.meta)
         scenarios, keywords, prompts = (int(meta[name]) for name in ("scenarios", "keywords", "prompts"))
         head = f"schema {meta['schema_version']}, generation {meta['generation']}"
-        fragments, tokens, largest = catalog.db.execute(TOTALS).fetchone()
-        categories = catalog.db.execute(CATEGORIES).fetchall()
-        diagnostics = catalog.db.execute(DIAGNOSTICS).fetchall()
+        fragments, tokens, largest = catalog.rows(TOTALS)[0]
+        categories = catalog.rows(CATEGORIES)
+        diagnostics = catalog.rows(DIAGNOSTICS)
         commits = catalog.commits
-        roots = catalog.db.execute(ROOTS).fetchall()
+        roots = catalog.rows(ROOTS)
+    place = settings.database
+    size = place.stat().st_size if isinstance(place, Path) else None
     if as_json:
         print_json(
             {
-                "path": str(path),
-                "bytes": path.stat().st_size,
+                "path": str(place),
+                "bytes": size,
                 "meta": meta,
                 "tokens": tokens,
                 "largestFragmentTokens": largest,
@@ -140,8 +156,7 @@ def stats(
             }
         )
         return
-    mebibytes = path.stat().st_size / 1_048_576
-    echo(f"{path}: {mebibytes:.1f} MiB, {head}")
+    echo(f"{place}: {head}" if size is None else f"{place}: {size / 1_048_576:.1f} MiB, {head}")
     echo(
         f"{counted(fragments, 'fragment')} (~{tokens:,} tokens, largest ~{largest:,}), "
         f"{counted(scenarios, 'scenario')}, {counted(keywords, 'keyword')}, {counted(prompts, 'prompt')}"
@@ -188,11 +203,17 @@ def _roots(
 
 
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="The older index file.", show_default=False)],
+    old: Annotated[
+        str,
+        typer.Argument(metavar="OLD", help="The older index file.", show_default=False, autocompletion=complete_file),
+    ],
     new: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
-            metavar="[NEW]", help="The newer one. Default: ORCHESTR8_DB, else the bundled index.", show_default=False
+            autocompletion=complete_file,
+            metavar="[NEW]",
+            help="The newer one. Default: ORCHESTR8_DB, else the bundled index.",
+            show_default=False,
         ),
     ] = None,
     as_json: Json = False,
@@ -204,7 +225,7 @@ def diff(
     from orchestr8_sqlite.index.catalog import Catalog
     from orchestr8_sqlite.index.diff import differences
 
-    with Catalog.open(old) as before, Catalog.open(read_settings(new).database) as after:
+    with Catalog.open(read_settings(old).file) as before, Catalog.open(read_settings(new).file) as after:
         found = list(differences(before, after))
         generations = before.generation, after.generation
     if as_json:
@@ -233,7 +254,7 @@ def path(db: Database = None) -> None:
     """
     from orchestr8_sqlite.index.catalog import Catalog
 
-    database = read_settings(db).database
+    database = read_settings(db).file
     Catalog.open(database).close()
     echo(str(database.absolute()))
 

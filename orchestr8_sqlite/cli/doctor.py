@@ -42,7 +42,7 @@ def doctor(
     if source is not None and db is None:
         from orchestr8_sqlite.settings import SourceSettings, index_from
 
-        db = index_from(SourceSettings(source, channel, key))
+        db = str(index_from(SourceSettings(source, channel, key)))
     checks = list(_checks(db, root or [], timeout, trusts_project=trust_project))
     failed = any(check.verdict is CheckVerdict.PROBLEM for check in checks)
     if as_json:
@@ -69,16 +69,18 @@ def _print(checks: "Sequence[Check]") -> None:
             echo(f"         → {check.advice}")
 
 
-def _checks(db: Path | None, roots: Sequence[Path], patience: float, *, trusts_project: bool) -> Iterator["Check"]:
+def _checks(db: str | None, roots: Sequence[Path], patience: float, *, trusts_project: bool) -> Iterator["Check"]:
     """Yield all checks; with folders but no index, skip the index, which the server has yet to build."""
     from orchestr8_sqlite.clients.launch import own_command, serve_arguments
     from orchestr8_sqlite.doctor.configurations import check_clients
     from orchestr8_sqlite.doctor.index import check_index, check_installation, check_source, typical_query
     from orchestr8_sqlite.doctor.report import omitted
     from orchestr8_sqlite.doctor.server import check_server
-    from orchestr8_sqlite.settings import read_places, read_settings
+    from orchestr8_sqlite.settings import Address, read_place, read_places, read_settings
 
-    database = ["--db", str(db.absolute())] if db is not None else []
+    place = read_place(db or "")
+    at = place.text if isinstance(place, Address) else str(place.absolute())
+    database = ["--db", at] if db is not None else []
     command = [*own_command(), *serve_arguments(None, roots), *database]
     yield from check_installation()
     query = "test"
@@ -87,7 +89,8 @@ def _checks(db: Path | None, roots: Sequence[Path], patience: float, *, trusts_p
     else:
         path = read_settings(db).database
         yield from check_index(path)
-        yield from check_source(path)
+        if not isinstance(path, Address):
+            yield from check_source(path)
         query = typical_query(path)
     yield from check_server(command, query, patience=patience)
     yield from check_clients(read_places(), patience=patience, trusts_project=trusts_project)

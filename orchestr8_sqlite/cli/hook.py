@@ -2,10 +2,9 @@
 
 import sys
 from contextlib import closing
-from pathlib import Path
 
 
-def run_hook(database: Path | None) -> None:
+def run_hook(database: str | None) -> None:
     """Read a prompt from standard input, and print the fragments that it is surely about.
 
     Raises:

@@ -38,7 +38,7 @@ def inspect(
     from orchestr8_sqlite.inspection.collecting import inspect as inspect_index
     from orchestr8_sqlite.settings import read_settings
 
-    data = inspect_index(read_settings(db).database, since=since, logs=log or ())
+    data = inspect_index(read_settings(db).file, since=since, logs=log or ())
     page = render_page(data).encode()
     output.write_bytes(page)
     fragments, requests = counted(len(data["fragments"]), "fragment"), counted(len(data["requests"]), "request")

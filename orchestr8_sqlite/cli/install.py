@@ -66,7 +66,7 @@ def install(
     from orchestr8_sqlite.clients.documents import make_entry
     from orchestr8_sqlite.clients.known import find_client
     from orchestr8_sqlite.clients.launch import client_command, serve_arguments
-    from orchestr8_sqlite.settings import SourceSettings, read_places
+    from orchestr8_sqlite.settings import SourceSettings, read_places, read_settings
 
     if remove and not hook:
         raise RequestError("--remove takes back what --hook has written; use them together.")
@@ -75,17 +75,17 @@ def install(
     if client is None or list_clients:
         _list(as_json)
         return
-    wanted = _parse_scope(scope)
+    wanted, index = _parse_scope(scope), None if db is None else read_settings(db).file
     if hook:
         from orchestr8_sqlite.cli.install_hook import install_hook
 
-        install_hook(find_client(client), wanted, db, root or [], write=write, remove=remove, as_json=as_json)
+        install_hook(find_client(client), wanted, index, root or [], write=write, remove=remove, as_json=as_json)
         return
     chosen = find_client(client).within(read_places(), wanted)
     if not SERVER_NAME.fullmatch(name):
         raise RequestError(f"--name must be 1 to 64 letters, digits, hyphens and underscores, not {name!r}.")
     origin = SourceSettings(source, channel, key) if source is not None else None
-    entry = make_entry(chosen, client_command(wanted), serve_arguments(db, root or [], profile or "", origin))
+    entry = make_entry(chosen, client_command(wanted), serve_arguments(index, root or [], profile or "", origin))
     if write:
         _write(chosen, wanted, name, entry, force=force, as_json=as_json)
     else:

@@ -7,20 +7,32 @@ import typer
 
 from orchestr8_sqlite.cli.options import Database, Json, print_json, print_rows
 from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.index.gathering import gathered
 from orchestr8_sqlite.settings import read_settings
 
-CATEGORIES = "SELECT category, count(*) AS fragments, sum(token_estimate) AS tokens FROM fragment GROUP BY 1 ORDER BY 1"
-TAGS = "SELECT tag, count(*) AS fragments FROM tag GROUP BY 1 ORDER BY 2 DESC, 1"
-FRAGMENTS = """
+CATEGORIES = gathered(
+    "SELECT category, count(*) AS fragments, sum(token_estimate) AS tokens FROM fragment GROUP BY 1 ORDER BY 1",
+    added=1,
+    order=[1],
+)
+TAGS = gathered(
+    "SELECT tag, count(*) AS fragments FROM tag GROUP BY 1 ORDER BY 2 DESC, 1",
+    added=1,
+    order=[-2, 1],
+)
+FRAGMENTS = gathered(
+    """
 SELECT uri, token_estimate AS tokens, title FROM fragment f
  WHERE (:category IS NULL OR category = :category)
    AND NOT EXISTS (SELECT 1 FROM json_each(:tags) w
                     WHERE NOT EXISTS (SELECT 1 FROM tag t WHERE t.fragment_id = f.id AND t.tag = w.value))
  ORDER BY uri
-"""
+""",
+    order=[1],
+)
 PROMPTS = """
 SELECT p.name, (SELECT group_concat(name, ', ') FROM (SELECT name FROM prompt_argument a
-                 WHERE a.prompt_id = p.id ORDER BY ordinal)) AS arguments, title
+                 WHERE a.prompt_id = p.id ORDER BY ordinal) AS named) AS arguments, title
   FROM prompt p ORDER BY p.name
 """
 WHOLE = {"categories": CATEGORIES, "tags": TAGS, "fragments": FRAGMENTS, "prompts": PROMPTS}
@@ -59,7 +71,7 @@ def list_contents(
         what = "fragments"
     values = {"category": category, "tags": json.dumps([fold_tag(one) for one in tag or ()])}
     with Catalog.open(read_settings(db).database) as catalog:
-        found = catalog.db.execute(WHOLE[what], values)
+        found = catalog.reader.execute(WHOLE[what], values)
         columns, rows = [column[0] for column in found.description], found.fetchall()
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])

@@ -20,9 +20,26 @@ def _categories() -> Iterable[str]:
     return CATEGORY_FOLDERS
 
 
+def complete_file(begun: str) -> Iterable[str]:
+    """Return the files and folders whose paths start with what was typed."""
+    from glob import escape
+
+    return map(str, Path().glob(f"{escape(begun)}*"))
+
+
 Database = Annotated[
-    Path | None,
-    typer.Option("--db", help="Index file. Default: ORCHESTR8_DB, else the bundled index.", show_default=False),
+    str | None,
+    typer.Option(
+        "--db",
+        metavar="<path>",
+        help="Index file, or postgresql://…. Default: ORCHESTR8_DB, else the bundled index.",
+        show_default=False,
+        autocompletion=complete_file,
+    ),
+]
+Partial = Annotated[
+    bool,
+    typer.Option("--partial", help="With several databases: go on without those that do not answer, and say so."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Channel = Annotated[str, typer.Option("--channel", help="Channel that others follow.")]

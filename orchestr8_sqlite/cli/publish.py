@@ -102,12 +102,13 @@ def _publish_to_postgresql(order: "Order", to: str, *, as_json: bool) -> None:
     done = publish_to_postgresql(order, to)
     fields = done.fields
     if as_json:
-        print_json({"published": done.is_new, **fields})
+        print_json({"published": done.is_new, "sent": done.sent, "rows": done.rows, **fields})
     elif done.is_new:
         what = (
             f"schema {fields['schema']}, generation {fields['generation']}, {counted(fields['fragments'], 'fragment')}"
         )
         echo(f"published to {order.channel}: {what}\n" + "\n".join(fields["shards"]))
+        echo(f"sent {done.sent:,} of {done.rows:,} rows")
     else:
         echo(f"{order.channel} names this index already: schema {fields['schema']}, generation {fields['generation']}")
     if done.left:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Database, Json, print_json
+from orchestr8_sqlite.cli.options import Database, Json, Partial, print_json
 from orchestr8_sqlite.cli.terminal import echo
 from orchestr8_sqlite.model.parameters import make_request
 from orchestr8_sqlite.model.requests import DEFAULT_SCORE, DEFAULT_TOKENS, LookupResult, Mode, Ranker, Tier
@@ -35,6 +35,7 @@ def search(
     min_score: Annotated[float, typer.Option(help="Leave out matches that score less.")] = DEFAULT_SCORE,
     ranker: Annotated[str, typer.Option(help="default | classic")] = "default",
     explain: Annotated[bool, typer.Option("--explain", help="Print the parts of each score.")] = False,
+    partial: Partial = False,
     as_json: Json = False,
     sql: Annotated[
         bool, typer.Option("--sql", help="Print the SQL that ran and its parameters, to paste into sqlite3.")
@@ -62,7 +63,8 @@ def search(
             "explain": explain,
         }
     )
-    with closing(Service(read_settings(db))) as service:
+    settings = read_settings(db).partial() if partial else read_settings(db)
+    with closing(Service(settings)) as service:
         answer = service.search(request, whole=as_json)
     assert answer.result is not None
     if sql:

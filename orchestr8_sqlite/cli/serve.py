@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from orchestr8_sqlite.cli.options import Channel, Database, RequireSignature
+from orchestr8_sqlite.cli.options import Channel, Database, Partial, RequireSignature
 
 
 def serve(
     db: Database = None,
+    partial: Partial = False,
     root: Annotated[
         list[Path] | None,
         typer.Option(help="Build the index from this folder, then serve it; repeatable. Default: ORCHESTR8_ROOTS."),
@@ -92,6 +93,8 @@ def serve(
     settings = read_server_settings(
         db, root or (), watch=watch, log_format=log_format, deny=deny, profile=profile, source=origin
     )
+    if partial:
+        settings = settings._replace(base=settings.base.partial())
     if http is None:
         from orchestr8_sqlite.server.stdio.start import serve_stdio
 

@@ -14,6 +14,8 @@ from orchestr8_sqlite.doctor.report import Check, ok, omitted, problem
 from orchestr8_sqlite.errors import CatalogError, ShippingError
 from orchestr8_sqlite.index.catalog import MINIMUM_SQLITE, Catalog
 from orchestr8_sqlite.index.checksums import REBUILD
+from orchestr8_sqlite.index.gathering import Step, gathered
+from orchestr8_sqlite.settings import Address, Place
 from orchestr8_sqlite.shipping.shelf import folder_of, read_state
 from orchestr8_sqlite.shipping.statement import hash_of
 from orchestr8_sqlite.text.wording import counted
@@ -21,11 +23,18 @@ from orchestr8_sqlite.text.wording import counted
 THOROUGH_BYTES = 200 * 1024 * 1024
 """Larger files get SQLite's quick check, which does not compare each table with its indexes."""
 
-COUNTS = """
+COUNTS = gathered(
+    """
 SELECT (SELECT count(*) FROM fragment), (SELECT count(*) FROM prompt),
        (SELECT count(DISTINCT fragment_id) FROM skill_file)
-"""
-FIRST_TITLE = "SELECT title FROM fragment ORDER BY uri LIMIT 1"
+""",
+    Step("fragment", "SELECT id FROM fragment"),
+    Step("skill_file", "SELECT DISTINCT fragment_id FROM skill_file"),
+)
+FIRST_TITLE = gathered(
+    "SELECT title, uri FROM fragment ORDER BY uri LIMIT 1",
+    order=[2],
+)
 SECONDS_A_DAY = 86_400
 
 
@@ -54,9 +63,12 @@ def _has_fts5() -> bool:
     return True
 
 
-def check_index(path: Path) -> Iterator[Check]:
+def check_index(path: Place) -> Iterator[Check]:
     """Yield the checks of the index at *path*: it opens, is as it was built, and is not empty."""
     try:
+        if isinstance(path, Address):
+            yield from _check_published(path)
+            return
         with Catalog.open(path) as catalog:
             catalog.verify(fully=True)
             found = f"{path}: schema {catalog.meta.get('schema_version', '?')}, {_age(path)}, {_size(path)}"
@@ -68,6 +80,15 @@ def check_index(path: Path) -> Iterator[Check]:
         yield omitted("contents", "there is no index to count")
         return
     yield from checks
+
+
+def _check_published(address: Address) -> Iterator[Check]:
+    with Catalog.open(address) as catalog:
+        found = f"{address}: schema {catalog.meta.get('schema_version', '?')}, generation {catalog.generation}"
+        contents = _check_contents(catalog)
+    yield ok("index", found)
+    yield omitted("integrity", "the publisher has compared every row with the index")
+    yield contents
 
 
 def check_source(path: Path) -> Iterator[Check]:
@@ -113,8 +134,8 @@ def _check_integrity(catalog: Catalog) -> Check:
 
 def _check_contents(catalog: Catalog) -> Check:
     try:
-        fragments, prompts, skills = catalog.db.execute(COUNTS).fetchone()
-    except sqlite3.DatabaseError as error:
+        fragments, prompts, skills = catalog.rows(COUNTS)[0]
+    except CatalogError as error:
         return problem("contents", str(error), REBUILD)
     finding = ", ".join(counted(*one) for one in ((fragments, "fragment"), (prompts, "prompt"), (skills, "skill")))
     if fragments or prompts:
@@ -122,14 +143,14 @@ def _check_contents(catalog: Catalog) -> Check:
     return problem("contents", finding, "build the index from folders that contain Markdown files")
 
 
-def typical_query(path: Path) -> str:
+def typical_query(path: Place) -> str:
     """Return a search that the index at *path* should answer: the title of its first fragment, else any word."""
     try:
-        with Catalog.open(path) as catalog, catalog.reading():
-            row = catalog.db.execute(FIRST_TITLE).fetchone()
+        with Catalog.open(path) as catalog:
+            rows = catalog.rows(FIRST_TITLE)
     except CatalogError:
-        row = None
-    title = str(row[0])[:200].strip() if row else ""
+        rows = []
+    title = str(rows[0][0])[:200].strip() if rows else ""
     return title or "test"
 
 

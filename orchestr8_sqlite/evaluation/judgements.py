@@ -8,6 +8,7 @@ from pathlib import Path
 
 from orchestr8_sqlite.errors import RequestError
 from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.index.gathering import Step, gathered
 
 NO_ANSWER = "none"
 """The stratum of queries that nothing in the library answers."""
@@ -17,9 +18,13 @@ ELSEWHERE = "elsewhere"
 
 ALL = "ALL"
 SOURCE_PATHS = "SELECT f.uri, s.path FROM fragment f JOIN source s ON s.id = f.source_id"
-NEAR_COPIES = """
+NEAR_COPIES = gathered(
+    """
 SELECT f.uri, o.uri FROM near_copy n JOIN fragment f ON f.id = n.fragment_id JOIN fragment o ON o.id = n.first_id
-"""
+""",
+    Step("near_copy", "SELECT fragment_id, first_id FROM near_copy"),
+    Step("fragment", "SELECT id, uri FROM fragment WHERE id IN (SELECT fragment_id FROM near_copy)"),
+)
 
 Qrels = Mapping[str, Mapping[str, int]]
 """Query id → document → grade: 2 exactly what is needed, 1 useful, 0 not useful."""
@@ -86,7 +91,7 @@ def document_names(catalog: Catalog, qrels: Qrels) -> dict[str, str]:
     """Return the name of each URI in *qrels*: the URI, its id, or its path below the root without `.md`."""
     judged = {document for judgements in qrels.values() for document in judgements}
     names = {}
-    for uri, path in catalog.db.execute(SOURCE_PATHS):
+    for uri, path in catalog.reader.execute(SOURCE_PATHS):
         below = path.removesuffix("/SKILL.md").removesuffix(".md")
         spellings = (uri, uri.partition("://")[2], below)
         names[uri] = next((spelling for spelling in spellings if spelling in judged), below)
@@ -100,7 +105,7 @@ def count_copies_once(
 
     An answer lists one of them and names the others beside it. The document has the name of the first by URI.
     """
-    firsts = {names[uri]: names[first] for uri, first in catalog.db.execute(NEAR_COPIES)}
+    firsts = {names[uri]: names[first] for uri, first in catalog.reader.execute(NEAR_COPIES)}
     judged: dict[str, dict[str, int]] = {}
     for query, grades in qrels.items():
         once = judged[query] = dict[str, int]()

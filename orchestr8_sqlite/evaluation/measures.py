@@ -84,8 +84,8 @@ def run_self(catalog: Catalog, ranker: Ranker) -> tuple[list[JudgedQuery], dict[
     Stratum `scenario`: each scenario is asked while its own line is hidden from the index. Strata `queries` and
     `queries.jsonl`: the requests that authors listed there are asked of the whole index.
     """
-    _, names = count_copies_once(catalog, {}, dict(catalog.db.execute("SELECT uri, path FROM fragment")))
-    ids = {id_: names[uri] for id_, uri in catalog.db.execute("SELECT id, uri FROM fragment")}
+    _, names = count_copies_once(catalog, {}, dict(catalog.reader.execute("SELECT uri, path FROM fragment")))
+    ids = {id_: names[uri] for id_, uri in catalog.reader.execute("SELECT id, uri FROM fragment")}
     recorder = _Recorder(names, ranker, DEFAULT_RESULTS[Mode.CATALOG])
     queries, qrels = [], {}
     with HeldOut.copy(catalog) as held_out:
@@ -95,7 +95,7 @@ def run_self(catalog: Catalog, ranker: Ranker) -> tuple[list[JudgedQuery], dict[
                 recorder.ask(held_out.catalog, query)
             queries.append(query)
             qrels[query.id] = {ids[scenario.fragment_id]: 1}
-    for id_, text, origin, terms, answers in catalog.db.execute(LIBRARY_QUERIES):
+    for id_, text, origin, terms, answers in catalog.reader.execute(LIBRARY_QUERIES):
         found = {ids[fragment]: 1 for fragment in json.loads(answers)}
         query = JudgedQuery(f"query-{id_}", text, origin if found else NO_ANSWER, tuple(json.loads(terms)))
         recorder.ask(catalog, query)

@@ -8,13 +8,16 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
-from orchestr8_sqlite.errors import CatalogError, MissingIndex
+from orchestr8_sqlite.errors import CatalogError, MissingIndex, RequestError, SettingsError
 from orchestr8_sqlite.index.checksums import REBUILD, Comparison, comparison_of
-from orchestr8_sqlite.index.connections import Identity, connect, is_at
+from orchestr8_sqlite.index.connections import Identity, Reader, connect, identity_of, is_at
+from orchestr8_sqlite.index.gathering import Step, gathered
+from orchestr8_sqlite.settings import NEEDS_FILE, Address, Place
 
 T = TypeVar("T")
 
@@ -45,28 +48,56 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.description, f.token_estimate
 """
 FRAGMENT_BY_PATH = FRAGMENT_COLUMNS + " WHERE f.path = :path"
 NEXT = "f.uri > :after ORDER BY f.uri LIMIT :limit"
-FRAGMENTS_OF_CATEGORY = f"{FRAGMENT_COLUMNS} WHERE f.category = :category AND {NEXT}"
-FRAGMENTS_AFTER = f"{FRAGMENT_COLUMNS} WHERE {NEXT}"
-PATHS_LIKE = "SELECT path FROM fragment WHERE name = :name OR path LIKE :pattern ESCAPE '\\' ORDER BY path LIMIT :limit"
-ALL_PATHS = "SELECT path FROM fragment ORDER BY path LIMIT :limit"
+FRAGMENTS_OF_CATEGORY = gathered(
+    f"{FRAGMENT_COLUMNS} WHERE f.category = :category AND {NEXT}",
+    order=[2],
+)
+FRAGMENTS_AFTER = gathered(
+    f"{FRAGMENT_COLUMNS} WHERE {NEXT}",
+    order=[2],
+)
+PATHS_LIKE = gathered(
+    "SELECT path FROM fragment WHERE name = :name OR path LIKE :pattern ESCAPE '\\' ORDER BY path LIMIT :limit",
+    order=[1],
+)
+ALL_PATHS = gathered(
+    "SELECT path FROM fragment ORDER BY path LIMIT :limit",
+    order=[1],
+)
 BODY = "SELECT body FROM fragment_body WHERE fragment_id = :id"
-CATEGORY_COUNTS = "SELECT category, count(*) FROM fragment GROUP BY category ORDER BY category"
+CATEGORY_COUNTS = gathered(
+    "SELECT category, count(*) FROM fragment GROUP BY category ORDER BY category",
+    added=1,
+    order=[1],
+)
 TAGS = "SELECT t.fragment_id, t.ordinal, t.tag FROM json_each(:ids) CROSS JOIN tag t ON t.fragment_id = value"
 CAPABILITIES = (
     "SELECT c.fragment_id, ordinal, text FROM json_each(:ids) CROSS JOIN capability c ON c.fragment_id = value"
 )
-NEIGHBOURS = """
+NEIGHBOURS = gathered(
+    """
 SELECT t.uri FROM reference r JOIN fragment t ON t.id = r.target_id WHERE r.fragment_id = :id
  UNION
 SELECT f.uri FROM reference r JOIN fragment f ON f.id = r.fragment_id WHERE r.target_id = :id
 EXCEPT
 SELECT uri FROM fragment WHERE id = :id
  ORDER BY 1
-"""
+""",
+    Step("reference", "SELECT fragment_id, target_id FROM reference WHERE fragment_id = :id OR target_id = :id"),
+    Step(
+        "fragment",
+        "SELECT id, uri FROM fragment WHERE id IN "
+        "(SELECT fragment_id FROM reference UNION ALL SELECT target_id FROM reference)",
+    ),
+)
 ANY_SKILL = "SELECT 1 FROM skill_file LIMIT 1"
 MOST_TAGS = 2000
 ANY_NEAR_COPY = "SELECT 1 FROM near_copy LIMIT 1"
-TAGS_BY_USE = "SELECT tag FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMIT :limit"
+TAGS_BY_USE = gathered(
+    "SELECT tag, count(*) FROM tag GROUP BY tag ORDER BY count(*) DESC, tag LIMIT :limit",
+    added=1,
+    order=[-2, 1],
+)
 
 
 class FragmentRow(NamedTuple):
@@ -95,19 +126,17 @@ class Catalog:
             text = catalog.body(row.id)
     """
 
-    def __init__(
-        self, db: sqlite3.Connection, path: Path, identity: Identity, comparison: Comparison | None = None
-    ) -> None:
-        self.db = db
-        self.path = path
+    def __init__(self, reader: Reader, place: Place, identity: Identity, comparison: Comparison | None = None) -> None:
+        self.reader = reader
+        self.place = place
         self.identity = identity
         self.comparison = comparison
         self._made: dict[str, Any] = {}
-        self.meta: Mapping[str, str] = dict(db.execute("SELECT key, value FROM meta"))
+        self.meta: Mapping[str, str] = dict(reader.execute("SELECT key, value FROM meta"))
 
-    @classmethod
-    def open(cls, path: Path, *, is_finished: bool = True) -> Self:
-        """Return the open index at *path*.
+    @staticmethod
+    def open(path: Place, *, is_finished: bool = True) -> "Catalog":
+        """Return the open index at *path*, a file or an address of PostgreSQL.
 
         Args:
             is_finished: Whether the file has its checksum; an index under construction has none yet.
@@ -116,6 +145,9 @@ class Catalog:
             MissingIndex: There is no file.
             CatalogError: The file is not our index, is known to be damaged, or has another major schema version.
         """
+        if isinstance(path, Address):
+            published: Catalog = _published().open_published(path)
+            return published
         check_sqlite()
         try:
             db, identity = connect(path, comparison_of if is_finished else None)
@@ -131,13 +163,35 @@ class Catalog:
                 comparison.require_no_fault()
             db.execute(PAGE_CACHE)
             db.execute(SORT_IN_MEMORY)
-            return cls(db, path, identity, comparison)
+            return Catalog(db, path, identity, comparison)
         except (OSError, sqlite3.Error, UnicodeError) as problem:  # its message may not be UTF-8
             db.close()
             raise CatalogError(f"{path} is not a usable index ({problem}); {REBUILD}.") from None
         except CatalogError:
             db.close()
             raise
+
+    @property
+    def path(self) -> Path:
+        """Return the path of the index.
+
+        Raises:
+            RequestError: It is not in a file.
+        """
+        if isinstance(self.place, Address):
+            raise RequestError(NEEDS_FILE)
+        return self.place
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """Return the connection to the file of the index.
+
+        Raises:
+            RequestError: It is not in a file.
+        """
+        if not isinstance(self.reader, sqlite3.Connection):
+            raise RequestError(NEEDS_FILE)
+        return self.reader
 
     @property
     def generation(self) -> str:
@@ -173,6 +227,18 @@ class Catalog:
     def is_current(self) -> bool:
         """Tell whether the path still leads to the open file."""
         return is_at(self.path, self.identity)
+
+    def is_known_current(self) -> bool:
+        """Tell whether that is known to be so, without waiting for anybody."""
+        return self.is_current()
+
+    @property
+    def missing(self) -> Sequence[str]:
+        """Return the places of the shards that have not answered this request, and that it goes on without."""
+        return ()
+
+    def rest(self) -> None:
+        """Say that a request has ended."""
 
     @property
     def is_known_damaged(self) -> bool:
@@ -211,7 +277,7 @@ class Catalog:
 
     def close(self) -> None:
         """Close the file."""
-        self.db.close()
+        self.reader.close()
 
     def __enter__(self) -> Self:
         return self
@@ -242,7 +308,7 @@ class Catalog:
             CatalogError: SQLite cannot read the index.
         """
         with self.reading():
-            return self.db.execute(sql, parameters or {}).fetchall()
+            return self.reader.execute(sql, parameters or {}).fetchall()
 
     def fragment(self, path: str) -> FragmentRow | None:
         """Return the fragment with the id *path* (`skills/retry`), or None."""
@@ -294,7 +360,7 @@ class Catalog:
 
     def _read_frequent_tags(self) -> dict[str, list[str]]:
         tags: dict[str, list[str]] = {}
-        for (tag,) in self.rows(TAGS_BY_USE, {"limit": MOST_TAGS}):
+        for tag, _ in self.rows(TAGS_BY_USE, {"limit": MOST_TAGS}):
             tags.setdefault(tag[0], []).append(tag)
         return tags
 
@@ -307,6 +373,27 @@ class Catalog:
             self._made[statement] = make()
         made: T = self._made[statement]
         return made
+
+
+def identity_at(place: Place) -> Identity | None:
+    """Return what distinguishes the index at *place* from its predecessor; None if there is none, or nobody answers."""
+    try:
+        if isinstance(place, Address):
+            identity: Identity = _published().identity_at(place)
+            return identity
+        return identity_of(place.stat())
+    except (OSError, CatalogError):
+        return None
+
+
+def _published() -> ModuleType:
+    """Return the module that reads from PostgreSQL, whose driver few have."""
+    try:
+        return import_module("orchestr8_sqlite.index.postgresql")
+    except ModuleNotFoundError:
+        raise SettingsError(
+            "Reading from PostgreSQL needs the package psycopg: install orchestr8-sqlite[postgresql]."
+        ) from None
 
 
 def escape_like(text: str) -> str:

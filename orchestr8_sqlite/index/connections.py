@@ -3,8 +3,9 @@
 import os
 import sqlite3
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.system import file_number, file_uri
@@ -20,14 +21,60 @@ bytearray(1 << 23)
 glibc may do so for the temporary tables of every statement, and a small search takes twice as long."""
 
 
-def limit_pages(db: sqlite3.Connection, kibibytes: int) -> None:
-    """Limit the page cache of *db*."""
-    db.execute(f"PRAGMA cache_size = -{kibibytes:d}")
+class Rows(Protocol):
+    """What a statement has found; a cursor of SQLite is one."""
+
+    @property
+    def description(self) -> Sequence[Sequence[Any]]:
+        """Return the columns, the name of each first."""
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that are left."""
+
+    def __iter__(self) -> Iterator[Any]: ...
 
 
-def heed(db: sqlite3.Connection, is_abandoned: Callable[[], bool] | None) -> None:
-    """Interrupt the statements of *db* once *is_abandoned* returns True: no caller waits any more. None: never."""
-    db.set_progress_handler(is_abandoned, STEPS_BETWEEN_CHECKS if is_abandoned else 0)
+class Remote(Protocol):
+    """A connection to an index that is not in a file."""
+
+    def execute(self, sql: str, parameters: Mapping[str, object] = ..., /) -> Rows:
+        """Return the rows of a statement that is written for SQLite."""
+
+    def heed(self, is_abandoned: Callable[[], bool] | None, /) -> None:
+        """Begin no further statement once *is_abandoned* returns True."""
+
+    def interrupt(self) -> None:
+        """End the statement that is running, from another thread, soon."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+Reader = sqlite3.Connection | Remote
+"""What an index is read through."""
+
+
+def limit_pages(db: Reader, kibibytes: int) -> None:
+    """Limit the page cache of *db*, if it reads a file."""
+    if isinstance(db, sqlite3.Connection):
+        db.execute(f"PRAGMA cache_size = -{kibibytes:d}")
+
+
+def heed(db: Reader, is_abandoned: Callable[[], bool] | None) -> None:
+    """Interrupt the statements of *db* once *is_abandoned* returns True: no caller waits any more. None: never.
+
+    Only SQLite looks while a statement runs; elsewhere, the one who no longer waits interrupts it.
+    """
+    if isinstance(db, sqlite3.Connection):
+        db.set_progress_handler(is_abandoned, STEPS_BETWEEN_CHECKS if is_abandoned else 0)
+    else:
+        db.heed(is_abandoned)
+
+
+def hurry(db: Reader) -> None:
+    """End the statement that runs on *db* soon, if it does not look by itself whether anybody waits."""
+    if not isinstance(db, sqlite3.Connection):
+        db.interrupt()
 
 
 def connect(path: Path, look: Callable[[Path, Identity], object] | None = None) -> tuple[sqlite3.Connection, Identity]:

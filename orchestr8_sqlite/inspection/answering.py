@@ -54,7 +54,7 @@ def find_answer(catalog: Catalog, question: Question) -> LookupResult:
 def show_answer(catalog: Catalog, question: Question, result: LookupResult, places: Mapping[str, int]) -> ShownRequest:
     """Return *question* with its answer, whose first places have their parts; *places* are those of the URIs."""
     shown = result.candidates[:SHOWN]
-    parts, _ = explain(catalog.db, result.statements[0], shown)
+    parts, _ = explain(catalog.reader, result.statements[0], shown)
     return {
         "text": question.text,
         "terms": [*question.terms],

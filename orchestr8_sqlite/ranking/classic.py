@@ -2,11 +2,12 @@
 
 import json
 import math
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from orchestr8_sqlite.index.connections import Reader
+from orchestr8_sqlite.index.gathering import gathered
 from orchestr8_sqlite.model.requests import Candidate, MatchRequest, Statement
 from orchestr8_sqlite.ranking.filters import FILTERS, Found, filter_parameters, read_candidate
 from orchestr8_sqlite.ranking.weights import CAPABILITY, LEAST_WORDS, SCENARIO, TAG
@@ -33,17 +34,18 @@ CONTAINING = """
      UNION ALL
     SELECT q.word, k.id, :partial
       FROM piece q CROSS JOIN keyword k
-     WHERE :few AND q.points = :exact AND q.match IS NULL AND instr(k.text, q.text)
+     WHERE :few AND q.points = :exact AND q.match IS NULL AND instr(k.text, q.text) > 0
 """
 """The keywords that contain a word of the request."""
 
 PIECES = """
 piece (word, text, points, match) AS MATERIALIZED (  -- the words of the request, each followed by its parts
-    SELECT w.key, t.value, iif(t.key = 0, :exact, :partial),
-           iif(t.key = 0 AND length(t.value) >= :letters, '"' || replace(t.value, '"', '""') || '"', NULL)
+    SELECT w.key, t.value, CASE WHEN t.key = 0 THEN :exact ELSE :partial END,
+           CASE WHEN t.key = 0 AND length(t.value) >= :letters THEN '"' || replace(t.value, '"', '""') || '"' END
       FROM json_each(:words) w CROSS JOIN json_each(w.value) t)
 """
-SCENARIO_MATCHES = f"""
+SCENARIO_MATCHES = gathered(
+    f"""
 WITH
 {PIECES.strip()},
 meant (word, keyword_id, points) AS MATERIALIZED (
@@ -51,11 +53,11 @@ meant (word, keyword_id, points) AS MATERIALIZED (
      UNION ALL{CONTAINING.rstrip()}),
 best (fragment_id, place) AS MATERIALIZED (  -- 65536 * score - ordinal: the first of equal scenarios wins
     SELECT fragment_id, max(place)
-      FROM (SELECT fragment_id, sum(points) * 65536 - ordinal AS place
+      FROM (SELECT fragment_id, CAST(sum(points) AS BIGINT) * 65536 - ordinal AS place
               FROM (SELECT p.fragment_id, p.ordinal, max(m.points) AS points
                       FROM meant m CROSS JOIN posting p WHERE p.keyword_id = m.keyword_id
-                     GROUP BY p.fragment_id, p.ordinal, m.word)
-             GROUP BY fragment_id, ordinal HAVING max(points) = :exact)
+                     GROUP BY p.fragment_id, p.ordinal, m.word) AS met
+             GROUP BY fragment_id, ordinal HAVING max(points) = :exact) AS held
      GROUP BY fragment_id
     HAVING max(place) > 65536 * (:min_score - 1)
        AND (NOT :is_filtered OR EXISTS (SELECT 1 FROM fragment f WHERE f.id = fragment_id AND {FILTERS})))
@@ -68,18 +70,23 @@ SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, (b.place + 65
    AND b.place > 65536 * (coalesce(  -- skip scores below the last one listed
        (SELECT (place + 65535) / 65536 FROM best ORDER BY place DESC LIMIT 1 OFFSET :limit - 1), 0) - 1)
  ORDER BY score DESC, f.uri LIMIT :limit
-"""
-FIELD_MATCHES = f"""
+""",
+    order=[-7, 2],
+    total=9,
+)
+FIELD_MATCHES = gathered(
+    f"""
 WITH
 {PIECES.strip()},
 meant (word, keyword_id, points) AS MATERIALIZED ({CONTAINING.rstrip()})
 SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, held.word, held.fields
   FROM (SELECT p.fragment_id, m.word, max(p.fields & 1) | max(p.fields & 2) | max(p.fields & 4) AS fields
-          FROM meant m CROSS JOIN field_posting p WHERE p.keyword_id = m.keyword_id AND p.fields & 7
+          FROM meant m CROSS JOIN field_posting p WHERE p.keyword_id = m.keyword_id AND p.fields & 7 > 0
          GROUP BY p.fragment_id, m.word) held
  CROSS JOIN fragment f ON f.id = held.fragment_id
  WHERE NOT :is_filtered OR {FILTERS}
-"""
+""",
+)
 """The rows that tier 3 weighs: a fragment, a word of the request that its keywords contain, the fields that hold it."""
 
 COUNTED = f"""
@@ -92,14 +99,17 @@ SELECT m.word, sum(k.fragment_count) FROM meant m CROSS JOIN keyword k ON k.id =
 SCENARIO_COUNTS = """
 SELECT k.text, k.scenario_count FROM json_each(:keywords) CROSS JOIN keyword k ON k.text = value
 """
-SCENARIOS = """
+SCENARIOS = gathered(
+    """
 SELECT s.fragment_id, s.text
   FROM json_each(:ids) wanted CROSS JOIN scenario s ON s.fragment_id = wanted.value
  ORDER BY s.fragment_id, s.ordinal
-"""
+""",
+    order=[1],
+)
 
 
-def match_scenarios(db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> Found:
+def match_scenarios(db: Reader, request: MatchRequest, keywords: Sequence[str]) -> Found:
     """Return the fragments with a scenario that holds any of *keywords*, best first; the best scenario of each counts.
 
     20 points for each keyword that the scenario holds, 10 for one that contains a word of it or is contained in one.
@@ -114,7 +124,7 @@ def match_scenarios(db: sqlite3.Connection, request: MatchRequest, keywords: Seq
     return Found(candidates, rows[0][-1] if rows else 0, statement)
 
 
-def match_fields(db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> Found:
+def match_fields(db: Reader, request: MatchRequest, keywords: Sequence[str]) -> Found:
     """Return the fragments with a tag, capability or scenario word that contains any of *keywords*, best first.
 
     For each keyword: 10 points in a tag, 8 in a capability, 5 in a scenario, each once. 15 more if the request names
@@ -141,7 +151,7 @@ def match_fields(db: sqlite3.Connection, request: MatchRequest, keywords: Sequen
     return Found(tuple(_with_scenarios(db, fitting[: request.max_results], keywords)), len(fitting), statement)
 
 
-def _rarest(db: sqlite3.Connection, keywords: Sequence[str]) -> list[str]:
+def _rarest(db: Reader, keywords: Sequence[str]) -> list[str]:
     """Return the keywords of a long request that count: the rarest in scenarios, then unknown ones, numbers last."""
     if len(keywords) <= LEAST_WORDS:
         return list(keywords)
@@ -168,9 +178,7 @@ def _parameters(request: MatchRequest, words: Sequence[Sequence[str]]) -> dict[s
     }
 
 
-def _with_scenarios(
-    db: sqlite3.Connection, candidates: Sequence[Candidate], keywords: Sequence[str]
-) -> Iterator[Candidate]:
+def _with_scenarios(db: Reader, candidates: Sequence[Candidate], keywords: Sequence[str]) -> Iterator[Candidate]:
     """Yield each candidate with its scenario that holds the most keywords; the first one, if several do."""
     scenarios: dict[int, list[str]] = defaultdict(list)
     for id_, text in db.execute(SCENARIOS, {"ids": json.dumps([one.fragment_id for one in candidates])}):

@@ -1,20 +1,22 @@
 """Tells which words of a request a fragment holds, how much of it they cover, and what each adds to the score."""
 
 import json
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from orchestr8_sqlite.index.connections import Reader
 from orchestr8_sqlite.model.requests import Candidate, Part, Statement
 from orchestr8_sqlite.ranking.default import HELD, HELD_IN_BODIES, PARTS, body_match
 from orchestr8_sqlite.ranking.reading import SAID, Form, Reading, Word
 from orchestr8_sqlite.ranking.weights import (
+    BODIES_COVER,
     BODY_COVERS,
     CAPABILITY,
     COVERS,
     DESCRIPTION,
     DETAIL_COVERS,
     EVERYDAY_COVERS,
+    FURTHER_COVERS,
     IDEAL_WORDS,
     NAME,
     SCENARIO,
@@ -40,7 +42,7 @@ class HeldForm(NamedTuple):
     fields: int
 
 
-def held_forms(db: sqlite3.Connection, reading: Reading, fragment_ids: Sequence[int]) -> dict[int, list[HeldForm]]:
+def held_forms(db: Reader, reading: Reading, fragment_ids: Sequence[int]) -> dict[int, list[HeldForm]]:
     """Return the forms of the request that the short texts of each fragment hold, by fragment."""
     fields: dict[tuple[int, int], int] = {}
     stems = [(form.stem,) for form in reading.forms]
@@ -53,12 +55,10 @@ def held_forms(db: sqlite3.Connection, reading: Reading, fragment_ids: Sequence[
     return found
 
 
-def held_anywhere(
-    db: sqlite3.Connection, reading: Reading, held: Mapping[int, Sequence[HeldForm]]
-) -> dict[int, list[HeldForm]]:
+def held_anywhere(db: Reader, reading: Reading, held: Mapping[int, Sequence[HeldForm]]) -> dict[int, list[HeldForm]]:
     """Return *held*, with the forms that only the bodies of these fragments hold."""
     known = {id_: {form for form, _ in forms} for id_, forms in held.items()}
-    whole = [(place, form, body_match(form)) for place, form in enumerate(reading.forms) if form.how in SAID]
+    whole = [(place, form, body_match(db, form)) for place, form in enumerate(reading.forms) if form.how in SAID]
     pairs = [(id_, place, match) for place, form, match in whole for id_ in held if form not in known[id_]]
     found = {id_: list(forms) for id_, forms in held.items()}
     if pairs:
@@ -81,12 +81,13 @@ def _place_covers(fields: int) -> float:
     return 1.0 if fields & TOPIC else DETAIL_COVERS if fields else BODY_COVERS
 
 
-def covered_share(reading: Reading, covered: Collection[Mapping[str, float]]) -> float:
-    """Return the largest share of the request that any of *covered* covers, 0 to 1.
+def covered_share(reading: Reading, held: Collection[Sequence[HeldForm]]) -> float:
+    """Return the largest share of the request that any of *held* covers, 0 to 1.
 
     With terms, this is the larger of two: the share of request and terms together, and the mean of that and the
     request's own share.
     """
+    covered = [(coverage(reading, forms), coverage(reading, [one for one in forms if one.fields])) for forms in held]
     own = _covered_share(reading.words, covered)
     if not reading.terms:
         return own
@@ -94,16 +95,30 @@ def covered_share(reading: Reading, covered: Collection[Mapping[str, float]]) ->
     return max(with_terms, (own + with_terms) / 2)
 
 
-def _covered_share(words: Sequence[Word], covered: Collection[Mapping[str, float]]) -> float:
-    """Return the largest share of *words* that any of *covered* covers, by rarity; IDEAL_WORDS of them are enough."""
+def _covered_share(
+    words: Sequence[Word], covered: Collection[tuple[Mapping[str, float], Mapping[str, float]]]
+) -> float:
+    """Return the largest share of *words*, by rarity, that a fragment covers.
+
+    Args:
+        covered: What each fragment covers anywhere, and what its short texts cover.
+    """
     wanted = {word.text: word.rarity * (EVERYDAY_COVERS if word.everyday else 1.0) for word in words}
-    enough = sum(sorted(wanted.values(), reverse=True)[:IDEAL_WORDS])
-    met = max((sum(weight * one[text] for text, weight in wanted.items()) for one in covered), default=0.0)
-    return min(1.0, met / enough) if enough else 0.0
+    rarest = sorted(wanted.values(), reverse=True) or [0.0]
+    enough = sum(rarest[:IDEAL_WORDS]) + FURTHER_COVERS * sum(rarest[IDEAL_WORDS:])
+
+    def met(by: Mapping[str, float]) -> float:
+        return sum(weight * by[text] for text, weight in wanted.items())
+
+    def most(anywhere: float, in_short_texts: float) -> float:
+        return in_short_texts + min(anywhere - in_short_texts, BODIES_COVER * rarest[0])
+
+    best = max((most(met(anywhere), met(short)) for anywhere, short in covered), default=0.0)
+    return min(1.0, best / enough) if enough else 0.0
 
 
 def explain(
-    db: sqlite3.Connection, statement: Statement, candidates: Sequence[Candidate]
+    db: Reader, statement: Statement, candidates: Sequence[Candidate]
 ) -> tuple[dict[int, tuple[Part, ...]], Statement]:
     """Return the parts of each candidate's score, the largest first, and the statement that finds them.
 

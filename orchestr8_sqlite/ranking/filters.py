@@ -1,10 +1,11 @@
 """What every tier returns, and the filters that every tier applies before its limit."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from orchestr8_sqlite.index.connections import Reader
+from orchestr8_sqlite.index.gathering import gathered
 from orchestr8_sqlite.model.requests import Candidate, MatchRequest, Statement
 
 FILTERS = """
@@ -18,12 +19,15 @@ FILTERS = """
 """A condition on `f`, a row of fragment: it has any of the categories or its own SKILL.md, and all of the tags.
 A filter that is not asked for costs nothing, and each list of fragments is computed once per statement."""
 
-ADMITTED = f"""
+ADMITTED = gathered(
+    f"""
 SELECT count(*)
   FROM (SELECT DISTINCT t.fragment_id AS id FROM json_each(:tags) wanted CROSS JOIN tag t ON t.tag = wanted.value) named
  CROSS JOIN fragment f ON f.id = named.id
  WHERE {FILTERS}
-"""
+""",
+    added=0,
+)
 
 
 class Found(NamedTuple):
@@ -38,9 +42,9 @@ class Found(NamedTuple):
     coverage: float = 1.0
 
 
-def count_admitted(db: sqlite3.Connection, request: MatchRequest) -> int:
+def count_admitted(db: Reader, request: MatchRequest) -> int:
     """Return the number of fragments that the filters of *request* admit, tags among them."""
-    count: int = db.execute(ADMITTED, filter_parameters(request)).fetchone()[0]
+    count: int = db.execute(ADMITTED, filter_parameters(request)).fetchall()[0][0]
     return count
 
 

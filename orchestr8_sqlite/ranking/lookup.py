@@ -13,12 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.index.gathering import Step, gathered
+from orchestr8_sqlite.index.matching import SCENARIOS, match_of
 from orchestr8_sqlite.model.requests import DEFAULT_SCORE, Candidate, LookupResult, MatchRequest, Ranker, Tier
 from orchestr8_sqlite.ranking.default import rank
-from orchestr8_sqlite.ranking.explanation import HeldForm, coverage, covered_share, explain, held_anywhere, held_forms
+from orchestr8_sqlite.ranking.explanation import HeldForm, covered_share, explain, held_anywhere, held_forms
 from orchestr8_sqlite.ranking.filters import FILTERS, Found, count_admitted, filter_parameters
 from orchestr8_sqlite.ranking.precomputed import DEPTH, match_quick
-from orchestr8_sqlite.ranking.reading import Reading, quoted, read_parts, read_request, read_words
+from orchestr8_sqlite.ranking.reading import Reading, read_parts, read_request, read_words
 from orchestr8_sqlite.ranking.weights import ENOUGH
 from orchestr8_sqlite.text.keywords import extract_keywords, stem
 
@@ -34,7 +36,8 @@ On both dev sets and on the shipped library, this answered no foreign request.""
 HOLDS_PHRASE = """
 SELECT 1 FROM fragment_text WHERE fragment_text MATCH :match AND rowid IN (SELECT value FROM json_each(:ids)) LIMIT 1
 """
-COPIES = f"""
+COPIES = gathered(
+    f"""
 SELECT wanted.value, f.uri
   FROM json_each(:ids) wanted
  CROSS JOIN near_copy own ON own.fragment_id = wanted.value
@@ -42,7 +45,16 @@ SELECT wanted.value, f.uri
  CROSS JOIN fragment f ON f.id = other.fragment_id
  WHERE NOT :is_filtered OR {FILTERS}
  ORDER BY f.uri
-"""
+""",
+    Step("own", "SELECT first_id FROM near_copy WHERE fragment_id IN (SELECT value FROM json_each(:ids))"),
+    Step("near_copy", "SELECT fragment_id, first_id FROM near_copy WHERE first_id IN (SELECT first_id FROM own)"),
+    Step("fragment", "SELECT id, uri, category FROM fragment WHERE id IN (SELECT fragment_id FROM near_copy)"),
+    Step("tag", "SELECT fragment_id, tag FROM tag WHERE fragment_id IN (SELECT id FROM fragment)"),
+    Step(
+        "skill_file",
+        "SELECT fragment_id, path FROM skill_file WHERE fragment_id IN (SELECT id FROM fragment) AND path = 'SKILL.md'",
+    ),
+)
 """The near-copies of the fragments `:ids` that the filters admit."""
 
 SIGNS = ".,;:!?()\"'“”"
@@ -81,17 +93,17 @@ def _find(catalog: Catalog, request: MatchRequest, *, quick: bool, scenarios: bo
     keywords = tuple(dict.fromkeys(chain(*map(extract_keywords, (request.query, *request.terms)))))
     is_plain = not (request.is_filtered or request.explain or request.terms) and request.min_score == DEFAULT_SCORE
     if quick and is_plain and request.max_results <= DEPTH:
-        found = match_quick(catalog.db, request, keywords)
+        found = match_quick(catalog.reader, request, keywords)
         if found.candidates and found.coverage >= catalog.least_coverage:
             return _result(catalog, request, keywords, Tier.QUICK, found)._replace(coverage=found.coverage)
     if request.ranker is Ranker.CLASSIC:
-        words = read_words(catalog.db, extract_keywords(request.query), catalog.size)
+        words = read_words(catalog.reader, extract_keywords(request.query), catalog.size)
         unknown = tuple(word.text for word in words if not word.fragment_count)
         return _result(catalog, request, keywords, *_classic(catalog, request, keywords), unknown, len(unknown))
     tier, reading, found = _ranked(catalog, request, scenarios=scenarios)
     result = _result(catalog, request, keywords, tier, found, reading.missed, len(reading.unknown))
     if request.explain:
-        parts, statement = explain(catalog.db, found.statement, result.candidates)
+        parts, statement = explain(catalog.reader, found.statement, result.candidates)
         result = result._replace(parts=parts, statements=(*result.statements, statement))
     return _judged(catalog, result._replace(read_as=reading.read_as), reading, quick=quick)
 
@@ -101,16 +113,16 @@ def cover(catalog: Catalog, request: MatchRequest) -> float:
     judged = request._replace(max_results=JUDGED)
     _, reading, found = _ranked(catalog, judged, scenarios=False)
     ids = [candidate.fragment_id for candidate in found.candidates]
-    return _coverage(reading, held_anywhere(catalog.db, reading, held_forms(catalog.db, reading, ids)))
+    return _coverage(reading, held_anywhere(catalog.reader, reading, held_forms(catalog.reader, reading, ids)))
 
 
 def _ranked(catalog: Catalog, request: MatchRequest, *, scenarios: bool) -> tuple[Tier, Reading, Found]:
-    reading = read_request(catalog.db, extract_keywords(request.query), catalog.size, request.terms)
-    found = rank(catalog.db, request, reading, scenarios=scenarios)
-    if found.total >= ENOUGH or (request.tags and found.total == count_admitted(catalog.db, request)):
+    reading = read_request(catalog.reader, extract_keywords(request.query), catalog.size, request.terms)
+    found = rank(catalog.reader, request, reading, scenarios=scenarios)
+    if found.total >= ENOUGH or (request.tags and found.total == count_admitted(catalog.reader, request)):
         return Tier.INDEX, reading, found
-    reading = read_parts(catalog.db, reading)
-    return Tier.FUZZY, reading, rank(catalog.db, request, reading, scenarios=scenarios)
+    reading = read_parts(catalog.reader, reading)
+    return Tier.FUZZY, reading, rank(catalog.reader, request, reading, scenarios=scenarios)
 
 
 def _judged(catalog: Catalog, result: LookupResult, reading: Reading, *, quick: bool) -> LookupResult:
@@ -121,11 +133,11 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading, *, quick: 
     """
     if not result.candidates:
         return result._replace(confident=False, coverage=0.0, uncovered=reading.unknown)
-    held = held_forms(catalog.db, reading, [candidate.fragment_id for candidate in result.candidates[:JUDGED]])
+    held = held_forms(catalog.reader, reading, [candidate.fragment_id for candidate in result.candidates[:JUDGED]])
     result = result._replace(coverage=_coverage(reading, held))
     if quick and 0 < catalog.least_coverage <= result.coverage:
         return result
-    held = held_anywhere(catalog.db, reading, held)
+    held = held_anywhere(catalog.reader, reading, held)
     result = result._replace(coverage=_coverage(reading, held))
     if result.coverage >= catalog.least_coverage or _holds_phrase(catalog, result.request.query, reading, held):
         return result
@@ -141,7 +153,7 @@ def _judged(catalog: Catalog, result: LookupResult, reading: Reading, *, quick: 
 
 def _coverage(reading: Reading, held: Mapping[int, Sequence[HeldForm]]) -> float:
     """Return the largest share that any of the fragments covers, rounded as it is printed."""
-    return round(covered_share(reading, [coverage(reading, forms) for forms in held.values()]), 3)
+    return round(covered_share(reading, held.values()), 3)
 
 
 def _holds_phrase(catalog: Catalog, query: str, reading: Reading, fragment_ids: Iterable[int]) -> bool:
@@ -153,19 +165,19 @@ def _holds_phrase(catalog: Catalog, query: str, reading: Reading, fragment_ids: 
 
     texts = [text.strip(SIGNS) for text in query.split()[:MOST_SEARCHED]]
     rows = zip(*(texts[at:] for at in range(PHRASE)), strict=False)
-    phrases = [quoted(" ".join(row)) for row in rows if all(map(is_known, row))]
-    asked = {"match": f"{{scenarios}} : ({' OR '.join(phrases)})", "ids": str(list(fragment_ids))}
-    return bool(phrases) and catalog.db.execute(HOLDS_PHRASE, asked).fetchone() is not None
+    phrases = [" ".join(row) for row in rows if all(map(is_known, row))]
+    asked = {"match": match_of(catalog.reader, phrases, SCENARIOS), "ids": str(list(fragment_ids))}
+    return bool(phrases) and bool(catalog.reader.execute(HOLDS_PHRASE, asked).fetchall())
 
 
 def _classic(catalog: Catalog, request: MatchRequest, keywords: Sequence[str]) -> tuple[Tier, Found]:
     """Return the answer of tier 2 if it is enough, else that of tier 3 unless it finds even less."""
     from orchestr8_sqlite.ranking.classic import match_fields, match_scenarios
 
-    indexed = match_scenarios(catalog.db, request, keywords)
+    indexed = match_scenarios(catalog.reader, request, keywords)
     if indexed.total >= ENOUGH:
         return Tier.INDEX, indexed
-    fuzzy = match_fields(catalog.db, request, keywords)
+    fuzzy = match_fields(catalog.reader, request, keywords)
     return (Tier.FUZZY, fuzzy) if fuzzy.total >= indexed.total else (Tier.INDEX, indexed)
 
 
@@ -206,7 +218,7 @@ def _with_copies(catalog: Catalog, result: LookupResult) -> LookupResult:
     if result.request.ranker is Ranker.CLASSIC or not catalog.has_near_copies:
         return result
     copies: dict[int, list[str]] = {candidate.fragment_id: [] for candidate in result.candidates}
-    for id_, uri in catalog.db.execute(COPIES, {**filter_parameters(result.request), "ids": json.dumps([*copies])}):
+    for id_, uri in catalog.reader.execute(COPIES, {**filter_parameters(result.request), "ids": json.dumps([*copies])}):
         copies[id_].append(uri)
     candidates = (one._replace(copies=tuple(copies[one.fragment_id])) for one in result.candidates)
     return result._replace(candidates=tuple(candidates))

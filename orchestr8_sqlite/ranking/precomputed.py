@@ -1,23 +1,27 @@
 """Tier 1: answers that were computed when the index was built, fetched by primary key."""
 
-import sqlite3
 from collections.abc import Sequence
 
+from orchestr8_sqlite.index.connections import Reader
+from orchestr8_sqlite.index.gathering import gathered
 from orchestr8_sqlite.model.requests import MatchRequest, Statement
 from orchestr8_sqlite.ranking.filters import Found, read_candidate
 
 DEPTH = 15
 """Candidates kept for each query: as many as a request returns by default."""
 
-QUICK_MATCHES = """
+QUICK_MATCHES = gathered(
+    """
 SELECT f.id, f.uri, f.category, f.name, f.title, f.token_estimate, q.score, q.scenario, q.coverage, q.total
   FROM quick_lookup q CROSS JOIN fragment f ON f.id = q.fragment_id
  WHERE q.ranker = :ranker AND q.query = :query AND q.rank <= :limit
  ORDER BY q.rank
-"""
+""",
+    order=[-7, 2],
+)
 
 
-def match_quick(db: sqlite3.Connection, request: MatchRequest, keywords: Sequence[str]) -> Found:
+def match_quick(db: Reader, request: MatchRequest, keywords: Sequence[str]) -> Found:
     """Return the precomputed answer to *request*, empty if there is none.
 
     The caller ensures that the request has no filters, the default score bound, and asks for at most DEPTH candidates.

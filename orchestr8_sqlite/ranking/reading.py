@@ -10,12 +10,14 @@ part      a word → the keywords that contain it: postgres → postgresql (tier
 
 import itertools
 import json
-import sqlite3
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from orchestr8_sqlite.index.connections import Reader
+from orchestr8_sqlite.index.gathering import gathered
+from orchestr8_sqlite.index.matching import match_of, quoted
 from orchestr8_sqlite.ranking.typos import repair_typos
 from orchestr8_sqlite.ranking.weights import (
     BODY_FEW,
@@ -44,12 +46,15 @@ SAID = (OWN, "typo", "joined", "term")
 
 MIN_PART_LENGTH = 3
 MAX_PARTS = 20
-STEMS = """
-SELECT json_extract(w.value, '$[0]'),
-       coalesce(s.fragment_count,
-                (SELECT count(*) FROM fragment_text WHERE fragment_text MATCH json_extract(w.value, '$[1]')))
+STEMS = gathered(
+    """
+SELECT json_extract(w.value, '$[0]'), coalesce(s.fragment_count, 0),
+       CASE WHEN s.stem IS NULL THEN (
+            SELECT count(*) FROM fragment_text WHERE fragment_text MATCH json_extract(w.value, '$[1]')) ELSE 0 END
   FROM json_each(:words) w LEFT JOIN rank_stem s ON s.stem = json_extract(w.value, '$[0]')
-"""
+""",
+    added=2,
+)
 """Counts the fragments that hold each stem; a MATCH expression finds those of stems that no short text holds."""
 
 KNOWN_WORDS = """
@@ -65,7 +70,7 @@ SELECT k.text, k.stem, s.fragment_count
 SYNONYM_WORDS = """
 WITH met (id, slots) AS MATERIALIZED (  -- few have as many words in the request as slots
     SELECT w.synonym_id, w.slots FROM json_each(:stems) CROSS JOIN rank_synonym_word w ON w.stem = value
-     GROUP BY w.synonym_id HAVING count(*) >= w.slots)
+     GROUP BY w.synonym_id, w.slots HAVING count(*) >= w.slots)
 SELECT w.synonym_id, met.slots, w.slot, w.stem
   FROM met CROSS JOIN json_each(:stems) CROSS JOIN rank_synonym_word w ON w.stem = value AND w.synonym_id = met.id
 """
@@ -168,7 +173,7 @@ class Reading(NamedTuple):
         return tuple(word.text for word in said if word.text in self.unknown)
 
 
-def read_request(db: sqlite3.Connection, keywords: Sequence[str], size: int, terms: Sequence[str] = ()) -> Reading:
+def read_request(db: Reader, keywords: Sequence[str], size: int, terms: Sequence[str] = ()) -> Reading:
     """Return the words of a request in its order, each stem once, with the forms that stand in for them.
 
     Typos are repaired only if at least half of the words are then understood; a repaired one counts half. Otherwise,
@@ -184,7 +189,7 @@ def read_request(db: sqlite3.Connection, keywords: Sequence[str], size: int, ter
     return _read(db, words, size)
 
 
-def _with_terms(db: sqlite3.Connection, words: Sequence[Word], terms: Sequence[str], size: int) -> Reading:
+def _with_terms(db: Reader, words: Sequence[Word], terms: Sequence[str], size: int) -> Reading:
     """Return the reading of *words* and of the words of *terms*; each belongs to the first term that contains it."""
     named: dict[str, tuple[str, str]] = {}
     for term in terms:
@@ -209,7 +214,7 @@ def _own(word: Word, how: str = OWN) -> Form:
     return Form(word, word.text, how, word.stem, word.fragment_count, word.rarity, 1.0)
 
 
-def _read(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Reading:
+def _read(db: Reader, words: Sequence[Word], size: int) -> Reading:
     own = [_own(word) for word in words if word.fragment_count]
     joined = list(_joined(db, words, size))
     synonyms = list(_synonyms(db, words, size))
@@ -224,7 +229,7 @@ def _read(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Reading:
     )
 
 
-def read_parts(db: sqlite3.Connection, reading: Reading) -> Reading:
+def read_parts(db: Reader, reading: Reading) -> Reading:
     """Return *reading* with further forms: for each word, the MAX_PARTS most used keywords that contain it."""
     known = {form.stem for form in reading.forms}
     parts = [
@@ -238,12 +243,7 @@ def read_parts(db: sqlite3.Connection, reading: Reading) -> Reading:
     return reading._replace(forms=(*reading.forms, *_best(parts, known)))
 
 
-def quoted(text: str) -> str:
-    """Return *text* as a phrase for MATCH."""
-    return '"' + text.replace('"', '""') + '"'
-
-
-def read_words(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> list[Word]:
+def read_words(db: Reader, keywords: Sequence[str], size: int) -> list[Word]:
     """Return the words of a request; if the index does not know a compound, only its parts count.
 
     A number that the index does not know (`300k`, `3.7`) describes the case, not the subject: it counts as everyday.
@@ -253,9 +253,9 @@ def read_words(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> li
     for keyword in keywords:
         texts.setdefault(stem(keyword), keyword)
     whole = {one for one, text in texts.items() if len(extract_keywords(text)) == 1}
-    asked = [(one, quoted(text if one in whole else "")) for one, text in texts.items()]
+    asked = [(one, match_of(db, [text if one in whole else ""])) for one, text in texts.items()]
     rows = db.execute(STEMS, {"words": json.dumps(asked)})
-    counts: dict[str, int] = {one: count for one, count in rows if count}
+    counts: dict[str, int] = {one: count or elsewhere for one, count, elsewhere in rows if count or elsewhere}
     everyday = everyday_words()
     known = [one for one in texts if one in counts or one in whole]
     if len(known) > LEAST_WORDS:
@@ -271,13 +271,13 @@ def read_words(db: sqlite3.Connection, keywords: Sequence[str], size: int) -> li
     ]
 
 
-def _repaired(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterator[Form]:
+def _repaired(db: Reader, words: Sequence[Word], size: int) -> Iterator[Form]:
     by_text = {word.text: word for word in words}
     for word, text, one, count in repair_typos(db, by_text):
         yield Form(by_text[word], text, "typo", one, count, rarity_of(size, count), FACTORS["typo"])
 
 
-def _joined(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterator[Form]:
+def _joined(db: Reader, words: Sequence[Word], size: int) -> Iterator[Form]:
     pairs = {
         one.text + other.text: (one, other)
         for one, other in itertools.pairwise(words)
@@ -290,7 +290,7 @@ def _joined(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterato
             yield Form(word, text, "joined", one, count, rarity_of(size, count), FACTORS["joined"])
 
 
-def _synonyms(db: sqlite3.Connection, words: Sequence[Word], size: int) -> Iterator[tuple[Form, list[str]]]:
+def _synonyms(db: Reader, words: Sequence[Word], size: int) -> Iterator[tuple[Form, list[str]]]:
     """Yield (form, words that fill the slots) for each synonym whose slots are all filled; the rarest word gets it."""
     by_stem = {word.stem: word for word in words}
     met = _met_synonyms(db.execute(SYNONYM_WORDS, {"stems": json.dumps(list(by_stem))}))

@@ -6,11 +6,12 @@ words that carry a topic.
 """
 
 import re
+from collections.abc import Sequence
 
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.parameters import make_request
 from orchestr8_sqlite.model.requests import SCHEME, Candidate
-from orchestr8_sqlite.ranking.explanation import coverage, covered_share, held_forms
+from orchestr8_sqlite.ranking.explanation import HeldForm, coverage, covered_share, held_forms
 from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.ranking.reading import Reading, read_request
 from orchestr8_sqlite.ranking.weights import BODY_COVERS, rarity_of
@@ -52,19 +53,19 @@ def find_suggestions(catalog: Catalog, prompt: str) -> tuple[Candidate, ...]:
         return ()
     best = result.candidates[:SUGGESTED]
     with catalog.reading():
-        reading = read_request(catalog.db, result.keywords, catalog.size)
-        held = held_forms(catalog.db, reading, [candidate.fragment_id for candidate in best])
-    return tuple(one for one in best if _is_sure(reading, coverage(reading, held[one.fragment_id])))
+        reading = read_request(catalog.reader, result.keywords, catalog.size)
+        held = held_forms(catalog.reader, reading, [candidate.fragment_id for candidate in best])
+    return tuple(one for one in best if _is_sure(reading, held[one.fragment_id]))
 
 
-def _is_sure(reading: Reading, covered: dict[str, float]) -> bool:
-    """Tell whether what a fragment covers of each word is enough to suggest it.
+def _is_sure(reading: Reading, held: Sequence[HeldForm]) -> bool:
+    """Tell whether what a fragment holds of a request is enough to suggest it.
 
     Evidence is the covered rarity of words with a topic; 1 is a word that no other fragment holds.
     """
-    everyday = everyday_words()
+    covered, everyday = coverage(reading, held), everyday_words()
     topics = [word for word in reading.words if word.text not in everyday and not word.text[0].isdigit()]
     if sum(covered[word.text] > BODY_COVERS for word in topics) < TOPIC_WORDS:
         return False
     evidence = sum(word.rarity * covered[word.text] for word in topics) / rarity_of(reading.size, 1)
-    return evidence * covered_share(reading, [covered]) >= EVIDENCE
+    return evidence * covered_share(reading, [held]) >= EVIDENCE

@@ -1,10 +1,11 @@
 """Repairs typos: a word that the index does not know → the most used keyword one edit away."""
 
 import json
-import sqlite3
 import string
 from collections.abc import Iterable, Iterator
 from typing import Any
+
+from orchestr8_sqlite.index.connections import Reader
 
 MIN_TYPO_LENGTH = 4
 MIN_SUBSTITUTION_LENGTH = 6
@@ -23,7 +24,7 @@ SELECT k.text, k.fragment_count, k.stem, s.fragment_count
 """
 
 
-def repair_typos(db: sqlite3.Connection, words: Iterable[str]) -> Iterator[tuple[str, str, str, int]]:
+def repair_typos(db: Reader, words: Iterable[str]) -> Iterator[tuple[str, str, str, int]]:
     """Yield, for each of *words*, the most used keyword of the index that is one edit away, if there is one.
 
     An edit adds, removes or replaces a letter, or swaps two neighbours; keywords with the same first letter come first.
@@ -39,7 +40,7 @@ def repair_typos(db: sqlite3.Connection, words: Iterable[str]) -> Iterator[tuple
             yield word, text, one, count
 
 
-def _neighbours(db: sqlite3.Connection, word: str) -> list[Any]:
+def _neighbours(db: Reader, word: str) -> list[Any]:
     """Return the rows of the keywords one edit away from *word*.
 
     An edit leaves one half of a word unchanged, except for a swap in the middle. So FTS5 finds the keywords that hold
@@ -51,7 +52,7 @@ def _neighbours(db: sqlite3.Connection, word: str) -> list[Any]:
     halves = " OR ".join('"' + half.replace('"', '""') + '"' for half in (word[:middle], word[middle:]))
     rows = db.execute(WITH_A_HALF, {"halves": halves, "length": len(word)}).fetchall()
     swapped = word[: middle - 1] + word[middle] + word[middle - 1] + word[middle + 1 :]
-    rows += db.execute(KNOWN, {"words": json.dumps([swapped])})
+    rows += db.execute(KNOWN, {"words": json.dumps([swapped])}).fetchall()
     return [row for row in rows if is_one_edit(word, row[0])]
 
 

@@ -86,7 +86,7 @@ class LibraryServer(Server[dict[str, Any]]):
             version=__version__,
             title=TITLE,
             description=DESCRIPTION,
-            instructions=read_instructions(service.path, profile) if instructions is None else instructions,
+            instructions=read_instructions(service.place, profile) if instructions is None else instructions,
             cache_hints={method: CacheHint(fresh_ms, CACHE_SCOPE) for method in CACHED_METHODS},  # type: ignore[misc]
             on_list_tools=tools.list_tools,
             on_call_tool=tools.call_tool,

@@ -26,6 +26,7 @@ from mcp.server.subscriptions import (
 
 from orchestr8_sqlite.answers.skill_files import is_skill_uri
 from orchestr8_sqlite.errors import CatalogError, RequestError, UnknownResource
+from orchestr8_sqlite.index.gathering import gathered
 from orchestr8_sqlite.model.uris import parse_uri
 from orchestr8_sqlite.server.guard import Context, Guard, translated
 from orchestr8_sqlite.server.resources import listed_skills
@@ -33,10 +34,13 @@ from orchestr8_sqlite.service.service import Service
 
 logger = logging.getLogger(__name__)
 
-LISTED_RESOURCES = """
+LISTED_RESOURCES = gathered(
+    """
 SELECT f.uri, f.title, f.description, f.size, f.token_estimate, s.mtime_ns
   FROM fragment f JOIN source s ON s.id = f.source_id ORDER BY f.uri
-"""
+""",
+    order=[1],
+)
 LISTED_PROMPTS = """
 SELECT p.name, p.title, p.description, p.version, a.name, a.description, a.required
   FROM prompt p LEFT JOIN prompt_argument a ON a.prompt_id = p.id ORDER BY p.name, a.ordinal
@@ -153,8 +157,8 @@ class Changes:
     def _look(self) -> Lists:
         catalog = self._service.catalog
         with catalog.reading():
-            resources = _digest(chain(listed_skills(catalog), catalog.db.execute(LISTED_RESOURCES)))
-            prompts = _digest(catalog.db.execute(LISTED_PROMPTS))
+            resources = _digest(chain(listed_skills(catalog), catalog.reader.execute(LISTED_RESOURCES)))
+            prompts = _digest(catalog.reader.execute(LISTED_PROMPTS))
         return Lists(catalog.generation, resources, prompts)
 
     def _digests_of(self, uris: Iterable[str]) -> dict[str, str]:

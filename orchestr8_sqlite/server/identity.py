@@ -1,13 +1,12 @@
 """The server's name, and its instructions for a client's model."""
 
 import logging
-from pathlib import Path
 from typing import Any, Final
 
 from orchestr8_sqlite.errors import CatalogError, MissingIndex
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS
-from orchestr8_sqlite.settings import Profile
+from orchestr8_sqlite.settings import Place, Profile
 from orchestr8_sqlite.text.wording import counted
 
 logger = logging.getLogger(__name__)
@@ -39,7 +38,7 @@ def said_of(problem: Exception) -> str:
     return ABSENT if isinstance(problem, MissingIndex) else UNREADABLE
 
 
-def read_instructions(database: Path, profile: Profile = Profile.LIBRARY, *, is_built: bool = False) -> str:
+def read_instructions(database: Place, profile: Profile = Profile.LIBRARY, *, is_built: bool = False) -> str:
     """Return what a client tells its model about the server, from the current state of the index at *database*.
 
     Args:

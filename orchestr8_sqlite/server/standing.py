@@ -1,11 +1,10 @@
 """What the server costs a client in every conversation, however large the library is."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 from orchestr8_sqlite.server.definitions import PROFILES
 from orchestr8_sqlite.server.identity import read_instructions
-from orchestr8_sqlite.settings import Profile
+from orchestr8_sqlite.settings import Place, Profile
 from orchestr8_sqlite.text.tokens import compact_json, estimate_tokens
 
 
@@ -16,7 +15,7 @@ class Standing(NamedTuple):
     instructions: int
 
 
-def standing_tokens(database: Path, profile: Profile = Profile.LIBRARY) -> Standing:
+def standing_tokens(database: Place, profile: Profile = Profile.LIBRARY) -> Standing:
     """Return what a server over the index at *database* costs in every conversation."""
     definitions = [tool.model_dump(by_alias=True, exclude_none=True) for tool in PROFILES[profile]]
     return Standing(estimate_tokens(compact_json(definitions)), estimate_tokens(read_instructions(database, profile)))

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from orchestr8_sqlite.answers.render import count_tokens, render
-from orchestr8_sqlite.errors import RequestError
+from orchestr8_sqlite.errors import CatalogError, RequestError, UnknownResource
 from orchestr8_sqlite.index.catalog import Catalog, FragmentRow
 from orchestr8_sqlite.model.requests import LookupResult, MatchRequest, Mode
 from orchestr8_sqlite.ranking.lookup import find
@@ -29,6 +29,9 @@ ANSWER_SECONDS = 15 * 60
 """Seconds to keep a finished answer. Source: shared/DESIGN.md, section 6."""
 
 MARKDOWN = "text/markdown"
+PARTIAL_TOKENS = 40
+"""Tokens of what is said of an answer that lacks a shard, in the larger form."""
+
 MAX_URIS = 20
 
 P = ParamSpec("P")
@@ -58,7 +61,13 @@ def _request(method: Callable[Concatenate["Service", P], R]) -> Callable[Concate
     @wraps(method)
     def answered(self: "Service", /, *args: P.args, **kwargs: P.kwargs) -> R:
         with self.snapshots.snapshot():
-            return method(self, *args, **kwargs)
+            try:
+                return method(self, *args, **kwargs)
+            except UnknownResource as problem:
+                if not self.catalog.missing:
+                    raise
+                said = _partial(self.catalog)
+                raise CatalogError(f"{said} So it is not known whether this is right: {problem}") from None
 
     return answered
 
@@ -67,7 +76,7 @@ class Service:
     """Answers requests from one index file. Close it when done."""
 
     def __init__(self, settings: Settings) -> None:
-        self.path = settings.database
+        self.place = settings.database
         self.cache_size = settings.cache_size
         self._answers: Memory[Answer] = Memory(settings.cache_size, ANSWER_SECONDS)
         self._forgetting: list[Callable[[], None]] = [self._answers.forget]
@@ -110,8 +119,9 @@ class Service:
 
         def answer(catalog: Catalog) -> Answer:
             result = find(catalog, request, lists=described, scenarios=described)
-            rendering = render(result, catalog.body)
-            return Answer(rendering.text, count_tokens(rendering.text), result, rendering.content)
+            rendering = render(_with_room(result, catalog), catalog.body)
+            text, content = _say_partial(rendering.text, rendering.content, catalog)
+            return Answer(text, count_tokens(text), result, content)
 
         return self._kept((request, described), answer)
 
@@ -196,7 +206,7 @@ class Service:
 
         def answer(catalog: Catalog) -> Answer:
             result = find(catalog, request)
-            text, content = list_skills(catalog, result)
+            text, content = _say_partial(*list_skills(catalog, _with_room(result, catalog)), catalog)
             return Answer(text, estimate_tokens(text), result, content)
 
         return self._kept(("skills", request), answer)
@@ -305,7 +315,31 @@ class Service:
         catalog = self.catalog
         whole = edition_of(catalog), key
         kept = self._answers.recall(whole)
-        return self._answers.remember(whole, make(catalog)) if kept is None else kept
+        if kept is not None:
+            return kept
+        answer = make(catalog)
+        return answer if catalog.missing else self._answers.remember(whole, answer)
+
+
+def _partial(catalog: Catalog) -> str:
+    """Return a sentence about the shards that have not answered."""
+    return f"Partial: {counted(len(catalog.missing), 'database')} of the library did not answer."
+
+
+def _with_room(result: LookupResult, catalog: Catalog) -> LookupResult:
+    """Return *result* for an answer with room for that sentence, if there is need for it."""
+    if not catalog.missing:
+        return result
+    request = result.request
+    return result._replace(request=request._replace(max_tokens=max(1, request.max_tokens - PARTIAL_TOKENS)))
+
+
+def _say_partial(text: str, content: Mapping[str, Any], catalog: Catalog) -> tuple[str, Mapping[str, Any]]:
+    """Return an answer in both forms, with that sentence if there is need for it."""
+    if not catalog.missing:
+        return text, content
+    said = _partial(catalog)
+    return f"{said}\n{text}", {**content, "note": " ".join(filter(None, (said, content.get("note"))))}
 
 
 def _file_answer(path: str, content: bytes) -> Answer:

@@ -7,14 +7,13 @@ last of them ends.
 import logging
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from orchestr8_sqlite.errors import CatalogError
 from orchestr8_sqlite.index.catalog import Catalog
-from orchestr8_sqlite.index.connections import Identity, heed, limit_pages
-from orchestr8_sqlite.settings import LEVELS
+from orchestr8_sqlite.index.connections import Identity, heed, hurry, limit_pages
+from orchestr8_sqlite.settings import LEVELS, Place
 from orchestr8_sqlite.system import is_posix
 
 logger = logging.getLogger(__name__)
@@ -33,12 +32,12 @@ class Snapshots:
     """The open connections to an index file. Close it when no request is running.
 
     Args:
-        path: The index file, which may be replaced at any time.
+        path: The index, which may be replaced at any time.
         forget: Called when the file was replaced, by other content or a new calibration.
         denied: Refuse an index that does not leave out findings of this level.
     """
 
-    def __init__(self, path: Path, forget: Callable[[], None], denied: str | None = None) -> None:
+    def __init__(self, path: Place, forget: Callable[[], None], denied: str | None = None) -> None:
         self._path = path
         self._forget = forget
         self._denied = denied
@@ -73,7 +72,8 @@ class Snapshots:
     def unchanged_edition(self) -> Edition | None:
         """Return the newest version read so far if its file is still in place, else None; opens nothing."""
         current = self._current
-        is_good = current is not None and current.is_current() and not current.is_known_damaged
+        is_whole = current is not None and not current.missing and not current.is_known_damaged
+        is_good = is_whole and current is not None and current.is_known_current()
         return edition_of(current) if is_good and current is not None else None
 
     def compare_all(self) -> None:
@@ -112,7 +112,7 @@ class Snapshots:
 
     def _limit(self, catalog: Catalog) -> None:
         """Set a connection's share of the page cache; only its current user may call this."""
-        limit_pages(catalog.db, MOST_PAGES if self._open <= 1 else MOST_SHARED_PAGES // self._open)
+        limit_pages(catalog.reader, MOST_PAGES if self._open <= 1 else MOST_SHARED_PAGES // self._open)
 
     def _notice(self, fresh: Catalog) -> None:
         """Record *fresh* as the newest version, unless a slow thread has opened an older one."""
@@ -132,6 +132,7 @@ class Snapshots:
         On systems that cannot replace an open file it is always closed, so that builds can finish.
         """
         self._limit(catalog)
+        catalog.rest()
         most = MOST_IDLE if is_posix() else 0
         with self._lock:
             newest = self._current is not None and self._current.identity == catalog.identity
@@ -173,7 +174,7 @@ class Snapshot:
         """Return the version of the index to read, taken on first use."""
         if self._catalog is None:
             self._catalog = self._snapshots.take()
-            heed(self._catalog.db, lambda: self._abandoned)
+            heed(self._catalog.reader, lambda: self._abandoned)
         return self._catalog
 
     @property
@@ -184,6 +185,8 @@ class Snapshot:
     def abandon(self) -> None:
         """Interrupt the current statement of this snapshot soon, and every long one after it."""
         self._abandoned = True
+        if self._catalog is not None:
+            hurry(self._catalog.reader)
 
     def __enter__(self) -> Self:
         self._nested = getattr(self._threads, "snapshot", None) is not None
@@ -198,7 +201,7 @@ class Snapshot:
             return
         self._threads.snapshot = None
         if self._catalog is not None:
-            heed(self._catalog.db, None)
+            heed(self._catalog.reader, None)
             try:
                 self._catalog.verify_after(error)
             finally:
@@ -213,4 +216,5 @@ def _leaves_out(catalog: Catalog, level: str) -> bool:
 
 def edition_of(catalog: Catalog) -> Edition:
     """Return which version of the index *catalog* reads."""
-    return catalog.identity, catalog.generation
+    lacking = f" without {', '.join(catalog.missing)}" if catalog.missing else ""
+    return catalog.identity, f"{catalog.generation}{lacking}"

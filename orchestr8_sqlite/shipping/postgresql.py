@@ -3,30 +3,34 @@
 Each shard gets its part in one transaction, which compares what arrived with the index before it ends. The first shard
 ends last: the same transaction changes `orchestr8.current`, so no reader ever finds a generation that a shard lacks.
 What a publisher that died has left on other shards is named nowhere, and the next one removes it.
+
+Only what changed travels: rows of a fragment that the release before has alike are copied from its schema.
 """
 
 import hashlib
 import json
-import re
 import sqlite3
 import struct
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
-from psycopg import conninfo
 from psycopg.sql import SQL, Composed, Identifier
 
 from orchestr8_sqlite.errors import CatalogError, RefusedRelease, RequestError, ShippingError, SourceError
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.index.checksums import REBUILD
+from orchestr8_sqlite.index.matching import WEIGHTS
+from orchestr8_sqlite.index.postgresql import read_address, reason
+from orchestr8_sqlite.settings import Address
 from orchestr8_sqlite.shipping.postgresql_schema import (
-    FULL_TEXT,
-    Column,
     Table,
     create_tables,
     finish_tables,
@@ -58,11 +62,8 @@ MOST_PLACES = 255
 LONGEST_WORD = 2046
 """Bytes of the longest word that a tsvector can hold; longer ones are left out."""
 
-WEIGHTS = {
-    "name": "A", "title": "A", "tags": "B", "capabilities": "B", "scenarios": "C", "description": "C", "body": "D",
-    "also": "D",
-}  # fmt: skip
-"""Columns of the full text, and the weight of their words in the tsvector."""
+LISTED = [f"{place}{weight}" for place in range(PLACES + 1) for weight in ("A", "B", "C", "")]
+"""Each place with each weight, as a tsvector lists them; D is not said."""
 
 CONTROL = (
     SQL("CREATE SCHEMA IF NOT EXISTS orchestr8"),
@@ -115,36 +116,77 @@ SELECT schema_name FROM (SELECT schema_name, row_number() OVER (PARTITION BY cha
 """)
 OUR_SCHEMAS = SQL(r"SELECT nspname FROM pg_namespace WHERE nspname ~ '^orchestr8_\d+$' ORDER BY 1")
 
+VERSION = SQL("SELECT value FROM {}.meta WHERE key = 'schema_version'")
+
 URIS = "SELECT id, uri FROM fragment"
-SORT_ON_DISK = "PRAGMA temp_store = FILE"
-READ_WORDS = "CREATE VIRTUAL TABLE temp.instance USING fts5vocab (main, fragment_text, instance)"
-INSTANCES = """
-SELECT doc, term, col, "offset" FROM temp.instance
- ORDER BY doc, CASE col WHEN 'name' THEN 0 WHEN 'title' THEN 1 WHEN 'tags' THEN 2 WHEN 'capabilities' THEN 3
-                        WHEN 'scenarios' THEN 4 WHEN 'description' THEN 5 WHEN 'body' THEN 6 ELSE 7 END, "offset"
+BEGIN = """
+PRAGMA temp_store = FILE;
+CREATE VIRTUAL TABLE temp.instance USING fts5vocab (main, fragment_text, instance);
+CREATE TABLE temp.going (part INTEGER PRIMARY KEY, shard INTEGER NOT NULL);
+CREATE TABLE temp.fragment_text (fragment_id INTEGER PRIMARY KEY, words TEXT NOT NULL);
+BEGIN;
 """
+"""Makes tables beside the index, on disk: its words; which fragments of a table go to which shard; tsvectors. The name
+fragment_text means the last one from then on."""
+
+INSTANCES = 'SELECT doc, term, col, "offset" FROM temp.instance ORDER BY doc'
 """Every word of the full text, fragment by fragment, as FTS5 has read them."""
 
-WORDS = SQL(
-    "(SELECT fragment_id, lexeme, positions::text AS positions, weights::text AS weights "
-    "FROM fragment_text, unnest(words)) AS word"
-)
-WORD_COLUMNS = [Column("fragment_id", "INTEGER")] + [
-    Column(name, "TEXT") for name in ("lexeme", "positions", "weights")
-]
+TO_TEXT = "INSERT INTO temp.fragment_text (fragment_id, words) VALUES (?, ?)"
+NONE_GOES = "DELETE FROM temp.going"
+GOES = "INSERT INTO temp.going (part, shard) VALUES (?, ?)"
 
-TEXTS = {
-    "INTEGER": SQL("{}::text"),
-    "TEXT": SQL("{}"),
-    "REAL": SQL("encode(float8send({}), 'hex')"),
-    "BLOB": SQL("encode({}, 'hex')"),
+SAID = {
+    "INTEGER": "\"{0}\" || ' '",
+    "REAL": "bytes_of(\"{0}\") || ' '",
+    "BLOB": "lower(hex(\"{0}\")) || ' '",
+    "TEXT": 'length(CAST("{0}" AS BLOB)) || \':\' || "{0}"',
+    "TSVECTOR": 'length(CAST("{0}" AS BLOB)) || \':\' || "{0}"',
 }
-ROW_DIGESTS = SQL("""
-SELECT count(*), encode(sha256(coalesce(string_agg(digest, ''::bytea ORDER BY digest), ''::bytea)), 'hex')
-  FROM (SELECT sha256(convert_to({}, 'UTF8')) AS digest FROM {}) AS digested
-""")
-"""Does in PostgreSQL what `digest` does with the rows that are sent."""
+SAID_THERE = {
+    "INTEGER": SQL("{0} || ' '"),
+    "REAL": SQL("encode(float8send({0}), 'hex') || ' '"),
+    "BLOB": SQL("encode({0}, 'hex') || ' '"),
+    "TEXT": SQL("octet_length({0}) || ':' || {0}"),
+    "TSVECTOR": SQL("octet_length({0}::text) || ':' || {0}::text"),
+}
+"""A value as the digests have it, in SQLite and in PostgreSQL; '- ' stands for NULL."""
 
+ESCAPED = (
+    """replace(replace(replace(replace("{0}", '\\', '\\\\'), char(9), '\\t'), char(10), '\\n'), char(13), '\\r')"""
+)
+COPIED = {
+    "INTEGER": '"{0}"',
+    "REAL": 'shortest("{0}")',
+    "BLOB": """'\\\\x' || hex("{0}")""",
+    "TEXT": ESCAPED,
+    "TSVECTOR": ESCAPED,
+}
+"""A value as COPY reads it."""
+
+BATCH = 200
+"""Rows that are sent at once."""
+
+DIGESTS = SQL("""
+SELECT part, count(*) AS rows, sha256(convert_to(string_agg({said}, ''), 'UTF8')) AS digest
+  FROM (SELECT *, {part} AS part FROM {table} ORDER BY part, {key}) AS ordered
+ GROUP BY part
+""")
+CHECKSUM = SQL("""
+SELECT count(*), coalesce(sum(rows), 0),
+       coalesce(sum(('x' || encode(substr(digest, 1, 8), 'hex'))::bit(64)::bigint), 0),
+       coalesce(sum(('x' || encode(substr(digest, 9, 8), 'hex'))::bit(64)::bigint), 0)
+  FROM ({digests}) AS digested
+""")
+"""Does in PostgreSQL what `Checksum` does with the rows of the index."""
+
+FIRST_HALVES = SQL("""
+SELECT coalesce(string_agg(int8send(part) || substr(digest, 1, 8), ''::bytea), ''::bytea) FROM ({digests}) AS digested
+""")
+KEEP = SQL("INSERT INTO {table} ({columns}) SELECT {columns} FROM {before}.{table} AS old WHERE {condition}")
+NOT_GONE = SQL("NOT EXISTS (SELECT FROM unnest(%(gone)s::bigint[]) AS gone (id) WHERE gone.id = old.{})")
+
+T = TypeVar("T")
 Row = tuple[Any, ...]
 
 
@@ -152,24 +194,47 @@ class Announced(NamedTuple):
     """What a publisher did: whether the channel names something new, and what it names.
 
     `left` counts old schemas that could not be removed, because somebody reads them; the next release removes them.
+    `sent` counts the rows that travelled, of `rows` on all shards; the others were copied from the release before.
     """
 
     is_new: bool
     fields: Mapping[str, Any]
     left: int = 0
+    sent: int = 0
+    rows: int = 0
+
+
+class Checksum(NamedTuple):
+    """How many parts a table has, how many rows they have, and the sums of two halves of the parts' digests.
+
+    A part is all rows of a fragment, sorted by their primary key; each row where no fragment owns it. Its digest is the
+    SHA-256 of their values, of which 64 bits each are added up as signed numbers. So a checksum has one size however
+    many rows there are, and needs no order of the parts. It differs if a value or a row is missing, added or changed,
+    or at another fragment: by accident two tables have the same one with a probability of 2^-128. It is no signature;
+    who can choose the rows can find others with the same sums.
+    """
+
+    parts: int = 0
+    rows: int = 0
+    first: int = 0
+    second: int = 0
+
+    def plus(self, rows: int, first: int, second: int) -> "Checksum":
+        """Return the checksum with another part."""
+        return Checksum(self.parts + 1, self.rows + rows, self.first + first, self.second + second)
 
 
 class Shard:
-    """An open connection to one database, and the digests of the rows that it was given, by table.
+    """An open connection to one database, and the checksums of what it should hold, by table.
 
     `place` is its address without user and password.
     """
 
     def __init__(self, address: str) -> None:
-        self.place, self._secrets, given = _read_address(address)
+        self.place, self._secrets, given = read_address(address)
         with self.told():
             self.db = psycopg.connect(**{"connect_timeout": CONNECT_SECONDS, **given, "client_encoding": "UTF8"})
-        self.digests: dict[str, list[bytes]] = {}
+        self.checksums: dict[str, Checksum] = {}
 
     def run(self, *statements: SQL | Composed, **values: object) -> list[Row]:
         """Return the rows of the last of the statements, each of which may use the values."""
@@ -191,10 +256,7 @@ class Shard:
         try:
             yield
         except psycopg.Error as problem:
-            lines = (problem.diag.message_primary or str(problem)).strip().splitlines() or [type(problem).__name__]
-            why = lines[-1].strip().rstrip(".")
-            for secret in self._secrets:
-                why = why.replace(secret, "***")
+            why = reason(problem, self._secrets)
             if isinstance(problem, psycopg.OperationalError):
                 raise SourceError(f"{self.place} cannot be reached or broke off: {why}.") from None
             raise ShippingError(f"{self.place} refused: {why}.") from None
@@ -216,32 +278,11 @@ def publish_to_postgresql(order: Order, to: str) -> Announced:
         catalog = stack.enter_context(Catalog.open(order.file))
         draft = describe(order.file)
         shards: list[Shard] = []
-        for address in split_addresses(to):
+        for address in Address(to).shards:
             shards.append(Shard(address))
             stack.enter_context(closing(shards[-1].db))  # without a commit
         _claim(shards)
         return _publish(order, draft, catalog, shards)
-
-
-def split_addresses(to: str) -> list[str]:
-    """Return the addresses in a list with commas; one address may list hosts with commas itself."""
-    return re.split(r",(?=postgres(?:ql)?://)", to)
-
-
-def _read_address(address: str) -> tuple[str, Sequence[str], dict[str, Any]]:
-    """Return the address without user and password, what must not be printed of it, and its parts."""
-    try:
-        if address.partition("?")[0].count("@") > 1:  # what follows the first one would be taken for the host
-            raise psycopg.ProgrammingError
-        given = conninfo.conninfo_to_dict(address)
-    except psycopg.Error:  # whose message may hold a part of the password
-        raise RequestError(
-            "An address of PostgreSQL cannot be read: write postgresql://USER@HOST:PORT/DATABASE, with %40 for an @ "
-            "in a name or password, and so on."
-        ) from None
-    secrets = [str(given[key]) for key in ("password", "sslpassword") if given.get(key)]
-    place = f"postgresql://{given.get('host', 'localhost')}:{given.get('port', 5432)}/{given.get('dbname', '')}"
-    return place, secrets, given
 
 
 def _claim(shards: Sequence[Shard]) -> None:
@@ -285,40 +326,79 @@ def _publish(order: Order, draft: Mapping[str, Any], catalog: Catalog, shards: S
         schema = now[0][0]
         if all(shard.run(HAS_SCHEMA, name=schema)[0][0] for shard in shards):
             return Announced(is_new=False, fields={"schema": schema, **fields})
+    before = now[0][0] if now and _is_like(now[0], draft["schema"], shards) else None
     ((number,),) = first.run(NEXT_NUMBER)
     schema = f"orchestr8_{number}"
-    _fill(catalog, shards, schema)
+    sent = _fill(catalog, shards, schema, before)
     if not catalog.is_current():
         raise CatalogError(f"{order.file} was replaced while it was read; publish again.")
     values = {**fields, "number": number, "schema": schema, "shards": len(shards), "gate": json.dumps(order.gate)}
     first.run(ANNOUNCE, **values)
     for shard in (*shards[1:], first):
         shard.commit()
-    return Announced(is_new=True, fields={"schema": schema, **fields}, left=_remove_old(shards))
+    rows = sum(checksum.rows for shard in shards for checksum in shard.checksums.values())
+    fields = {"schema": schema, **fields}
+    return Announced(is_new=True, fields=fields, left=_remove_old(shards), sent=sent, rows=rows)
 
 
-def _fill(catalog: Catalog, shards: Sequence[Shard], schema: str) -> None:
-    """Make the schema on each shard, copy its part of the index into it, and compare the two."""
+def _is_like(release: Row, version: str, shards: Sequence[Shard]) -> bool:
+    """Tell whether the shards hold a release whose rows can be copied: as many shards, the same version of the schema.
+
+    *release* is its schema, its SHA-256 and the number of its shards.
+    """
+    schema, _, count = release
+    return count == len(shards) and all(
+        shard.run(HAS_SCHEMA, name=schema)[0][0] and shard.run(VERSION.format(Identifier(schema))) == [(version,)]
+        for shard in shards
+    )
+
+
+def _fill(catalog: Catalog, shards: Sequence[Shard], schema: str, before: str | None) -> int:
+    """Make the schema on each shard, bring its part of the index into it, and compare; return how many rows were sent.
+
+    Rows that *before* has too, the schema of another release, are copied from it.
+    """
     tables = read_tables()
-    for shard in shards:
-        name = Identifier(schema)
-        shard.run(
-            SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(name)
-        )  # left by a publisher that died: no one reads it
-        shard.run(SQL("CREATE SCHEMA {}").format(name), SQL("SET LOCAL search_path TO {}").format(name))
-        shard.run(*create_tables(tables))
+    _on_each(shards, partial(_create, schema=schema, tables=tables))
     try:
-        shard_of = {id_: shard_of_uri(uri, len(shards)) for id_, uri in catalog.db.execute(URIS)}
-        for table in tables:
-            _copy_table(catalog.db, table, shards, shard_of)
-        _copy_words(catalog.db, shards, shard_of)
+        db = catalog.db
+        db.executescript(BEGIN)
+        db.create_function("bytes_of", 1, lambda number: struct.pack(">d", number).hex(), deterministic=True)
+        db.create_function("shortest", 1, repr, deterministic=True)
+        shard_of = {id_: shard_of_uri(uri, len(shards)) for id_, uri in db.execute(URIS)}
+        db.executemany(TO_TEXT, _read_texts(db))
+        sent = sum(_copy_table(db, table, shards, shard_of, before) for table in tables)
     except sqlite3.Error as problem:
         raise CatalogError(f"{catalog.path} cannot be read ({problem}); {REBUILD}.") from None
-    for shard in shards:
-        shard.run(*finish_tables(tables, is_whole=len(shards) == 1))
-        for table in tables:
-            _compare(shard, table.name, table.columns, Identifier(table.name))
-        _compare(shard, FULL_TEXT, WORD_COLUMNS, WORDS)
+    _on_each(shards, partial(_finish, tables=tables, is_whole=len(shards) == 1))
+    return sent
+
+
+def _on_each(shards: Sequence[Shard], act: Callable[[Shard], T]) -> list[T]:
+    """Do the same on all shards at once, and return what each gave."""
+    with ThreadPoolExecutor(len(shards)) as threads:
+        return list(threads.map(act, shards))
+
+
+def _create(shard: Shard, schema: str, tables: Sequence[Table]) -> None:
+    name = Identifier(schema)
+    shard.run(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(name))  # left by a publisher that died: no one reads it
+    shard.run(SQL("CREATE SCHEMA {}").format(name), SQL("SET LOCAL search_path TO {}").format(name))
+    shard.run(*create_tables(tables))
+
+
+def _finish(shard: Shard, tables: Sequence[Table], *, is_whole: bool) -> None:
+    """Complete full tables, and compare each with the index.
+
+    Raises:
+        ShippingError: One differs.
+    """
+    shard.run(*finish_tables(tables, is_whole=is_whole))
+    for table in tables:
+        if _checksum(shard, table) != shard.checksums[table.name]:
+            raise ShippingError(
+                f"{shard.place} holds other rows than the index in {table.name}; nothing was announced."
+            )
 
 
 def shard_of_uri(uri: str, shards: int) -> int:
@@ -326,115 +406,166 @@ def shard_of_uri(uri: str, shards: int) -> int:
     return int.from_bytes(hashlib.sha256(uri.encode()).digest()[:8]) % shards
 
 
-def _copy_table(db: sqlite3.Connection, table: Table, shards: Sequence[Shard], shard_of: Mapping[int, int]) -> None:
-    """Copy each row to the shard of its fragment, or to all of them."""
-    columns = [column.name for column in table.columns]
-    owner = columns.index(table.owner) if table.owner else None
-    listed = ", ".join(f'"{column}"' for column in columns)
-    rows = db.execute(f'SELECT {listed} FROM "{table.name}"')  # noqa: S608 - names of schema.sql
-    with _copying(table.name, columns, shards) as write:
-        for row in rows:
-            places = range(len(shards)) if owner is None else (shard_of[row[owner]],)
-            for place in places:
-                write(place, row, digest(row))
+def _copy_table(
+    db: sqlite3.Connection, table: Table, shards: Sequence[Shard], shard_of: Mapping[int, int], before: str | None
+) -> int:
+    """Bring each row to the shard of its fragment, or to all of them, and return how many were sent.
 
-
-def _copy_words(db: sqlite3.Connection, shards: Sequence[Shard], shard_of: Mapping[int, int]) -> None:
-    """Copy the words of each fragment, as FTS5 has read them, to its shard."""
-    db.execute(SORT_ON_DISK)
-    db.execute(READ_WORDS)
-    with _copying(FULL_TEXT, ["fragment_id", "words"], shards) as write:
-        for id_, instances in groupby(db.execute(INSTANCES), itemgetter(0)):
-            words = places_of((term, field, place) for _, term, field, place in instances)
-            digests = [
-                digest((id_, word, _array(place for place, _ in places), _array(weight for _, weight in places)))
-                for word, places in words.items()
-            ]
-            write(shard_of[id_], (id_, vector(words)), *digests)
-
-
-def places_of(instances: Iterable[tuple[str, str, int]]) -> dict[str, list[tuple[int, str]]]:
-    """Return the places of each word in a fragment, from 1 on and rising, each with its weight.
-
-    *instances* are words with field and place in it, field by field. Between two fields one place stays empty, so that
-    no phrase is found across them. A tsvector holds no more than MOST_PLACES of a word, none above PLACES, and no word
-    of more than LONGEST_WORD bytes.
+    The others are alike in the schema *before*, and copied from there.
     """
-    found: dict[str, list[tuple[int, str]]] = {}
-    last, start, before = 0, 0, ""
-    for word, field, offset in instances:
-        if field != before:
-            start, before = last + (2 if before else 1), field
-        last = start + offset
-        if len(word.encode()) > LONGEST_WORD:
-            continue
-        places = found.setdefault(word, [])
-        place = min(last, PLACES)
-        if len(places) < MOST_PLACES and not (places and places[-1][0] == place):
-            places.append((place, WEIGHTS[field]))
-    return found
+    schema = Identifier(before) if before else None
+    db.execute(NONE_GOES)
+    if table.owner is None:
+        total = Checksum()
+        for _, *part in _digests(db, table):
+            total = total.plus(*part)
+        for number, shard in enumerate(shards):
+            shard.checksums[table.name] = total
+            if schema and _checksum(shard, table, schema) == total:
+                shard.run(_keep(table, schema, SQL("true")))
+            else:
+                db.execute(GOES, (number, number))
+        return _send(db, table, shards)
+    known = _on_each(shards, partial(_first_halves, table=table, schema=schema)) if schema else [{} for _ in shards]
+    db.executemany(GOES, _choose(db, table, shards, shard_of, known))
+    sent = _send(db, table, shards)
+    if schema:
+        keep = _keep(table, schema, NOT_GONE.format(Identifier(table.owner)))
+        for shard, gone in zip(shards, known, strict=True):
+            shard.run(keep, gone=list(gone))
+    return sent
 
 
-def vector(words: Mapping[str, Sequence[tuple[int, str]]]) -> str:
-    """Return words with their places in the form that PostgreSQL reads as a tsvector."""
-    quoted = ((word.replace("\\", "\\\\").replace("'", "''"), places) for word, places in words.items())
-    return " ".join(f"'{word}':" + ",".join(f"{place}{weight}" for place, weight in places) for word, places in quoted)
+def _choose(
+    db: sqlite3.Connection,
+    table: Table,
+    shards: Sequence[Shard],
+    shard_of: Mapping[int, int],
+    known: Sequence[dict[int, int]],
+) -> Iterator[tuple[int, int]]:
+    """Yield the fragments whose rows have to be sent, with their shards; add up the checksums of all.
+
+    *known* are the first halves of the digests that each shard has already; those that stay right are removed.
+    """
+    totals = [Checksum() for _ in shards]
+    for owner, *part in _digests(db, table):
+        number = shard_of[owner]
+        totals[number] = totals[number].plus(*part)
+        if known[number].get(owner) == part[1]:
+            del known[number][owner]
+        else:
+            yield owner, number
+    for shard, total in zip(shards, totals, strict=True):
+        shard.checksums[table.name] = total
 
 
-def _array(values: Iterable[object]) -> str:
-    return "{" + ",".join(map(str, values)) + "}"
+def _digests(db: sqlite3.Connection, table: Table) -> Iterator[tuple[int, int, int, int]]:
+    """Yield each part of a table: its fragment, how many rows it has, and two halves of the digest of their values."""
+    part = f'"{table.owner}"' if table.owner else "row_number() OVER ()"
+    said = " || ".join(f"coalesce({SAID[column.type].format(column.name)}, '- ')" for column in table.columns)
+    key = ", ".join(f'"{name}"' for name in table.key)
+    rows = db.execute(f'SELECT {part} AS part, {said} FROM "{table.name}" ORDER BY part, {key}')  # noqa: S608 - names of schema.sql
+    for id_, group in groupby(rows, itemgetter(0)):
+        texts = [text for _, text in group]
+        first, second = struct.unpack_from(">qq", hashlib.sha256("".join(texts).encode()).digest())
+        yield id_, len(texts), first, second
 
 
-@contextmanager
-def _copying(name: str, columns: Sequence[str], shards: Sequence[Shard]) -> Iterator[Callable[..., None]]:
-    """Yield a function that copies a row to the shard of a number and keeps its digests there."""
-    statement = SQL("COPY {} ({}) FROM STDIN").format(Identifier(name), names(columns))
+def _send(db: sqlite3.Connection, table: Table, shards: Sequence[Shard]) -> int:
+    """Send the rows that `temp.going` names to their shards, in the order of the index, and return how many."""
+    line = " || char(9) || ".join(
+        f"coalesce({COPIED[column.type].format(column.name)}, '\\N')" for column in table.columns
+    )
+    on = f'going.part = "{table.name}"."{table.owner}"' if table.owner else "true"
+    rows = db.execute(f'SELECT shard, {line} || char(10) FROM "{table.name}" CROSS JOIN temp.going ON {on}')  # noqa: S608 - names of schema.sql
+    statement = SQL("COPY {} ({}) FROM STDIN (FREEZE)").format(
+        Identifier(table.name), names([c.name for c in table.columns])
+    )
+    sent = 0
     with ExitStack() as stack:
         copies = []
         for shard in shards:
-            shard.digests[name] = []
             stack.enter_context(shard.told())
             copies.append(stack.enter_context(shard.db.cursor().copy(statement)))
-
-        def write(number: int, row: Row, *digests: bytes) -> None:
-            shards[number].digests[name] += digests
-            with shards[number].told():
-                copies[number].write_row(row)
-
-        yield write
-
-
-def digest(row: Row) -> bytes:
-    """Return the SHA-256 of a row: of each value its length in bytes, a colon and its text; a dash for NULL."""
-    said = hashlib.sha256()
-    for value in row:
-        text = _text(value)
-        said.update(b"-" if text is None else b"%d:%b" % (len(text), text))
-    return said.digest()
+        while some := rows.fetchmany(BATCH):
+            lines: list[list[str]] = [[] for _ in shards]
+            for number, text in some:
+                lines[number].append(text)
+            for shard, copy, mine in zip(shards, copies, lines, strict=True):
+                with shard.told():
+                    copy.write("".join(mine))
+            sent += len(some)
+    return sent
 
 
-def _text(value: object) -> bytes | None:
-    if value is None:
-        return None
-    if isinstance(value, float):
-        return struct.pack(">d", value).hex().encode()
-    return value.hex().encode() if isinstance(value, bytes) else str(value).encode()
+def _keep(table: Table, schema: Identifier, condition: SQL | Composed) -> Composed:
+    """Return the statement that copies the rows of the condition from a schema."""
+    columns = names([column.name for column in table.columns])
+    return KEEP.format(table=Identifier(table.name), columns=columns, before=schema, condition=condition)
 
 
-def _compare(shard: Shard, name: str, columns: Sequence[Column], rows: Composed | SQL | Identifier) -> None:
-    """Compare the number and the digests of a table's rows with those that were copied.
+def _checksum(shard: Shard, table: Table, schema: Identifier | None = None) -> Checksum:
+    """Return the checksum of a table on a shard, in the schema at work or another one."""
+    return Checksum(*map(int, shard.run(CHECKSUM.format(digests=_digests_of(table, schema)))[0]))
 
-    Raises:
-        ShippingError: They differ.
+
+def _first_halves(shard: Shard, table: Table, schema: Identifier) -> dict[int, int]:
+    """Return the first half of the digest of each fragment's rows in a table."""
+    ((packed,),) = shard.run(FIRST_HALVES.format(digests=_digests_of(table, schema)))
+    return dict(struct.iter_unpack(">qq", packed))
+
+
+def _digests_of(table: Table, schema: Identifier | None) -> Composed:
+    said = [
+        SQL("coalesce({}, '- ')").format(SAID_THERE[column.type].format(Identifier(column.name)))
+        for column in table.columns
+    ]
+    part = Identifier(table.owner) if table.owner else SQL("row_number() OVER ()")
+    name = SQL("{}.{}").format(schema, Identifier(table.name)) if schema else Identifier(table.name)
+    return DIGESTS.format(said=SQL(" || ").join(said), part=part, table=name, key=names(table.key))
+
+
+def _read_texts(db: sqlite3.Connection) -> Iterator[tuple[int, str]]:
+    """Yield each fragment with its words as a tsvector, in the form that PostgreSQL gives it."""
+    for id_, instances in groupby(db.execute(INSTANCES), itemgetter(0)):
+        places = places_of([instance[1:] for instance in instances])
+        words = (word for word in sorted(places) if len(word.encode()) <= LONGEST_WORD)
+        yield id_, " ".join([f"{_quoted(word)}:{_listed(places[word])}" for word in words])
+
+
+def places_of(instances: Sequence[tuple[str, str, int]]) -> dict[str, list[int]]:
+    """Return the places of each word in a fragment, from 1 on: each times four, plus 0 to 3 for the weights A to D.
+
+    *instances* are words with field and place in it, in any order. Between two fields one place stays empty, so that no
+    phrase is found across them.
     """
-    parts = []
-    for column in columns:
-        text = TEXTS[column.type].format(Identifier(column.name))
-        parts.append(SQL("coalesce(octet_length({0}) || ':' || {0}, '-')").format(text))
-    query = ROW_DIGESTS.format(SQL(" || ").join(parts), rows)
-    sent = sorted(shard.digests.pop(name))
-    if shard.run(query) != [(len(sent), hashlib.sha256(b"".join(sent)).hexdigest())]:
-        raise ShippingError(f"{shard.place} holds other rows than the index in {name}; nothing was announced.")
+    lasts: dict[str, int] = {}
+    for _, field, offset in instances:
+        if offset > lasts.get(field, -1):
+            lasts[field] = offset
+    starts, start = {}, 1
+    for field, weight in WEIGHTS.items():
+        if field in lasts:
+            starts[field] = 4 * start + "ABCD".index(weight)
+            start += lasts[field] + 2
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for word, field, offset in instances:
+        found[word].append(starts[field] + 4 * offset)
+    return found
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _listed(places: list[int]) -> str:
+    """Return places of a word as a tsvector lists them: no more than MOST_PLACES, those above PLACES as one."""
+    places.sort()
+    while len(places) > 1 and places[-2] >= 4 * PLACES:
+        places.pop()
+    if places[-1] > 4 * PLACES:
+        places[-1] = 4 * PLACES + places[-1] % 4
+    return ",".join([LISTED[place] for place in places[:MOST_PLACES]])
 
 
 def _remove_old(shards: Sequence[Shard]) -> int:

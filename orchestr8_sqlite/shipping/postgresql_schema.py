@@ -2,7 +2,8 @@
 
 What differs: INTEGER is bigint, REAL is double precision, BLOB is bytea, and texts are compared by their bytes (COLLATE
 "C"), as SQLite compares them. The tables of FTS5 become two: `fragment_text` holds the stems of each fragment as a
-tsvector, `fragment_vocabulary` in how many fragments each occurs. The views and the trigrams of keywords are left out.
+tsvector, `fragment_vocabulary` in how many fragments each occurs. The trigrams of keywords are left out, and so are the
+views but for VIEWS.
 """
 
 import re
@@ -15,21 +16,21 @@ from typing import NamedTuple
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from orchestr8_sqlite.index.comments import read_comments
+from orchestr8_sqlite.index.dialect import FUNCTIONS, translate
 
 TYPES = {
     "INTEGER": SQL("bigint"),
     "TEXT": SQL('text COLLATE "C"'),
     "REAL": SQL("double precision"),
     "BLOB": SQL("bytea"),
+    "TSVECTOR": SQL("tsvector"),
 }
-
-JSON_VALID = SQL(
-    "CREATE FUNCTION json_valid(text) RETURNS boolean IMMUTABLE STRICT LANGUAGE sql AS 'SELECT $1::json IS NOT NULL'"
-)
-"""Lets the CHECKs of schema.sql stay as they are."""
 
 OWNER = "fragment_id"
 """The column that says which fragment a row belongs to."""
+
+VIEWS = ("unreviewed", "finding", "keyword_detail")
+"""Those that PostgreSQL can have too."""
 
 FULL_TEXT, VOCABULARY = "fragment_text", "fragment_vocabulary"
 
@@ -37,8 +38,8 @@ FULL_TEXT_COMMENTS = (
     SQL("COMMENT ON TABLE fragment_text IS 'Full text of each fragment as stems, those that FTS5 finds it by.'"),
     SQL("COMMENT ON COLUMN fragment_text.fragment_id IS 'The fragment.'"),
     SQL(
-        "COMMENT ON COLUMN fragment_text.words IS 'Its stems with their places; A: name and title, B: tags and "
-        "capabilities, C: scenarios and description, D: body.'"
+        "COMMENT ON COLUMN fragment_text.words IS 'Its stems with their places; A: name and title, B: tags, "
+        "capabilities and description, C: scenarios, D: body.'"
     ),
 )
 
@@ -70,20 +71,30 @@ class Table(NamedTuple):
         """Return the column that names the fragment of a row; None if each shard holds all rows."""
         return "id" if self.name == "fragment" else next((c.name for c in self.columns if c.name == OWNER), None)
 
+    @property
+    def key(self) -> list[str]:
+        """Return the columns of the primary key."""
+        return [column.name for column in sorted(self.columns, key=lambda column: column.key) if column.key]
+
 
 COPIED_VOCABULARY = Table(
     VOCABULARY,
     [Column("term", "TEXT", is_required=True, key=1), Column("doc", "INTEGER"), Column("cnt", "INTEGER")],
 )
+COPIED_TEXT = Table(
+    FULL_TEXT,
+    [Column(OWNER, "INTEGER", is_required=True, key=1), Column("words", "TSVECTOR", is_required=True)],
+    links=[("fragment", [OWNER], ["id"])],
+)
 
 
 def read_tables() -> list[Table]:
-    """Return the tables of schema.sql, then that of the vocabulary, which every shard holds too."""
+    """Return the tables of schema.sql, then the vocabulary, which every shard holds too, and the full text."""
     schema = files("orchestr8_sqlite.index").joinpath("schema.sql").read_text(encoding="utf-8")
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(schema)
         plain = {name for _, name, kind, *_ in db.execute("PRAGMA table_list") if kind == "table"}
-        return [*(_read_table(db, name) for name in read_comments() if name in plain), COPIED_VOCABULARY]
+        return [*(_read_table(db, name) for name in read_comments() if name in plain), COPIED_VOCABULARY, COPIED_TEXT]
 
 
 def _read_table(db: sqlite3.Connection, name: str) -> Table:
@@ -130,12 +141,12 @@ def names(columns: Sequence[str]) -> Composed:
 
 def create_tables(tables: Sequence[Table]) -> Iterator[Composed | SQL]:
     """Yield the statements that make the empty tables, without what is quicker to add to full ones."""
-    yield JSON_VALID
+    for name, definition in FUNCTIONS.items():
+        yield SQL("CREATE FUNCTION {}{}").format(Identifier(name), SQL(definition))
     for table in tables:
         parts = [_column(column) for column in table.columns]
         parts += [SQL("CHECK ({})").format(SQL(check)) for check in table.checks]
         yield SQL("CREATE TABLE {} ({})").format(Identifier(table.name), SQL(", ").join(parts))
-    yield SQL("CREATE TABLE fragment_text (fragment_id bigint PRIMARY KEY, words tsvector NOT NULL)")
 
 
 def _column(column: Column) -> Composed:
@@ -155,8 +166,7 @@ def finish_tables(tables: Sequence[Table], *, is_whole: bool) -> Iterator[Compos
             belongs to that fragment.
     """
     for table in tables:
-        keys = [column.name for column in sorted(table.columns, key=lambda column: column.key) if column.key]
-        yield SQL("ALTER TABLE {} ADD PRIMARY KEY ({})").format(Identifier(table.name), names(keys))
+        yield SQL("ALTER TABLE {} ADD PRIMARY KEY ({})").format(Identifier(table.name), names(table.key))
         for unique in table.uniques:
             yield SQL("ALTER TABLE {} ADD UNIQUE ({})").format(Identifier(table.name), names(unique))
         for index, columns, condition in table.indexes:
@@ -166,9 +176,18 @@ def finish_tables(tables: Sequence[Table], *, is_whole: bool) -> Iterator[Compos
             )
     yield SQL("CREATE INDEX fragment_text_by_word ON fragment_text USING gin (words)")
     yield from _link_tables(tables, is_whole=is_whole)
+    yield from map(SQL, _read_views())
     yield from _comment_on(tables)
-    for name in (*(table.name for table in tables), FULL_TEXT):
-        yield SQL("ANALYZE {}").format(Identifier(name))
+    for table in tables:
+        yield SQL("ANALYZE {}").format(Identifier(table.name))
+
+
+def _read_views() -> Iterator[str]:
+    """Yield the statements of schema.sql that make the VIEWS."""
+    schema = files("orchestr8_sqlite.index").joinpath("schema.sql").read_text(encoding="utf-8")
+    for name in VIEWS:
+        (view,) = re.findall(rf"^CREATE VIEW {name} .*?;$", schema, re.DOTALL | re.MULTILINE)
+        yield translate(view, {})
 
 
 def _link_tables(tables: Sequence[Table], *, is_whole: bool) -> Iterator[Composed | SQL]:
@@ -178,7 +197,6 @@ def _link_tables(tables: Sequence[Table], *, is_whole: bool) -> Iterator[Compose
                 yield SQL("ALTER TABLE {} ADD FOREIGN KEY ({}) REFERENCES {} ({})").format(
                     Identifier(table.name), names(here), Identifier(other), names(there)
                 )
-    yield SQL("ALTER TABLE fragment_text ADD FOREIGN KEY (fragment_id) REFERENCES fragment (id)")
 
 
 def _comment_on(tables: Sequence[Table]) -> Iterator[Composed | SQL]:

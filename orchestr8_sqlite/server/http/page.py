@@ -9,7 +9,6 @@ import json
 import logging
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from pathlib import Path
 from typing import NamedTuple
 
 from starlette.requests import Request
@@ -22,6 +21,7 @@ from orchestr8_sqlite.inspection.assembly import render_served_page
 from orchestr8_sqlite.server.guard import Guard
 from orchestr8_sqlite.server.identity import said_of
 from orchestr8_sqlite.service.service import Service
+from orchestr8_sqlite.settings import Address, Place
 from orchestr8_sqlite.system import apart, kill_apart
 from orchestr8_sqlite.text.wording import one_line
 
@@ -53,7 +53,7 @@ class Collected(NamedTuple):
 class Collector:
     """Collects what the page shows of one generation of an index at a time, in another process."""
 
-    def __init__(self, index: Path) -> None:
+    def __init__(self, index: Place) -> None:
         self._index = index
         self._generation: str | None = None
         self._collected: Collected | None = None
@@ -67,6 +67,8 @@ class Collector:
         Raises:
             ServeError: It could not be collected. The next call tries again.
         """
+        if isinstance(self._index, Address):
+            raise ServeError("This page shows an index in a file, and this one is in PostgreSQL.")
         if generation == self._generation and self._has_failed:
             self._generation = None
             raise ServeError("The data of this page could not be collected; see the server's log, then load it again.")
@@ -145,7 +147,7 @@ class Page:
     def __init__(self, service: Service, guard: Guard) -> None:
         self._service = service
         self._guard = guard
-        self._collector = Collector(service.path)
+        self._collector = Collector(service.place)
         self.routes = [
             Route(PAGE_PATH, self.show, methods=["GET"]),
             Route(DATA_PATH, self.give_data, methods=["GET"]),

@@ -27,7 +27,7 @@ from orchestr8_sqlite.server.identity import FRESH_MS, read_instructions
 from orchestr8_sqlite.server.log import configure_logging
 from orchestr8_sqlite.server.signals import ignore_signals, stop_on_signals
 from orchestr8_sqlite.server.supply.freshness import Freshness
-from orchestr8_sqlite.server.supply.supply import follow_file
+from orchestr8_sqlite.server.supply.supply import follow_index
 from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import ServerSettings
 from orchestr8_sqlite.system import share_one_arena
@@ -130,11 +130,11 @@ async def serve(
     web = Web(config, stop, started, server.changes.close)
 
     async def renew() -> None:
-        server.instructions = await asyncio.to_thread(read_instructions, service.path, settings.profile)
+        server.instructions = await asyncio.to_thread(read_instructions, service.place, settings.profile)
         await server.changes.check()
         await health.look()
 
-    following = asyncio.ensure_future(follow_file(service.path, renew))
+    following = asyncio.ensure_future(follow_index(service.place, renew))
     try:
         await web.serve([listener])
     finally:

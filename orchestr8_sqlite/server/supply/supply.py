@@ -3,37 +3,33 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from orchestr8_sqlite.errors import CatalogError
-from orchestr8_sqlite.index.catalog import Catalog
-from orchestr8_sqlite.index.connections import Identity, identity_of
+from orchestr8_sqlite.index.catalog import Catalog, identity_at
+from orchestr8_sqlite.index.connections import Identity
 from orchestr8_sqlite.server.supply.build_process import STARTED, build_until_done, watch_library
 from orchestr8_sqlite.server.supply.freshness import LIBRARY, Freshness
-from orchestr8_sqlite.settings import ServerSettings
+from orchestr8_sqlite.settings import Address, Place, ServerSettings
 
 FOLLOW_SECONDS = 1.0
-"""Interval for checking the index file on behalf of clients that listen for changes; requests check it themselves."""
+"""Interval for checking the index on behalf of clients that listen for changes; requests check it themselves."""
 
 OnBuilt = Callable[[], Awaitable[None]]
 
 
-async def follow_file(index: Path, on_built: OnBuilt) -> None:
-    """Await *on_built* whenever another file appears at *index*."""
-    known = _identity(index)
+async def follow_index(place: Place, on_built: OnBuilt) -> None:
+    """Await *on_built* whenever another index appears at *place*."""
+    known = await _identity(place)
     while True:
         await asyncio.sleep(FOLLOW_SECONDS)
-        found = _identity(index)
+        found = await _identity(place)
         if found is not None and found != known:
             await on_built()
         known = found
 
 
-def _identity(index: Path) -> Identity | None:
-    try:
-        return identity_of(index.stat())
-    except OSError:
-        return None
+async def _identity(place: Place) -> Identity | None:
+    return await asyncio.to_thread(identity_at, place) if isinstance(place, Address) else identity_at(place)
 
 
 class Supply:
@@ -57,7 +53,7 @@ class Supply:
         The file is followed even if this server makes it: `pull`, `rollback`, and other servers of the same library
         replace it too.
         """
-        following = asyncio.ensure_future(follow_file(self._settings.base.database, on_built))
+        following = asyncio.ensure_future(follow_index(self._settings.base.database, on_built))
         ended = asyncio.Event()
         keeping = asyncio.ensure_future(self._keep(on_built, ended)) if self._settings.makes_index else None
         try:
@@ -71,7 +67,7 @@ class Supply:
 
     def _keep(self, on_built: OnBuilt, ended: asyncio.Event) -> Coroutine[None, None, None]:
         """Return the work that keeps the index up to date until *ended* is set."""
-        index, source = self._settings.base.database, self._settings.source
+        index, source = self._settings.base.file, self._settings.source
         if source is not None:
             from orchestr8_sqlite.server.supply.pull_process import NOT_ASKED, follow_source  # noqa: PLC0415 - seldom
 
