@@ -2,7 +2,6 @@
 
 import json
 import re
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
