@@ -41,8 +41,12 @@ POLL_SECONDS = 1.0
 
 BEGIN = SQL(
     "BEGIN READ ONLY; SET LOCAL search_path TO {}; SET LOCAL statement_timeout TO {}; SET LOCAL jit TO off; "
-    "SET LOCAL client_min_messages TO error"
+    "SET LOCAL client_min_messages TO error; SET LOCAL join_collapse_limit TO 1; SET LOCAL enable_seqscan TO off; "
+    "SET LOCAL enable_hashjoin TO off; SET LOCAL enable_mergejoin TO off"
 )
+"""Joins are made in the order in which they are written, by indexes, as SQLite makes them: PostgreSQL cannot know that
+a list has five rows."""
+
 HAS_RELEASES = SQL("SELECT to_regclass('orchestr8.current') IS NOT NULL")
 CURRENT = SQL("""
 SELECT schema_name, generation, shards, (extract(epoch FROM published_at) * 1000000)::bigint
