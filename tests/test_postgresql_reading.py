@@ -5,6 +5,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from orchestr8_sqlite.model.parameters import make_request
 from orchestr8_sqlite.model.requests import LookupResult, MatchRequest, Ranker
 from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.service.service import Service
-from orchestr8_sqlite.settings import Address, Settings
+from orchestr8_sqlite.settings import Address, Settings, read_place
 from orchestr8_sqlite.shipping import postgresql
 from orchestr8_sqlite.shipping.postgresql import publish_to_postgresql
 from orchestr8_sqlite.shipping.publish import Order
@@ -269,6 +270,34 @@ def test_a_request_keeps_its_generation_from_removal(spread: Spread) -> None:
 
 
 # --- faults
+
+
+def test_a_statement_that_nobody_waits_for_is_ended(address: Address) -> None:
+    service = Service(Settings(address, "info", 0))
+    snapshot = service.snapshots.snapshot()
+    threading.Timer(0.3, snapshot.abandon).start()
+    with closing(service):
+        with snapshot, pytest.raises(CatalogError, match="nobody waits"):
+            service.catalog.reader.execute("SELECT pg_sleep(60)")
+        assert service.read("orchestr8://registry").text.startswith("# Registry")
+
+
+def test_a_statement_that_takes_too_long_is_ended(spread: Spread, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestr8_sqlite.index.postgresql.STATEMENT_SECONDS", 0.2)
+    with Catalog.open(spread.whole) as catalog:
+        said = r"^The index at postgresql://127\.0\.0\.1:\d+/whole did not answer a statement within 0\.2 s"
+        with pytest.raises(CatalogError, match=said):
+            catalog.reader.execute("SELECT pg_sleep(60)")
+
+
+def test_an_address_is_never_shown_with_its_password(spread: Spread) -> None:
+    settings = Settings(spread.shards, "info", 0)
+    port = spread.server.port
+    assert str(spread.whole) == f"postgresql://127.0.0.1:{port}/whole"
+    assert "pass" not in f"{settings} {settings.database} {settings.database!r}"
+    place = read_place("postgres://me:a?b/c@one,two:1/x?sslmode=require,postgresql://three/y")
+    assert isinstance(place, Address)
+    assert str(place) == "postgresql://one,two:1/x,postgresql://three/y"
 
 
 @pytest.fixture

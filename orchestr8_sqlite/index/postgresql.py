@@ -4,6 +4,7 @@ A generation is a schema that never changes; `orchestr8.current` on the first sh
 one of them in one transaction, so that no publisher removes it meanwhile.
 """
 
+import atexit
 import json
 import threading
 import time
@@ -189,7 +190,7 @@ class Shard:
         """Return the connection, in a transaction."""
         if self._is_reading and self._db is not None:
             return self._db
-        begin = BEGIN.format(Identifier(self._schema), Literal(1000 * STATEMENT_SECONDS))
+        begin = BEGIN.format(Identifier(self._schema), Literal(round(1000 * STATEMENT_SECONDS)))
         self._again(lambda db: db.execute(begin))
         self._is_reading = True
         return self._connected()
@@ -359,6 +360,11 @@ class Follower:
             assert self._known is not None
             return self._known
 
+    def close(self) -> None:
+        """Close the connections that it asks over."""
+        for shard in self._shards:
+            shard.close()
+
     def _holds(self, shard: Shard, release: Release) -> bool:
         try:
             return bool(shard.run(HAS_SCHEMA, name=release.schema)[0][0])
@@ -384,7 +390,12 @@ class Follower:
         return release
 
 
-follower_of = cache(Follower)
+@cache
+def follower_of(address: Address) -> Follower:
+    """Return the one of this process that follows the index at *address*."""
+    follower = Follower(address)
+    atexit.register(follower.close)
+    return follower
 
 
 class PublishedCatalog(Catalog):
