@@ -2,7 +2,6 @@
 
 import json
 import re
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -28,6 +27,7 @@ from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.index.postgresql import PublishedCatalog, Release
 from orchestr8_sqlite.model.parameters import make_request
 from orchestr8_sqlite.model.requests import LookupResult, MatchRequest, Ranker
+from orchestr8_sqlite.ranking.holdout import HeldOut
 from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.service.service import Service
 from orchestr8_sqlite.settings import Address, Settings, read_place
@@ -107,9 +107,8 @@ def spread_over(stack: ExitStack, catalog: Catalog, server: Server, *databases: 
     """Return an index in memory as several databases hold it; the schema stays behind."""
     addresses, schema = [server.address(database) for database in databases], f"orchestr8_{next(numbers) + 1000}"
     shards = [postgresql.Shard(one) for one in addresses]
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
-        catalog.db.backup(copy)  # a publisher makes tables beside the index
-        postgresql._fill(Catalog(copy, Path(), (0, 0, 0)), shards, schema, None)
+    with HeldOut.copy(catalog) as copy:  # publishing makes tables beside the index
+        postgresql._fill(copy.catalog, shards, schema, before=None)
     for shard in shards:
         shard.commit()
         shard.db.close()
