@@ -256,6 +256,19 @@ def test_a_server_goes_over_to_a_new_generation_and_tells_its_clients(spread: Sp
             release(server)
 
 
+def test_a_server_reads_the_channel_that_it_is_told(spread: Spread) -> None:
+    spread.server.ask("postgres", "CREATE DATABASE channels")
+    to = spread.server.address("channels")
+    for version, channel in ((1, "stable"), (2, "beta")):
+        publish_to_postgresql(Order(index_of(version), channel), to)
+    server = serve(to, "--channel", "beta")
+    try:
+        send(server, request(1, "resources/read", uri="orchestr8://skills/version"))
+        assert receive(server)["result"]["contents"][0]["text"] == "# Version 2\n\nText 2."
+    finally:
+        release(server)
+
+
 def test_a_request_keeps_its_generation_from_removal(spread: Spread) -> None:
     spread.server.ask("postgres", "DROP DATABASE IF EXISTS moving WITH (FORCE)")
     spread.server.ask("postgres", "CREATE DATABASE moving")
