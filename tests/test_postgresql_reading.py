@@ -349,8 +349,14 @@ def test_a_database_that_does_not_answer_is_an_error_or_with_partial_is_said(
             send(server, request(10 + number, "resources/read", uri=f"orchestr8://skills/call{number}"))
             reply = receive(server)
             assert ("result" in reply) == (f"skills/call{number}" in listed), reply
-        two_servers[1].start()
-        send(server, search(4, "retrying"))  # a partial answer was not kept
+        two_servers[0].kill()
+        send(server, search(4, "retrying"))
+        refused = receive(server)["result"]
+        assert refused["isError"]
+        assert refused["content"][0]["text"] == "The library's index cannot be read; see the server's log."
+        for one in two_servers:
+            one.start()
+        send(server, search(5, "retrying"))  # a partial answer was not kept
         assert "Partial" not in receive(server)["result"]["content"][0]["text"]
     finally:
         release(server)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -286,16 +287,18 @@ class Shards:
             try:
                 cursor = shard.execute(sql, parameters)
             except Unreachable:
-                if not self._is_partial or len(self.missing) + 1 == len(self.shards):
+                if not self._is_partial:
                     raise
                 self.missing.append(shard.place)
                 return None
             return Found(cursor.description or (), cursor.fetchall())
 
         left = [shard for shard in self.shards if shard.place not in self.missing]
-        if alone:
-            return [next(found for shard in left if (found := ask(shard)) is not None)]
-        return [found for found in ASKING.map(ask, left) if found is not None]
+        answers = (answer for answer in (map(ask, left) if alone else ASKING.map(ask, left)) if answer is not None)
+        found = [*islice(answers, 1)] if alone else [*answers]
+        if not found:
+            raise Unreachable("None of the databases of the library answers.")
+        return found
 
     def heed(self, is_abandoned: Callable[[], bool] | None, /) -> None:
         """Begin no further statement once *is_abandoned* returns True."""
