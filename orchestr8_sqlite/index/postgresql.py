@@ -4,6 +4,7 @@ A generation is a schema that never changes; `orchestr8.current` on the first sh
 one of them in one transaction, so that no publisher removes it meanwhile.
 """
 
+import atexit
 import json
 import threading
 import time
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -193,7 +195,7 @@ class Shard:
         """Return the connection, in a transaction."""
         if self._is_reading and self._db is not None:
             return self._db
-        begin = BEGIN.format(Identifier(self._schema), Literal(1000 * STATEMENT_SECONDS))
+        begin = BEGIN.format(Identifier(self._schema), Literal(round(1000 * STATEMENT_SECONDS)))
         self._again(lambda db: db.execute(begin))
         self._is_reading = True
         return self._connected()
@@ -289,16 +291,18 @@ class Shards:
             try:
                 cursor = shard.execute(sql, parameters)
             except Unreachable:
-                if not self._is_partial or len(self.missing) + 1 == len(self.shards):
+                if not self._is_partial:
                     raise
                 self.missing.append(shard.place)
                 return None
             return Found(cursor.description or (), cursor.fetchall())
 
         left = [shard for shard in self.shards if shard.place not in self.missing]
-        if alone:
-            return [next(found for shard in left if (found := ask(shard)) is not None)]
-        return [found for found in ASKING.map(ask, left) if found is not None]
+        answers = (answer for answer in (map(ask, left) if alone else ASKING.map(ask, left)) if answer is not None)
+        found = [*islice(answers, 1)] if alone else [*answers]
+        if not found:
+            raise Unreachable("None of the databases of the library answers.")
+        return found
 
     def heed(self, is_abandoned: Callable[[], bool] | None, /) -> None:
         """Begin no further statement once *is_abandoned* returns True."""
@@ -363,6 +367,11 @@ class Follower:
             assert self._known is not None
             return self._known
 
+    def close(self) -> None:
+        """Close the connections that it asks over."""
+        for shard in self._shards:
+            shard.close()
+
     def _holds(self, shard: Shard, release: Release) -> bool:
         try:
             return bool(shard.run(HAS_SCHEMA, name=release.schema)[0][0])
@@ -388,7 +397,12 @@ class Follower:
         return release
 
 
-follower_of = cache(Follower)
+@cache
+def follower_of(address: Address) -> Follower:
+    """Return the one of this process that follows the index at *address*."""
+    follower = Follower(address)
+    atexit.register(follower.close)
+    return follower
 
 
 class PublishedCatalog(Catalog):
