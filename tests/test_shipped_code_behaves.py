@@ -135,13 +135,15 @@ app.use(express.json());
 app.post("/body", (req, res) => res.json(req.body));
 app.get("/upstream", () => { throw Object.assign(new Error("bad key sk-1"), { status: 401, headers: "sk-1" }); });
 app.get("/deadlock", () => { throw Object.assign(new Error("deadlock"), { code: "40P01" }); });
+app.get("/item/:id", (req, res) => res.json(req.params.id));
 app.get("/own", () => { throw new AppError(502, "partner", "partner down", { cause: new Error("reset") }); });
 app.use(notFound);
 app.use(errorHandler((level, fields) => lines.push({ level, ...fields })));
 const server = app.listen(0, async () => {
   const at = `http://127.0.0.1:${server.address().port}`;
   const found = {};
-  for (const path of ["/upstream", "/deadlock", "/own", "/none"]) found[path] = (await fetch(at + path)).status;
+  for (const path of ["/upstream", "/deadlock", "/own", "/none", "/item/%A"])
+    found[path] = (await fetch(at + path)).status;
   const bad = { method: "POST", headers: { "content-type": "application/json" }, body: '{"password": "hunter2"' };
   found["/body"] = (await fetch(at + "/body", bad)).status;
   console.log(JSON.stringify({ found, lines }));
@@ -176,8 +178,15 @@ def node_run(tmp_path: Path) -> Callable[[str, str], Any]:
 @pytest.mark.slow
 def test_express_maps_only_its_own_errors_to_4xx_and_logs_no_body(node_run: Callable[[str, str], Any]) -> None:
     report = node_run("examples/express-error-handling.md", EXPRESS)
-    assert report["found"] == {"/upstream": 500, "/deadlock": 503, "/own": 502, "/none": 404, "/body": 400}
-    assert [line["level"] for line in report["lines"]] == ["error", "error", "error", "warn", "warn"]
+    assert report["found"] == {
+        "/upstream": 500,
+        "/deadlock": 503,
+        "/own": 502,
+        "/none": 404,
+        "/item/%A": 400,
+        "/body": 400,
+    }
+    assert [line["level"] for line in report["lines"]] == ["error", "error", "error", "warn", "warn", "warn"]
     assert "reset" in report["lines"][2]["trace"]
     assert "hunter2" not in str(report)
     assert "headers" not in str(report)
