@@ -172,21 +172,22 @@ WITH
 {WORDS.strip()},
 {FOUND.strip()},
 {BOUND.strip()},
-other (id, group_id, uri, score) AS MATERIALIZED (
-    SELECT c.id, coalesce(n.first_id, c.id), f.uri, round(100 * c.points / (c.points + :half), 2)
+other (id, points, met, group_id, uri, score) AS MATERIALIZED (
+    SELECT c.id, c.points, c.met, coalesce(n.first_id, c.id), f.uri, round(100 * c.points / (c.points + :half), 2)
       FROM found c CROSS JOIN fragment f LEFT JOIN near_copy n ON n.fragment_id = c.id
      WHERE f.id = c.id AND c.points >= :least AND c.points < (SELECT points FROM bound)),
-best (id, uri, score, place) AS (
-    SELECT id, uri, score, row_number() OVER (PARTITION BY group_id ORDER BY score DESC, uri) FROM other),
-chosen (id) AS (
-    SELECT id FROM found WHERE points >= (SELECT points FROM bound)
+best (id, points, met, uri, score, place) AS (
+    SELECT id, points, met, uri, score, row_number() OVER (PARTITION BY group_id ORDER BY score DESC, uri) FROM other),
+chosen (id, points, met) AS (
+    SELECT id, points, met FROM found WHERE points >= (SELECT points FROM bound)
      UNION ALL
-    SELECT id FROM (SELECT id FROM best WHERE place = 1 ORDER BY score DESC, uri LIMIT :limit) AS listed)
+    SELECT id, points, met
+      FROM (SELECT id, points, met FROM best WHERE place = 1 ORDER BY score DESC, uri LIMIT :limit) AS listed)
 SELECT c.id, c.points, c.met, f.uri, l.norm, n.first_id,
        CASE WHEN row_number() OVER (ORDER BY c.id) = 1 THEN (SELECT matches FROM counted) ELSE 0 END AS matches
-  FROM chosen CROSS JOIN found c CROSS JOIN fragment f CROSS JOIN rank_length l
+  FROM chosen c CROSS JOIN fragment f CROSS JOIN rank_length l
   LEFT JOIN near_copy n ON n.fragment_id = c.id
- WHERE c.id = chosen.id AND f.id = c.id AND l.fragment_id = c.id
+ WHERE f.id = c.id AND l.fragment_id = c.id
 """
 """What a shard has that may be raised or listed: of near-copies that are not raised, only the best can be listed. The
 first row also counts the fragments that match there."""
