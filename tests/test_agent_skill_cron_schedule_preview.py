@@ -1,0 +1,103 @@
+"""The script of the skill cron-schedule-preview says when lines run, and what clock changes do to them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("cron-schedule-preview", "preview_cron.py")
+BERLIN = ("--zone", "Europe/Berlin")  # the clock jumps from 02 to 03 on 28 March 2027, back from 03 to 02 on 31 October
+
+
+def runs(expression: str, start: str, *options: str, count: int = 3) -> list[str]:
+    """Return the next runs without seconds."""
+    report = run_json(*SCRIPT, "--expression", expression, "--from", start, "--count", str(count), *options)
+    return [run[:16] + run[19:] for run in report["schedules"][0]["next"]]
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("*/20 9 * * *", ["2026-11-26T09:00", "2026-11-26T09:20"]),
+        ("5-10/5 0 * * mon", ["2026-11-30T00:05", "2026-11-30T00:10"]),
+        ("0 0 1 jan,jul *", ["2027-01-01T00:00", "2027-07-01T00:00"]),
+        ("0 12 * * 7", ["2026-11-29T12:00", "2026-12-06T12:00"]),
+        ("@weekly", ["2026-11-29T00:00", "2026-12-06T00:00"]),
+        ("0 0 29 2 *", ["2028-02-29T00:00", "2032-02-29T00:00"]),
+    ],
+)
+def test_the_next_runs_are_named(expression: str, expected: list[str]) -> None:
+    assert runs(expression, "2026-11-25T10:00", count=2) == [f"{run}+00:00" for run in expected]
+
+
+def test_both_day_fields_mean_either_and_a_leading_star_means_both() -> None:
+    assert runs("0 0 13 * 5", "2026-11-10T00:00")[:2] == ["2026-11-13T00:00+00:00", "2026-11-20T00:00+00:00"]
+    report = run_json(*SCRIPT, "--expression", "0 0 14 * 5", "--from", "2026-11-10T00:00")
+    assert "OR" in report["schedules"][0]["notes"][0]
+    # Mondays with an odd number; Kubernetes takes */2 for a restriction, so either is enough
+    assert runs("0 0 */2 * 1", "2026-11-10T00:00")[0] == "2026-11-23T00:00+00:00"
+    assert runs("0 0 */2 * 1", "2026-11-10T00:00", "--dialect", "kubernetes")[0] == "2026-11-11T00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "spring", "autumn"),
+    [
+        ("cronie", "2027-03-28T03:00+02:00", ["2027-10-31T02:30+02:00", "2027-11-01T02:30+01:00"]),
+        ("kubernetes", "2027-03-29T02:30+02:00", ["2027-10-31T02:30+02:00", "2027-10-31T02:30+01:00"]),
+        ("github", "2027-03-28T03:00+02:00", ["2027-10-31T02:30+02:00", "2027-11-01T02:30+01:00"]),
+    ],
+)
+def test_a_time_in_the_changed_hour_is_run_as_the_dialect_does(dialect: str, spring: str, autumn: list[str]) -> None:
+    options = (*BERLIN, "--dialect", dialect)
+    assert runs("30 2 * * *", "2027-03-27T12:00", *options)[0] == spring
+    assert runs("30 2 * * *", "2027-10-30T12:00", *options, count=2) == autumn
+
+
+def test_a_line_with_a_star_follows_the_wall_clock() -> None:
+    report = run_json(*SCRIPT, "--expression", "*/30 * * * *", "--from", "2027-01-01T00:00", *BERLIN)
+    assert report["schedules"][0]["clock_changes"] == [
+        "2027-03-28: 46 runs instead of 48", "2027-10-31: 50 runs instead of 48"
+    ]  # fmt: skip
+
+
+def test_lines_that_start_in_the_same_minute_are_counted_for_a_week() -> None:
+    report = run_json(
+        *SCRIPT, "-", "--from", "2026-11-25T10:00", stdin="0 2 * * * a\n*/30 2 * * * b\n# c\n1 2 * * * d\n"
+    )
+    assert report["collisions"] == [{"lines": [1, 2], "times": 7, "first": "2026-11-26T02:00:00+00:00"}]
+
+
+def test_a_step_that_does_not_divide_is_named() -> None:
+    report = run_json(*SCRIPT, "--expression", "*/7 * * * *", "--from", "2026-11-25T10:00")
+    assert report["schedules"][0]["notes"] == ["*/7 is not every 7 minutes: after 56 it starts again at 0"]
+    assert report["schedules"][0]["runs_on_a_day"] == 9 * 24
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("0 0 L * *", "Quartz"), ("0 0 * * 5#3", "Quartz"), ("0 0 ? * *", "write *"), ("0 0 12 * * ?", "6 fields"),
+        ("0 0 12 1 1 ? 2027", "7 fields"), ("60 * * * *", "minute '60'"), ("* * *", "3 fields"),
+        ("0 22-6 * * *", "22-23,0-6"), ("*/0 * * * *", "step of 0"), ("5/15 * * * *", "5-59/15"),
+        ("0 0 * * 5-1", "backwards"), ("@reboot", "no times"), ("", "no schedule"),
+    ],
+)  # fmt: skip
+def test_what_is_no_cron_here_is_refused_with_a_sentence(expression: str, words: str) -> None:
+    assert_refused(run_script(*SCRIPT, "--expression", expression), words)
+
+
+def test_one_bad_line_does_not_hide_the_others_nor_pass_in_silence(tmp_path: Path) -> None:
+    file = tmp_path / "tab"
+    file.write_bytes("\ufeffMAILTO=a@example.com\r\n0 2 * * * good\r\nx y z\r\n".encode())
+    report: dict[str, Any] = run_json(*SCRIPT, file, "--from", "2026-11-25T10:00")
+    assert report["problems"] == ["line 3: 3 fields, five are wanted: minute hour day-of-month month day-of-week"]
+    assert [one["line"] for one in report["schedules"]] == [2]
+    assert run_script(*SCRIPT, file).returncode == 1
+
+
+def test_a_zone_that_does_not_exist_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+    assert_refused(run_script(*SCRIPT, "--expression", "0 0 * * *", "--zone", "Mars/Base"), "Mars/Base")
+    assert_refused(run_script(*SCRIPT, tmp_path / "none"), "none")
+    report = run_json(*SCRIPT, "--expression", "0 0 30 2 *", "--from", "2026-11-25T10:00")
+    assert report["schedules"][0]["notes"] == ["never runs in 8 years: no such date"]

@@ -1,0 +1,222 @@
+"""The script of the skill email-header-analysis believes the receiver only, and works out what that proves."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("email-header-analysis", "read_headers.py")
+RESULTS = "mx.google.com; dkim=pass header.i=@{dkim} header.s=s1 header.b=A; spf=pass (x; y) smtp.mailfrom=b@{spf}"
+
+
+def mail(
+    *more: str,
+    dkim: str = "example.com",
+    spf: str = "example.com",
+    author: str = "Shop <shop@example.com>",
+    results: str | None = None,
+    dmarc: str = "",
+) -> str:
+    """Return a mail that Gmail took over from 8.8.4.9, with headers that came with it below."""
+    written = results if results is not None else RESULTS.format(dkim=dkim, spf=spf) + dmarc
+    return "\n".join(
+        [
+            "Received: by 2002:a05:7300:1 with SMTP id x; Wed, 25 Nov 2026 08:10:12 -0800 (PST)",
+            "Received: from out.example.com (out.example.com. [8.8.4.9])",
+            " by mx.google.com with ESMTPS id a1 for <bob@example.net>; Wed, 25 Nov 2026 16:10:10 +0000",
+            *([f"Authentication-Results: {written}"] if written else []),
+            "Received: from app (unknown [10.0.0.7]) by out.example.com with ESMTPSA; Wed, 25 Nov 2026 15:40:10 +0000",
+            f"From: {author}",
+            "Date: Wed, 25 Nov 2026 15:40:00 +0000",
+            *more,
+            "",
+            "the body",
+        ]
+    )
+
+
+def read(text: str, *options: str) -> dict[str, Any]:
+    return run_json(*SCRIPT, "-", *options, stdin=text)
+
+
+@pytest.mark.parametrize(
+    ("dkim", "spf", "proven"),
+    [
+        ("example.com", "provider.example", "proven"),
+        ("provider.example", "bounce.example.com", "proven"),
+        ("provider.example", "bounce.provider.example", "not proven"),
+        ("badexample.com", "example.com.evil.example", "not proven"),
+    ],
+)
+def test_from_is_proven_by_a_result_that_is_aligned_with_it(dkim: str, spf: str, proven: str) -> None:
+    report = read(mail(dkim=dkim, spf=spf))
+    assert report["proven"] == proven
+    assert run_script(*SCRIPT, "-", stdin=mail(dkim=dkim, spf=spf)).returncode == (proven != "proven")
+
+
+def test_a_suffix_of_two_labels_is_not_an_organisation() -> None:
+    report = read(mail(dkim="other.co.uk", spf="other.co.uk", author="a@shop.co.uk"))
+    assert report["proven"] == "not proven"
+    assert read(mail(dkim="mail.shop.co.uk", author="a@shop.co.uk"))["proven"] == "proven"
+
+
+def test_results_that_came_with_the_mail_prove_nothing() -> None:
+    forged = "Authentication-Results: mx.google.com; dkim=pass header.d=example.com; dmarc=pass header.from=example.com"
+    for header in (forged, forged.replace("mx.google.com; ", ""), forged.replace("mx.google.com", "mx.evil.example")):
+        report = read(mail(header, results=""))
+        assert report["proven"] == "not proven"
+        assert len(report["ignored_results"]) == 1
+    trusted = read(mail(forged.replace("mx.google.com", "mx.own.example"), results=""), "--trust", "mx.own.example")
+    assert trusted["proven"] == "proven"
+
+
+def test_where_the_receiver_judged_dmarc_otherwise_the_receiver_is_right() -> None:
+    report = read(mail(dmarc="; dmarc=fail (p=REJECT dis=NONE) header.from=example.com"))
+    assert report["proven"] == "not proven"
+    assert "this reckoning differs" in " ".join(report["reasons"])
+    about_another = read(mail(dkim="evil.example", spf="evil.example", dmarc="; dmarc=pass header.from=evil.example"))
+    assert about_another["proven"] == "not proven"
+
+
+def test_microsoft_writes_results_without_its_name() -> None:
+    text = mail(results="").replace("mx.google.com", "DB1.mail.protection.outlook.com").replace(
+        "From: Shop",
+        "X-Forefront-Antispam-Report: CIP:8.8.4.9;SCL:5;SFV:SPM;CAT:SPOOF;\nFrom: Shop",
+    )  # fmt: skip
+    results = (
+        "Authentication-Results: spf=fail (sender IP is 8.8.4.9) smtp.mailfrom=example.com; dkim=none (not signed);"
+        "dmarc=fail action=oreject header.from=example.com;compauth=fail reason=000\n"
+    )
+    report = read(results + text)
+    assert (report["proven"], report["compauth"]) == ("not proven", "fail 000")
+    assert report["dmarc"]["action"] == "oreject"
+    assert report["filters"] == ["Microsoft: SCL 5, SFV SPM, CAT SPOOF"]
+
+
+def test_hops_have_delays_and_those_before_the_handover_are_claims() -> None:
+    report = read(mail())
+    assert [(hop["by"], hop["delay_s"], hop["trusted"]) for hop in report["hops"]] == [
+        ("out.example.com", None, False), ("mx.google.com", 1800, True), ("2002:a05:7300:1", 2, True)
+    ]  # fmt: skip
+    assert report["handed_over"] == {"address": "8.8.4.9", "helo": "out.example.com", "to": "mx.google.com"}
+    assert [one for one in report["findings"] if one.startswith("delay: 30 min between out.example.com")]
+
+
+def test_a_clock_that_is_wrong_is_not_called_a_delay() -> None:
+    text = mail().replace("16:10:10 +0000", "15:30:10 +0000")
+    findings = read(text)["findings"]
+    assert [one for one in findings if "mx.google.com is at least 10 min behind" in one]
+    assert read(text)["hops"][1]["note"].endswith("a clock is wrong")
+    late = mail().replace("Date: Wed, 25 Nov 2026 15:40:00", "Date: Wed, 25 Nov 2026 17:40:10")
+    assert [one for one in read(late)["findings"] if one.startswith("clock: Date is 2 h later")]
+
+
+@pytest.mark.parametrize(
+    ("author", "words"),
+    [
+        ('"boss@example.com" <x@evil.example>', "an address at example.com, the real one is at evil.example"),
+        ("=?utf-8?q?Boss_=3Cboss=40example=2Ecom=3E?= <x@evil.example>", "an address at example.com"),
+        ("a@example.com, b@evil.example", "2 addresses"),
+        ("a@xn--pple-43d.com", "CYRILLIC, LATIN"),
+        ("=?utf-8?b?Qm/igI5zcw==?= <a@example.com>", "U+200E"),
+    ],
+)
+def test_names_that_deceive_are_named(author: str, words: str) -> None:
+    report = read(mail(author=author))
+    assert words in " ".join(report["findings"])
+
+
+def test_an_answer_that_would_go_elsewhere_is_named() -> None:
+    findings = read(mail("Reply-To: accounts@evil.example"))["findings"]
+    assert findings[0] == "caution: Reply-To leads to evil.example, From is example.com"
+    assert "Reply-To" not in " ".join(read(mail("Reply-To: help@support.example.com"))["findings"])
+
+
+SIGNED = "DKIM-Signature: v=1; a={a}; d=example.com; s=s1;\n\th={h}; bh=x;{more} b=y"
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"h": "To:Subject:Date"}, "h= lacks From"),
+        ({"more": " l=100;"}, "anybody can append"),
+        ({"a": "rsa-sha1"}, "RFC 8301"),
+        ({"more": " x=1700000000;"}, "expired"),
+        ({"h": "From:Subject"}, "does not cover date"),
+    ],
+)
+def test_weak_signatures_are_named_with_the_record_of_their_key(facts: dict[str, str], words: str) -> None:
+    tags = {"a": "rsa-sha256", "h": "From:To:Subject:Date", "more": ""} | facts
+    report = read(mail(SIGNED.format(**tags)))
+    assert words in " ".join(report["findings"])
+    assert report["signatures"][0]["key"] == "s1._domainkey.example.com"
+    assert not [
+        one for one in read(mail(SIGNED.format(a="rsa-sha256", h="From:Date", more="")))["findings"] if "sign" in one
+    ]
+
+
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [
+        (["List-Id: <a>"], "without List-Unsubscribe"),
+        (["List-Unsubscribe: <mailto:a@example.com>"], "without an https address"),
+        (["List-Unsubscribe: <https://example.com/u?t=geheim>"], "List-Unsubscribe=One-Click is missing"),
+        (["List-Unsubscribe: <https://example.com/u>", "List-Unsubscribe-Post: List-Unsubscribe=One-Click",
+          SIGNED.format(a="rsa-sha256", h="From:Date:List-Unsubscribe", more="")], "covers both"),
+    ],
+)  # fmt: skip
+def test_bulk_mail_without_working_one_click_is_named(headers: list[str], words: str) -> None:
+    text = mail(*headers)
+    assert words in " ".join(read(text)["findings"])
+    assert "geheim" not in run_script(*SCRIPT, "-", stdin=text).stdout
+
+
+def test_one_click_that_is_covered_by_a_signature_that_passed_is_no_finding() -> None:
+    signature = SIGNED.format(a="rsa-sha256", h="From:Date:List-Unsubscribe:List-Unsubscribe-Post", more="")
+    text = mail(
+        "List-Unsubscribe: <https://example.com/u>", "List-Unsubscribe-Post: List-Unsubscribe=One-Click", signature
+    )
+    assert not [one for one in read(text)["findings"] if "click" in one]
+    assert [
+        one
+        for one in read(text.replace("@example.com header.s", "@other.example header.s"))["findings"]
+        if "click" in one
+    ]
+
+
+def test_a_forwarder_that_sealed_what_it_saw_is_named() -> None:
+    arc = [
+        "ARC-Seal: i=1; a=rsa-sha256; cv=none; d=lists.example.org; s=k; b=z",
+        "ARC-Authentication-Results: i=1; lists.example.org; dkim=pass header.d=example.com; dmarc=pass",
+    ]
+    report = read(mail(*arc, dkim="lists.example.org", spf="lists.example.org"))
+    assert report["arc"]["sealed_by"] == ["lists.example.org"]
+    assert "lists.example.org, which saw: dkim=pass example.com, dmarc=pass" in " ".join(report["findings"])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_encodings_line_ends_and_mbox_are_read_and_encoded_words_shown(tmp_path: Path, encoding: str) -> None:
+    text = "From bob Wed Nov 25 16:00:00 2026\n" + mail("Subject: =?utf-8?b?R3LDvMOfZQ==?= =?koi9?q?x?=")
+    file = tmp_path / "a.eml"
+    file.write_bytes(text.replace("\n", "\r\n").encode(encoding))
+    report = run_json(*SCRIPT, file)
+    assert (report["proven"], report["subject"]) == ("proven", "Grüßex")
+
+
+def test_headers_behind_a_blank_line_are_not_lost_in_silence() -> None:
+    text = mail().replace("Received: from app", "\nReceived: from app")
+    assert "behind a blank line" in read(text)["notes"][0]
+
+
+def test_what_holds_no_headers_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.eml"
+    for content in (b"", b"Dear Bob,\n\nhello: you\n", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", bytes(range(256)) * 9):
+        path.write_bytes(content)
+        assert_refused(run_script(*SCRIPT, path), "a.eml")
+
+
+def test_characters_that_a_terminal_obeys_are_not_printed() -> None:
+    out = run_script(*SCRIPT, "-", stdin=mail("Subject: =?utf-8?q?a=1B[31m=E2=80=AEb?=")).stdout
+    assert "\x1b" not in out
+    assert "a<U+001B>[31m<U+202E>b" in out

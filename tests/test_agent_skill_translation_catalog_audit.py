@@ -1,0 +1,303 @@
+"""The script of the skill translation-catalog-audit finds what is missing and what breaks, in each format."""
+
+import json
+import plistlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("translation-catalog-audit", "audit_catalogs.py")
+
+
+def write(folder: Path, **files: object) -> Path:
+    """Write catalogs; in a name __ stands for / and _DOT_ for the last dot."""
+    for name, content in files.items():
+        path = folder / name.replace("__", "/").replace("_DOT_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return folder
+
+
+def found(report: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Return rule, locale, key and text of each finding."""
+    return [(rule, one["locale"], one["key"], one["text"]) for rule, rows in report["findings"].items() for one in rows]
+
+
+def pair(folder: Path, source: object, other: object, locale: str = "de") -> list[tuple[str, str, str]]:
+    """Return rule, key and text of what is found between an English JSON catalog and another."""
+    write(folder, **{"en_DOT_json": source, f"{locale}_DOT_json": other})
+    return [(rule, key, text) for rule, _, key, text in found(run_json(*SCRIPT, folder))]
+
+
+def test_missing_extra_and_empty_messages_are_counted_by_language(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        en_DOT_json={"a": {"b": "One", "c": "Two"}, "d": "Three"},
+        de_DOT_json={"a": {"b": "Eins", "c": ""}, "x": "?"},
+    )
+    report = run_json(*SCRIPT, tmp_path)
+    assert report["locales"] == [
+        {"locale": "de", "messages": 3, "missing": 1, "untranslated": 1, "fuzzy": 0, "extra": 1, "errors": 0}
+    ]
+    assert {one[:3] for one in found(report)} == {
+        ("missing", "de", "d"),
+        ("untranslated", "de", "a.c"),
+        ("extra", "de", "x"),
+    }
+    assert run_script(*SCRIPT, tmp_path).returncode == 0
+    assert run_script(*SCRIPT, tmp_path, "--gaps-fail").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "other", "text"),
+    [
+        ("Hi {name}", "Hallo {nmae}", "lacks {name} and has {nmae}"),
+        ("Hi {{name}}", "Hallo", "lacks {name}"),
+        ("Read the <link>terms</link>", "Lies die <link>Regeln", "lacks </link>"),
+        ("%s of %d", "%d von %s", "lacks %1$s %2$d and has %1$d %2$s"),
+        ("%{count} files", "%{anzahl} Dateien", "lacks {count} and has {anzahl}"),
+        ("{n, plural, one {#} other {#}} by {who}", "{n, plural, one {#} other {#}}", "lacks {who}"),
+    ],
+)
+def test_placeholders_that_differ_are_errors(tmp_path: Path, source: str, other: str, text: str) -> None:
+    assert pair(tmp_path, {"k": source}, {"k": other}) == [("placeholder", "k", text)]
+    assert run_script(*SCRIPT, tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize("text", ["{name} kauft <b>{ n }</b>", "100 % der {n} von {name}<b></b>"])
+def test_placeholders_in_another_order_and_a_per_cent_sign_are_no_findings(tmp_path: Path, text: str) -> None:
+    assert pair(tmp_path, {"k": "<b>{name}</b> buys {n}"}, {"k": text}) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{n, plural, one {# Datei} other {# Dateien}", "plural of n is never closed"),
+        ("{n, plural, one {# Datei}}", "plural of n lacks `other`"),
+        ("{n, plural, one {#} other {#}} }", "`}` without `{` at character 32"),
+        ("{n, plurl, one {#} other {#}} {n, select, other {}}", "{n, plurl: unknown type or not closed"),
+        (
+            "d'{n, plural, one {#} other {#}}",
+            "an apostrophe before a brace quotes to the end: write '' for an apostrophe",
+        ),
+    ],
+)
+def test_syntax_errors_of_icu_messages_are_named(tmp_path: Path, text: str, problem: str) -> None:
+    findings = pair(tmp_path, {"k": "{n, plural, one {# file} other {# files}}"}, {"k": text})
+    assert ("syntax", "k", problem) in findings
+
+
+@pytest.mark.parametrize(
+    ("locale", "text", "expected"),
+    [
+        ("pl", "{n, plural, one {#} other {#}}",
+         [("plural", "lacks few, many: pl needs one, few, many"), ("", "")]),
+        ("pl", "{n, plural, one {#} few {#} many {#} other {#}}", []),
+        ("ja", "{n, plural, other {#}}", []),
+        ("ja", "{n, plural, one {#} other {#}}", [("unused-plural", "one of n: ja never asks for it")]),
+        ("fr", "{n, plural, one {#} other {#}}",
+         [("rare-plural", "plural of n lacks many: only fractions or millions reach it")]),
+        ("ar", "{n, plural, =0 {#} =1 {#} =2 {#} few {#} many {#} other {#}}", []),
+        ("ru", "{n, plural, =1 {#} few {#} many {#} other {#}}",
+         [("plural", "plural of n lacks one: ru needs one, few, many")]),
+    ],
+)  # fmt: skip
+def test_each_language_needs_its_own_plural_categories(
+    tmp_path: Path, locale: str, text: str, expected: list[tuple[str, str]]
+) -> None:
+    findings = pair(tmp_path, {"k": "{n, plural, one {# x} other {# xs}}"}, {"k": text}, locale)
+    wanted = [(rule, end) for rule, end in expected if rule]
+    assert len(findings) == len(wanted)
+    assert all(rule == a and text.endswith(end) for (rule, _, text), (a, end) in zip(findings, wanted, strict=True))
+
+
+def test_plural_suffixes_of_i18next_are_one_message(tmp_path: Path) -> None:
+    english = {"n_one": "{{count}} file", "n_other": "{{count}} files", "type_one": "first type"}
+    russian = {"n_one": "файл", "n_few": "{{count}} файла", "n_other": "{{count}} файла", "type_one": "первый тип"}
+    assert pair(tmp_path, english, russian, "ru") == [
+        ("placeholder", "n", "`one` lacks {count}; in ru it is not only 1"),
+        ("plural", "n", "plural lacks many: ru needs one, few, many"),
+    ]
+
+
+def test_a_number_may_be_left_out_only_where_one_is_nothing_but_one(tmp_path: Path) -> None:
+    english = {"n_one": "{{count}} file", "n_other": "{{count}} files"}
+    german = {"n_one": "eine Datei", "n_other": "{{count}} Dateien"}
+    assert pair(tmp_path, english, german) == []
+
+
+def test_a_key_written_twice_is_not_lost_in_silence(tmp_path: Path) -> None:
+    assert pair(tmp_path, {"a": "One"}, '{"a": "Eins", "a": "Zwei"}') == [
+        ("duplicate", "a", "written 2 times in one object, the last wins")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [("GrÃ¶ÃŸe", "damaged"), ("Gr\ufffd\ufffde", "damaged"), ("Grö\u200bße", "invisible"), ("Größe ", "space")],
+)
+def test_damaged_text_and_invisible_characters_are_found(tmp_path: Path, text: str, rule: str) -> None:
+    assert [one[0] for one in pair(tmp_path, {"k": "Size"}, {"k": text})] == [rule]
+
+
+def test_sentences_that_were_not_translated_are_listed_and_names_are_not(tmp_path: Path) -> None:
+    same = {"sentence": "Save all files", "name": "GitHub", "code": "{a} {b} OK"}
+    assert pair(tmp_path, same, same) == [("same", "sentence", "the same as the source")]
+
+
+def test_a_regional_catalog_falls_back_to_its_language(tmp_path: Path) -> None:
+    write(tmp_path, en_DOT_json={"a": "One", "b": "Two"}, de_DOT_json={"a": "Eins", "b": "Zwei"})
+    write(tmp_path, **{"de-AT_DOT_json": {"a": "Ans"}})
+    assert found(run_json(*SCRIPT, tmp_path)) == []
+    (tmp_path / "de.json").unlink()
+    assert found(run_json(*SCRIPT, tmp_path)) == [("missing", "de-AT", "b", "")]
+
+
+def test_a_file_that_a_language_lacks_altogether_is_named(tmp_path: Path) -> None:
+    write(tmp_path, en__cart_DOT_json={"a": "One"}, en__shop_DOT_json={"b": "Two"}, de__shop_DOT_json={"b": "Zwei"})
+    (row,) = run_json(*SCRIPT, tmp_path)["findings"]["no-file"]
+    assert (row["locale"], row["file"].endswith("*/cart.json")) == ("de", True)
+
+
+PO = """msgid ""
+msgstr ""
+"Language: ru\\n"
+"Plural-Forms: nplurals=3; plural=0;\\n"
+
+#, fuzzy
+msgid "Cat"
+msgstr "Kot"
+
+msgid "100% done"
+msgstr "100% сделано"
+
+#, python-format
+msgid "%(n)d cat"
+msgid_plural "%(n)d cats"
+msgstr[0] "%(n)d кот"
+msgstr[1] "%(n)d кота"
+
+msgctxt "verb"
+msgid "Open"
+msgstr ""
+
+#, c-format
+msgid "%s: "
+"%d"
+msgstr "%d: "
+"%d"
+
+msgid "Cat"
+msgstr "x"
+
+#~ msgid "Old"
+#~ msgstr ""
+"""
+
+
+def test_po_is_compared_with_its_own_msgids(tmp_path: Path) -> None:
+    assert found(run_json(*SCRIPT, write(tmp_path, ru_DOT_po=PO) / "ru.po")) == [
+        ("duplicate", "ru", "Cat", "again in line 29: msgfmt refuses the file"),
+        ("placeholder", "ru", "%s: %d", "line 24: lacks %1$s and has %1$d"),
+        ("plural", "ru", "%(n)d cat", "line 14: 2 forms, the header says nplurals=3"),
+        ("untranslated", "ru", "verb|Open", "line 19"),
+        ("fuzzy", "ru", "Cat", "line 7"),
+    ]
+
+
+ANDROID = """<resources><string name="a">{a}</string><string name="k" translatable="false">x</string>
+<plurals name="p"><item quantity="one">%d day</item>{few}<item quantity="other">%d days</item></plurals></resources>"""
+
+
+def test_android_strings_are_compared_by_folder(tmp_path: Path) -> None:
+    few = '<item quantity="few">%d dni</item>'
+    write(tmp_path, res__values__strings_DOT_xml=ANDROID.format(a="Hi %1$s", few=""))
+    write(tmp_path, **{"res__values-pl-rPL__strings_DOT_xml": ANDROID.format(a="To's %1$d", few=few)})
+    assert found(run_json(*SCRIPT, tmp_path)) == [
+        ("placeholder", "pl-PL", "a", "lacks %1$s and has %1$d"),
+        ("plural", "pl-PL", "p", "plural lacks many: pl needs one, few, many"),
+        ("escape", "pl-PL", "a", "an apostrophe without backslash: write \\'"),
+    ]
+
+
+def test_formats_of_apple_are_read(tmp_path: Path) -> None:
+    rule = {"NSStringFormatSpecTypeKey": "NSStringPluralRuleType", "NSStringFormatValueTypeKey": "d"}
+    english = plistlib.dumps(
+        {"n": {"NSStringLocalizedFormatKey": "%#@v@", "v": rule | {"one": "%d cat", "other": "%d cats"}}}
+    )
+    polish = plistlib.dumps(
+        {"n": {"NSStringLocalizedFormatKey": "%#@v@", "v": rule | {"one": "%d kot", "other": "%d kota"}}}
+    )
+    write(
+        tmp_path,
+        **{
+            "en.lproj__L_DOT_strings": '/* c */ "k" = "Hello %@";\n',
+            "pl.lproj__L_DOT_strings": '"k" = "Cześć %d";\n"k" = "Cześć";'.encode("utf-16"),
+            "en.lproj__L_DOT_stringsdict": english,
+            "pl.lproj__L_DOT_stringsdict": polish,
+        },
+    )
+    assert found(run_json(*SCRIPT, tmp_path)) == [
+        ("duplicate", "pl", "k", "again in line 2"),
+        ("placeholder", "pl", "k", "line 2: lacks %1$@"),
+        ("plural", "pl", "n.v", "plural lacks few, many: pl needs one, few, many"),
+    ]
+
+
+def test_a_string_catalog_of_xcode_holds_all_languages(tmp_path: Path) -> None:
+    def unit(value: str, state: str = "translated") -> dict[str, Any]:
+        return {"stringUnit": {"state": state, "value": value}}
+
+    plural = {"variations": {"plural": {"one": unit("%d kot"), "few": unit("%d koty"), "other": unit("%d kota")}}}
+    strings = {
+        "Hello %@": {"localizations": {"pl": unit("Cześć"), "de": unit("Hallo %@", "needs_review")}},
+        "%d cats": {"localizations": {"pl": plural, "de": unit("", "new")}},
+        "Bye": {},
+        "raw": {"shouldTranslate": False},
+    }
+    file = (
+        write(tmp_path, L_DOT_xcstrings={"sourceLanguage": "en", "strings": strings, "version": "1.0"}) / "L.xcstrings"
+    )
+    report = run_json(*SCRIPT, file)
+    assert {one for one in found(report) if one[0] != "rare-plural"} == {
+        ("placeholder", "pl", "Hello %@", "lacks %1$@"),
+        ("plural", "pl", "%d cats", "plural lacks many: pl needs one, few, many"),
+        ("missing", "pl", "Bye", ""), ("missing", "de", "Bye", ""),
+        ("untranslated", "de", "%d cats", ""), ("fuzzy", "de", "Hello %@", ""),
+    }  # fmt: skip
+
+
+def test_xliff_and_arb_are_read(tmp_path: Path) -> None:
+    xliff = (
+        '<xliff version="1.2"><file source-language="en" target-language="de"><body>'
+        '<trans-unit id="a"><source>Hi <x id="NAME"/></source><target>Hallo <x id="NAM"/></target></trans-unit>'
+        '<trans-unit id="b"><source>Bye</source><target state="new">Bye</target></trans-unit></body></file></xliff>'
+    )
+    write(tmp_path, m_DOT_xlf=xliff)
+    assert found(run_json(*SCRIPT, tmp_path / "m.xlf")) == [
+        ("placeholder", "de", "a", "lacks <x-name> and has <x-nam>"), ("untranslated", "de", "b", "")
+    ]  # fmt: skip
+    write(tmp_path / "arb", app_en_DOT_arb={"@@locale": "en", "n": "{n, plural, =1{one} other{{n}}}", "@n": {"x": "y"}})
+    write(tmp_path / "arb", app_lt_DOT_arb={"@@locale": "lt", "n": "{n, plural, one{#} few{#} other{#}}"})
+    assert [one[0] for one in found(run_json(*SCRIPT, tmp_path / "arb"))] == ["rare-plural"]
+
+
+def test_what_cannot_be_read_is_refused_with_its_place(tmp_path: Path) -> None:
+    good = write(tmp_path, en_DOT_json={"a": "b"}) / "en.json"
+    for name, content, words in (
+        ("de.json", b"", "empty"), ("de.json", b'{"a": "b",\n}', "line 2"), ("de.json", b"\xff{}", "UTF-8"),
+        ("de.json", b"[1]", "no object"), ("de.po", b'msgid "a\n', "line 1"),
+        ("de.strings", b'"a" = "b"\n"c" = "d";', "line 1"),
+        ("de.xlf", b"<a>", "XML"), ("de.xlf", b'<!DOCTYPE a [<!ENTITY b "c">]><a/>', "entities"),
+        ("de.stringsdict", b"<plist><dict>", "de.stringsdict"), ("zz.json", b'{"a": "b"}', "LOCALE="),
+    ):  # fmt: skip
+        path = tmp_path / name
+        path.write_bytes(content)
+        assert_refused(run_script(*SCRIPT, good, path), name, words)
+    assert_refused(run_script(*SCRIPT, good), "only one")
+    assert run_script(*SCRIPT, good, f"de={tmp_path / 'zz.json'}").returncode == 0
