@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from postgresql_server import PASSWORD, Server, postgresql_server, program
 from releases import index_of
@@ -26,9 +27,10 @@ from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.index.postgresql import PublishedCatalog, Release
 from orchestr8_sqlite.model.parameters import make_request
 from orchestr8_sqlite.model.requests import LookupResult, MatchRequest, Ranker
+from orchestr8_sqlite.ranking.holdout import HeldOut
 from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.service.service import Service
-from orchestr8_sqlite.settings import Address, Settings
+from orchestr8_sqlite.settings import Address, Settings, read_place
 from orchestr8_sqlite.shipping import postgresql
 from orchestr8_sqlite.shipping.postgresql import publish_to_postgresql
 from orchestr8_sqlite.shipping.publish import Order
@@ -97,14 +99,16 @@ def test_classic_ranker_has_the_answers_of_the_file(address: Address) -> None:
 
 
 numbers = count(1)
+NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
+"""Each example takes seconds."""
 
 
 def spread_over(stack: ExitStack, catalog: Catalog, server: Server, *databases: str) -> Catalog:
     """Return an index in memory as several databases hold it; the schema stays behind."""
     addresses, schema = [server.address(database) for database in databases], f"orchestr8_{next(numbers) + 1000}"
     shards = [postgresql.Shard(one) for one in addresses]
-    catalog.db.execute("DROP TABLE IF EXISTS temp.instance")
-    postgresql._fill(catalog, shards, schema)
+    with HeldOut.copy(catalog) as copy:  # publishing makes tables beside the index
+        postgresql._fill(copy.catalog, shards, schema, before=None)
     for shard in shards:
         shard.commit()
         shard.db.close()
@@ -117,7 +121,9 @@ def spread_over(stack: ExitStack, catalog: Catalog, server: Server, *databases: 
     st.lists(st.tuples(with_synonyms(topical_queries()), filters()), min_size=4, max_size=8),
     st.sampled_from([(), ("queue", "go lang")]),
 )
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12, deadline=None, phases=NO_SHRINKING, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_library_has_the_same_answers_in_a_file_in_one_database_and_in_three(
     spread: Spread, library: list[Any], asked: list[Any], terms: tuple[str, ...]
 ) -> None:
@@ -250,6 +256,19 @@ def test_a_server_goes_over_to_a_new_generation_and_tells_its_clients(spread: Sp
             release(server)
 
 
+def test_a_server_reads_the_channel_that_it_is_told(spread: Spread) -> None:
+    spread.server.ask("postgres", "CREATE DATABASE channels")
+    to = spread.server.address("channels")
+    for version, channel in ((1, "stable"), (2, "beta")):
+        publish_to_postgresql(Order(index_of(version), channel), to)
+    server = serve(to, "--channel", "beta")
+    try:
+        send(server, request(1, "resources/read", uri="orchestr8://skills/version"))
+        assert receive(server)["result"]["contents"][0]["text"] == "# Version 2\n\nText 2."
+    finally:
+        release(server)
+
+
 def test_a_request_keeps_its_generation_from_removal(spread: Spread) -> None:
     spread.server.ask("postgres", "DROP DATABASE IF EXISTS moving WITH (FORCE)")
     spread.server.ask("postgres", "CREATE DATABASE moving")
@@ -263,6 +282,34 @@ def test_a_request_keeps_its_generation_from_removal(spread: Spread) -> None:
 
 
 # --- faults
+
+
+def test_a_statement_that_nobody_waits_for_is_ended(address: Address) -> None:
+    service = Service(Settings(address, "info", 0))
+    snapshot = service.snapshots.snapshot()
+    threading.Timer(0.3, snapshot.abandon).start()
+    with closing(service):
+        with snapshot, pytest.raises(CatalogError, match="nobody waits"):
+            service.catalog.reader.execute("SELECT pg_sleep(60)")
+        assert service.read("orchestr8://registry").text.startswith("# Registry")
+
+
+def test_a_statement_that_takes_too_long_is_ended(spread: Spread, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestr8_sqlite.index.postgresql.STATEMENT_SECONDS", 0.2)
+    with Catalog.open(spread.whole) as catalog:
+        said = r"^The index at postgresql://127\.0\.0\.1:\d+/whole did not answer a statement within 0\.2 s"
+        with pytest.raises(CatalogError, match=said):
+            catalog.reader.execute("SELECT pg_sleep(60)")
+
+
+def test_an_address_is_never_shown_with_its_password(spread: Spread) -> None:
+    settings = Settings(spread.shards, "info", 0)
+    port = spread.server.port
+    assert str(spread.whole) == f"postgresql://127.0.0.1:{port}/whole"
+    assert "pass" not in f"{settings} {settings.database} {settings.database!r}"
+    place = read_place("postgres://me:a?b/c@one,two:1/x?sslmode=require,postgresql://three/y")
+    assert isinstance(place, Address)
+    assert str(place) == "postgresql://one,two:1/x,postgresql://three/y"
 
 
 @pytest.fixture
@@ -302,8 +349,14 @@ def test_a_database_that_does_not_answer_is_an_error_or_with_partial_is_said(
             send(server, request(10 + number, "resources/read", uri=f"orchestr8://skills/call{number}"))
             reply = receive(server)
             assert ("result" in reply) == (f"skills/call{number}" in listed), reply
-        two_servers[1].start()
-        send(server, search(4, "retrying"))  # a partial answer was not kept
+        two_servers[0].kill()
+        send(server, search(4, "retrying"))
+        refused = receive(server)["result"]
+        assert refused["isError"]
+        assert refused["content"][0]["text"] == "The library's index cannot be read; see the server's log."
+        for one in two_servers:
+            one.start()
+        send(server, search(5, "retrying"))  # a partial answer was not kept
         assert "Partial" not in receive(server)["result"]["content"][0]["text"]
     finally:
         release(server)

@@ -32,7 +32,7 @@ Database = Annotated[
     typer.Option(
         "--db",
         metavar="<path>",
-        help="Index file, or postgresql://…. Default: ORCHESTR8_DB, else the bundled index.",
+        help="Index: a file, or where PostgreSQL has it. Default: ORCHESTR8_DB, else the bundled index.",
         show_default=False,
         autocompletion=complete_file,
     ),

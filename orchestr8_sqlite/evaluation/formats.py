@@ -24,11 +24,7 @@ NAMED = ("*eval*.json", "*trigger*.json")
 TRIGGERS = "triggers"
 """The stratum of requests that a skill is for."""
 
-SKILLS = """
-SELECT f.name, f.path FROM fragment f
- UNION
-SELECT json_extract(f.metadata, '$.name'), f.path FROM fragment f WHERE json_type(f.metadata, '$.name') = 'text'
-"""
+SKILLS = "SELECT name, path, metadata FROM fragment"
 
 Judged = tuple[list[JudgedQuery], dict[str, dict[str, int]]]
 
@@ -77,7 +73,10 @@ def _beir_query(number: int, line: str) -> JudgedQuery:
 def _read_triggers(path: Path, catalog: Catalog) -> Judged:
     """Return the requests of the trigger and evals files at *path*; a folder's other JSON files do not count."""
     skills: dict[str, list[str]] = defaultdict(list)
-    for name, document in catalog.rows(SKILLS):
+    rows = catalog.rows(SKILLS)
+    declared = ((json.loads(metadata).get("name"), document) for _, document, metadata in rows)
+    called = {(name, document) for name, document in declared if isinstance(name, str)}
+    for name, document in sorted({(name, document) for name, document, _ in rows} | called):
         skills[name.casefold()].append(document)
     queries: list[JudgedQuery] = []
     qrels = {}

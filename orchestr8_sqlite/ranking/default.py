@@ -75,14 +75,14 @@ learnt (stem, strength) AS MATERIALIZED (  -- what the names, titles and tags of
      WHERE s.stem = v.stem AND s.topic_count > 1 AND s.stem NOT IN (SELECT stem FROM form WHERE own = 1)
      ORDER BY 2 DESC, 1 LIMIT :learnt_words),
 unit (points) AS MATERIALIZED (  -- what a strength of 1 adds
-    SELECT :feedback * (SELECT max(value) FROM named) / (SELECT sum(strength) FROM learnt)),
+    SELECT :feedback * (SELECT max(value) FROM named) / nullif((SELECT sum(strength) FROM learnt), 0)),
 taught (id, uri, points, focus, value) AS MATERIALIZED (
     SELECT n.id, n.uri, n.points, n.focus, n.value + coalesce((SELECT points FROM unit) * (
                SELECT sum(l.strength) FROM rank_topic t CROSS JOIN learnt l
                 WHERE t.fragment_id = n.id AND l.stem = t.stem), 0)
       FROM named n),
 raised (id, uri, points, value) AS MATERIALIZED (
-    SELECT id, uri, points, value * (1 + :focus * focus / (SELECT max(focus) FROM named)) FROM taught)
+    SELECT id, uri, points, value * (1 + :focus * focus / nullif((SELECT max(focus) FROM named), 0)) FROM taught)
 """
 LISTED = """
 taken (places) AS MATERIALIZED (

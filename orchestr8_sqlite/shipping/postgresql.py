@@ -12,6 +12,7 @@ import json
 import sqlite3
 import struct
 import time
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -118,6 +119,7 @@ OUR_SCHEMAS = SQL(r"SELECT nspname FROM pg_namespace WHERE nspname ~ '^orchestr8
 
 VERSION = SQL("SELECT value FROM {}.meta WHERE key = 'schema_version'")
 
+LAST = "SELECT coalesce(max(id), 0) FROM fragment"
 URIS = "SELECT id, uri FROM fragment"
 BEGIN = """
 PRAGMA temp_store = FILE;
@@ -359,14 +361,14 @@ def _fill(catalog: Catalog, shards: Sequence[Shard], schema: str, before: str | 
     Rows that *before* has too, the schema of another release, are copied from it.
     """
     tables = read_tables()
-    _on_each(shards, partial(_create, schema=schema, tables=tables))
     try:
         db = catalog.db
         db.executescript(BEGIN)
         db.create_function("bytes_of", 1, lambda number: struct.pack(">d", number).hex(), deterministic=True)
         db.create_function("shortest", 1, repr, deterministic=True)
-        shard_of = {id_: shard_of_uri(uri, len(shards)) for id_, uri in db.execute(URIS)}
+        shard_of = _place(db, len(shards))
         db.executemany(TO_TEXT, _read_texts(db))
+        _on_each(shards, partial(_create, schema=schema, tables=tables))
         sent = sum(_copy_table(db, table, shards, shard_of, before) for table in tables)
     except sqlite3.Error as problem:
         raise CatalogError(f"{catalog.path} cannot be read ({problem}); {REBUILD}.") from None
@@ -374,10 +376,19 @@ def _fill(catalog: Catalog, shards: Sequence[Shard], schema: str, before: str | 
     return sent
 
 
-def _on_each(shards: Sequence[Shard], act: Callable[[Shard], T]) -> list[T]:
-    """Do the same on all shards at once, and return what each gave."""
+def _place(db: sqlite3.Connection, shards: int) -> Sequence[int]:
+    """Return the number of each fragment's shard by its id; ids have few gaps, and an array is small."""
+    ((last,),) = db.execute(LAST)
+    shard_of = array("H", bytes(2 * (last + 1)))
+    for id_, uri in db.execute(URIS):
+        shard_of[id_] = shard_of_uri(uri, shards)
+    return shard_of
+
+
+def _on_each(shards: Sequence[Shard], act: Callable[..., T], *of_each: Sequence[object]) -> list[T]:
+    """Do the same on all shards at once, each with its own of the other values, and return what each gave."""
     with ThreadPoolExecutor(len(shards)) as threads:
-        return list(threads.map(act, shards))
+        return list(threads.map(act, shards, *of_each))
 
 
 def _create(shard: Shard, schema: str, tables: Sequence[Table]) -> None:
@@ -407,7 +418,7 @@ def shard_of_uri(uri: str, shards: int) -> int:
 
 
 def _copy_table(
-    db: sqlite3.Connection, table: Table, shards: Sequence[Shard], shard_of: Mapping[int, int], before: str | None
+    db: sqlite3.Connection, table: Table, shards: Sequence[Shard], shard_of: Sequence[int], before: str | None
 ) -> int:
     """Bring each row to the shard of its fragment, or to all of them, and return how many were sent.
 
@@ -419,28 +430,32 @@ def _copy_table(
         total = Checksum()
         for _, *part in _digests(db, table):
             total = total.plus(*part)
-        for number, shard in enumerate(shards):
-            shard.checksums[table.name] = total
-            if schema and _checksum(shard, table, schema) == total:
-                shard.run(_keep(table, schema, SQL("true")))
-            else:
-                db.execute(GOES, (number, number))
+        are_alike = _on_each(shards, partial(_keep_alike, table=table, schema=schema, checksum=total))
+        db.executemany(GOES, [(number, number) for number, is_alike in enumerate(are_alike) if not is_alike])
         return _send(db, table, shards)
     known = _on_each(shards, partial(_first_halves, table=table, schema=schema)) if schema else [{} for _ in shards]
     db.executemany(GOES, _choose(db, table, shards, shard_of, known))
     sent = _send(db, table, shards)
     if schema:
         keep = _keep(table, schema, NOT_GONE.format(Identifier(table.owner)))
-        for shard, gone in zip(shards, known, strict=True):
-            shard.run(keep, gone=list(gone))
+        _on_each(shards, lambda shard, gone: shard.run(keep, gone=f"{{{','.join(map(str, gone))}}}"), known)
     return sent
+
+
+def _keep_alike(shard: Shard, table: Table, schema: Identifier | None, checksum: Checksum) -> bool:
+    """Copy a whole table from a schema if it has the checksum there that it should have, and tell whether it had."""
+    shard.checksums[table.name] = checksum
+    if schema is None or _checksum(shard, table, schema) != checksum:
+        return False
+    shard.run(_keep(table, schema, SQL("true")))
+    return True
 
 
 def _choose(
     db: sqlite3.Connection,
     table: Table,
     shards: Sequence[Shard],
-    shard_of: Mapping[int, int],
+    shard_of: Sequence[int],
     known: Sequence[dict[int, int]],
 ) -> Iterator[tuple[int, int]]:
     """Yield the fragments whose rows have to be sent, with their shards; add up the checksums of all.
@@ -528,19 +543,19 @@ def _digests_of(table: Table, schema: Identifier | None) -> Composed:
 def _read_texts(db: sqlite3.Connection) -> Iterator[tuple[int, str]]:
     """Yield each fragment with its words as a tsvector, in the form that PostgreSQL gives it."""
     for id_, instances in groupby(db.execute(INSTANCES), itemgetter(0)):
-        places = places_of([instance[1:] for instance in instances])
+        places = places_of(list(instances))
         words = (word for word in sorted(places) if len(word.encode()) <= LONGEST_WORD)
         yield id_, " ".join([f"{_quoted(word)}:{_listed(places[word])}" for word in words])
 
 
-def places_of(instances: Sequence[tuple[str, str, int]]) -> dict[str, list[int]]:
+def places_of(instances: Sequence[tuple[int, str, str, int]]) -> dict[str, list[int]]:
     """Return the places of each word in a fragment, from 1 on: each times four, plus 0 to 3 for the weights A to D.
 
-    *instances* are words with field and place in it, in any order. Between two fields one place stays empty, so that no
+    *instances* are rows of INSTANCES, in any order. Between two fields one place stays empty, so that no
     phrase is found across them.
     """
     lasts: dict[str, int] = {}
-    for _, field, offset in instances:
+    for _, _, field, offset in instances:
         if offset > lasts.get(field, -1):
             lasts[field] = offset
     starts, start = {}, 1
@@ -549,7 +564,7 @@ def places_of(instances: Sequence[tuple[str, str, int]]) -> dict[str, list[int]]
             starts[field] = 4 * start + "ABCD".index(weight)
             start += lasts[field] + 2
     found: defaultdict[str, list[int]] = defaultdict(list)
-    for word, field, offset in instances:
+    for _, word, field, offset in instances:
         found[word].append(starts[field] + 4 * offset)
     return found
 
