@@ -1,0 +1,533 @@
+#!/usr/bin/env python3
+"""Say what changed between two versions of a lock file, and which of the changes are dangerous.
+
+Standard library only, Python 3.11+. Reads package-lock.json (2, 3), pnpm-lock.yaml (6, 9; one or two documents),
+yarn.lock (1 and Berry), poetry.lock, uv.lock, Cargo.lock and go.sum, told apart by what is in them.
+
+    git show main:package-lock.json > old; python3 compare_locks.py old package-lock.json [--top N] [--json]
+
+Exit codes: 0 no danger, 1 at least one danger (checksum, source, name, script, downgrade), 2 unreadable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import signal
+import sys
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+Json = dict[str, Any]
+DEFAULTS = ("registry.npmjs.org", "registry.yarnpkg.com", "pypi.org/simple")
+JUMPS = ("downgrade", "major", "major of 0.x", "minor", "patch", "other")
+
+
+@dataclass
+class Package:
+    """One version of one package; *sums* has its checksums by artifact and algorithm."""
+
+    name: str
+    version: str
+    source: str = ""
+    sums: dict[tuple[str, str], str] = field(default_factory=dict)
+    script: bool = False
+    dev: bool = False
+    builds: bool = False
+    odd: str = ""
+
+
+@dataclass
+class Lock:
+    kind: str
+    packages: list[Package] = field(default_factory=list)
+    direct: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+    def by_name(self) -> dict[str, list[Package]]:
+        found: dict[str, list[Package]] = defaultdict(list)
+        for one in self.packages:
+            found[one.name].append(one)
+        return found
+
+
+def read_lock(path: str) -> Lock:
+    data = Path(path).read_bytes()
+    try:
+        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"neither UTF-8 nor UTF-16 (byte {error.start})") from error
+    text = text.replace("\r\n", "\n")
+    if conflict := re.search(r"^(<{7}|={7}$|>{7})", text, re.MULTILINE):
+        raise ValueError(f"merge conflict in line {text.count(chr(10), 0, conflict.start()) + 1}: resolve it first")
+    if not text.strip():
+        raise ValueError("empty: for a new lock file compare with one that holds no packages")
+    if text.lstrip().startswith("{"):
+        return read_npm(text)
+    if re.search(r"^lockfileVersion:", text, re.MULTILINE):
+        return read_pnpm(text)
+    if "# yarn lockfile v1" in text or re.search(r"^__metadata:", text, re.MULTILINE):
+        return read_yarn(text)
+    if re.search(r"^\[\[package\]\]|^\[metadata\]|^version = \d", text, re.MULTILINE):
+        return read_toml(text)
+    if re.match(r"\S+ v\S+ h1:", text):
+        return read_go(text)
+    raise ValueError("not a lock file that is known here: see the list in --help")
+
+
+# --- npm
+
+
+def read_npm(text: str) -> Lock:
+    try:
+        whole = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no JSON at line {error.lineno}, column {error.colno}: cut off?") from error
+    version = whole.get("lockfileVersion")
+    if version not in (2, 3) or not isinstance(whole.get("packages"), dict):
+        raise ValueError(f"lockfileVersion {version} is not read here: `npm install --package-lock-only` writes 3")
+    lock = Lock(f"npm {version}")
+    for path, one in whole["packages"].items():
+        if "node_modules/" not in path:
+            for kind in ("dependencies", "devDependencies", "optionalDependencies"):
+                lock.direct |= set(one.get(kind) or {})
+        elif not one.get("link"):
+            name = path.rpartition("node_modules/")[2]
+            known = str(one.get("name") or name)
+            resolved = str(one.get("resolved") or "")
+            package = Package(name, str(one.get("version", "?")), source_of(resolved), sri(one.get("integrity")))
+            package.script, package.dev = one.get("hasInstallScript") is True, one.get("dev") is True
+            package.odd = odd_address(known, package.version, resolved)
+            if known != name:
+                package.source = f"alias of {known} {package.source}".strip()
+            lock.packages.append(package)
+    return lock
+
+
+def sri(text: Any) -> dict[tuple[str, str], str]:
+    """Return the checksums of a Subresource Integrity text by algorithm."""
+    return {("", one.partition("-")[0]): one.partition("-")[2].partition("?")[0] for one in str(text or "").split()}
+
+
+def source_of(address: str) -> str:
+    """Return kind, host and project of an address, without user names, passwords and versions."""
+    if not address:
+        return ""
+    kind = "git " if address.startswith("git") or ".git#" in address else ""
+    parts = urlsplit(re.sub(r"^git\+", "", address))
+    if not parts.netloc:
+        return "path"
+    host = parts.netloc.rpartition("@")[2]
+    if "/-/" not in parts.path:  # not the tarball of a registry
+        host = "/".join([host, *parts.path.strip("/").removesuffix(".git").split("/")[:2]]).rstrip("/")
+    return kind + ("http (not encrypted) " if parts.scheme == "http" else "") + host
+
+
+def odd_address(name: str, version: str, resolved: str) -> str:
+    """Say if the address of a registry's tarball belongs to another package or version, else nothing."""
+    path = unquote(urlsplit(resolved).path)
+    if "/-/" not in path:
+        return ""
+    given, _, file = path.rpartition("/-/")
+    base = name.rpartition("/")[2]
+    if not given.endswith("/" + name):
+        return f"is fetched as {'/'.join(given.split('/')[-2:]).lstrip('/')}"
+    stem = file.rpartition("/")[2].removesuffix(".tgz")
+    return "" if stem == f"{base}-{version.partition('+')[0]}" or base not in stem else f"is fetched as {stem}"
+
+
+# --- pnpm
+
+
+def read_pnpm(text: str) -> Lock:
+    lock = Lock("pnpm")
+    for document in re.split(r"^---.*$", text, flags=re.MULTILINE):
+        if match := re.search(r"^lockfileVersion: *'?([\d.]+)", document, re.MULTILINE):
+            if match[1].partition(".")[0] not in ("6", "9"):
+                raise ValueError(f"pnpm lockfileVersion {match[1]} is not read here: 6 and 9 are")
+            lock.kind = f"pnpm {match[1]}"
+            own = bool(re.search(r"^    (packageManager|config)Dependencies:", document, re.MULTILINE))
+            read_pnpm_document(lock, document, " (of pnpm itself)" if own else "")
+    return lock
+
+
+def read_pnpm_document(lock: Lock, text: str, mark: str) -> None:
+    section = ""
+    current: list[str] = []
+    key = ""
+    for line in [*text.splitlines(), "end:"]:
+        depth = len(line) - len(line.lstrip(" "))
+        if (depth == 0 and line.strip()) or (section == "packages" and depth == 2):
+            if key:
+                lock.packages.append(pnpm_package(key, "\n".join(current), mark))
+            key, current = "", []
+        if depth == 0 and line.strip():
+            section = line.partition(":")[0]
+        elif section == "packages" and depth == 2:
+            key = re.sub(r":( \{\})?$", "", line.strip()).strip("'\"")
+        elif section == "packages":
+            current.append(line)
+        elif (section == "importers" and depth == 6) or (section.endswith("ependencies") and depth == 2):
+            lock.direct.add(line.strip().partition(":")[0].strip("'\""))
+
+
+def pnpm_package(key: str, text: str, mark: str) -> Package:
+    key = key.removeprefix("/").partition("(")[0]
+    place = key.find("@", 1)
+    if place < 1:
+        raise ValueError(f"a package without version: {key[:60]}")
+    name, version = key[:place], key[place + 1 :]
+    found = {word: match[1] for word in ("integrity", "tarball", "repo", "commit", "version", "directory")
+             if (match := re.search(rf"\b{word}: *['\"]?([^\s,}}'\"]+)", text))}  # fmt: skip
+    address = "git+" + found["repo"] if "repo" in found else found.get("tarball", "")
+    if re.match(r"(https?|git|file|link)\b", version):
+        address, version = address or version, found.get("version", version)
+    package = Package(name + mark, version, source_of(address), sri(found.get("integrity")))
+    package.script = bool(re.search(r"\brequiresBuild: true", text))
+    package.dev = bool(re.search(r"^ +dev: true", text, re.MULTILINE))
+    package.odd = odd_address(name, version, address)
+    return package
+
+
+# --- yarn
+
+
+def read_yarn(text: str) -> Lock:
+    lock = Lock("yarn Berry" if "__metadata:" in text else "yarn 1")
+    for block in re.split(r"\n(?=\S)", "\n" + text):
+        head, _, body = block.strip("\n").partition("\n")
+        if not head or head.startswith(("#", "__metadata")):
+            continue
+        if not head.endswith(":"):
+            raise ValueError(f"damaged: no entry begins with {head[:60]!r}")
+        fields = {match[1]: match[2].strip('"') for match in re.finditer(r"^  (\w+):? (.+)$", body, re.MULTILINE)}
+        spec = head.rstrip(":").strip('"').partition(",")[0].strip('" ')
+        name, wanted = spec[: spec.find("@", 1)], spec[spec.find("@", 1) + 1 :]
+        if fields.get("linkType") == "soft" or "version" not in fields:
+            continue
+        lock.packages.append(yarn_package(name, wanted, fields))
+    return lock
+
+
+def yarn_package(name: str, wanted: str, fields: dict[str, str]) -> Package:
+    version = fields["version"]
+    if "resolution" in fields:  # Berry
+        at = fields["resolution"].find("@", 1)
+        known, where = fields["resolution"][:at], fields["resolution"][at + 1 :]
+        sums = (
+            {("", fields["checksum"].partition("/")[0]): fields["checksum"].partition("/")[2]}
+            if "checksum" in fields
+            else {}
+        )
+        source = "" if where.startswith("npm:") else where.partition(":")[0] if "//" not in where else source_of(where)
+        package = Package(name, version, source, sums)
+    else:
+        resolved = fields.get("resolved", "")
+        known = name
+        if wanted.startswith("npm:") and "@" in wanted[5:]:
+            known = wanted[4 : wanted.find("@", 5)]
+        package = Package(name, version, source_of(resolved.partition("#")[0]), sri(fields.get("integrity")))
+        package.odd = odd_address(known, version, resolved)
+        if not package.sums and "#" in resolved:
+            package.sums = {("", "sha1"): resolved.partition("#")[2]}
+    if known != name:
+        package.source = f"alias of {known} {package.source}".strip()
+    return package
+
+
+# --- poetry, uv, Cargo, Go
+
+
+def read_toml(text: str) -> Lock:
+    try:
+        whole = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"no TOML: {error}") from error
+    packages = whole.get("package") or []
+    if "metadata" in whole and "lock-version" in whole["metadata"]:
+        return Lock(f"poetry {whole['metadata']['lock-version']}", [poetry_package(one) for one in packages])
+    if "requires-python" in whole or any(isinstance(one.get("source"), dict) for one in packages):
+        own = [one for one in packages if {"virtual", "editable"} & set(one.get("source") or {})]
+        groups = [one.get("dependencies") or [] for one in own]
+        groups += [
+            each
+            for one in own
+            for part in ("dev-dependencies", "optional-dependencies")
+            for each in (one.get(part) or {}).values()
+        ]
+        direct = {str(each["name"]) for group in groups for each in group}
+        return Lock(f"uv {whole.get('version')}", [uv_package(one) for one in packages if one not in own], direct)
+    if whole.get("version") in (3, 4) or any("checksum" in one for one in packages):
+        found = [cargo_package(one) for one in packages if "source" in one]
+        own_names = {name for one in packages if "source" not in one for name in one.get("dependencies") or []}
+        return Lock(f"Cargo {whole.get('version', '?')}", found, {name.partition(" ")[0] for name in own_names})
+    raise ValueError("TOML, but neither poetry.lock nor uv.lock nor Cargo.lock")
+
+
+def file_sums(files: list[Json]) -> dict[tuple[str, str], str]:
+    found = {}
+    for one in files:
+        name = str(
+            one.get("file") or unquote(urlsplit(str(one.get("url") or one.get("path") or "")).path.rpartition("/")[2])
+        )
+        algorithm, _, value = str(one.get("hash", "")).partition(":")
+        if value:
+            found[name, algorithm] = value
+    return found
+
+
+def poetry_package(one: Json) -> Package:
+    files, source = one.get("files") or [], one.get("source") or {}
+    where = source_of(str(source.get("url", ""))) or str(source.get("type", ""))
+    where = f"git {where.removeprefix('git ')}" if source.get("type") == "git" else where
+    package = Package(str(one["name"]), str(one["version"]), where, file_sums(files))
+    package.builds = bool(files) and not any(str(each.get("file", "")).endswith(".whl") for each in files)
+    if source.get("resolved_reference"):
+        package.version += f"#{source['resolved_reference'][:12]}"
+    return package
+
+
+def uv_package(one: Json) -> Package:
+    kind, place = next(iter((one.get("source") or {"none": ""}).items()))
+    address = str(place)
+    source = (
+        source_of(("git+" if kind == "git" else "") + address.partition("?")[0].partition("#")[0])
+        if "//" in address
+        else kind
+    )
+    files = [each for each in [one.get("sdist"), *(one.get("wheels") or [])] if isinstance(each, dict)]
+    version = str(one.get("version", "?")) + (f"#{address.rpartition('#')[2][:12]}" if kind == "git" else "")
+    package = Package(str(one["name"]), version, source, file_sums(files))
+    package.builds = bool(files) and not one.get("wheels")
+    return package
+
+
+def cargo_package(one: Json) -> Package:
+    source = str(one["source"])
+    address, _, commit = source.partition("#")
+    where = source_of(re.sub(r"^(registry|sparse)\+", "", address).partition("?")[0])
+    sums = {("", "sha256"): str(one["checksum"])} if "checksum" in one else {}
+    return Package(str(one["name"]), str(one["version"]) + (f"#{commit[:12]}" if commit else ""), where, sums)
+
+
+def read_go(text: str) -> Lock:
+    lock = Lock("go.sum")
+    sums: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+    for place, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if not words:
+            continue
+        if len(words) != 3 or not words[2].startswith("h1:"):
+            raise ValueError(f"line {place} is no line of go.sum")
+        version, _, part = words[1].partition("/")
+        sums.setdefault((words[0], version), {})[part or "zip", "h1"] = words[2][3:]
+    with_code = {key for key, found in sums.items() if ("zip", "h1") in found}
+    lock.packages = [
+        Package(name, version, "", sums[name, version]) for name, version in sums if (name, version) in with_code
+    ]
+    lock.notes.append(
+        "go.sum also keeps versions that are no longer used, and no sources: compare go.mod, replace lines too"
+    )
+    return lock
+
+
+# --- comparison
+
+
+def release(version: str) -> tuple[int, ...]:
+    match = re.match(r"v?(?:\d+!)?(\d+(?:\.\d+)*)", version)
+    return tuple(map(int, match[1].split("."))) if match else ()
+
+
+def jump(old: str, new: str, kind: str) -> str:
+    before, after = release(old), release(new)
+    if not before or not after:
+        return "other"
+    size = max(len(before), len(after))
+    before, after = before + (0,) * (size - len(before)), after + (0,) * (size - len(after))
+    if before == after:
+        return "other"
+    if after < before:
+        return "downgrade"
+    place = next(n for n in range(size) if before[n] != after[n])
+    if place == 1 and before[0] == 0 and not kind.startswith(("poetry", "uv")):
+        return "major of 0.x"
+    return ("major", "minor", "patch")[min(place, 2)]
+
+
+Names = dict[str, list[Package]]
+
+
+def compare(old: Lock, new: Lock) -> Json:
+    if old.kind.partition(" ")[0] != new.kind.partition(" ")[0]:
+        raise ValueError(f"{old.kind} and {new.kind} are two kinds of lock file")
+    before, after = old.by_name(), new.by_name()
+    changed = changes(before, after, new)
+    twice = {name: len(versions(found)) for name, found in after.items() if len(versions(found)) > 1}
+    return {
+        "kinds": [old.kind, new.kind],
+        "packages": [len(old.packages), len(new.packages)],
+        "dangers": [*sources(old, before, after), *dangers(old, new, before), *downgrades(changed)],
+        "added": [
+            {"name": name, "versions": versions(found), "direct": name in new.direct, "source": found[0].source}
+            for name, found in sorted(after.items())
+            if name not in before
+        ],
+        "removed": [
+            {"name": name, "versions": versions(found)} for name, found in sorted(before.items()) if name not in after
+        ],
+        "changed": changed,
+        "duplicates": [
+            {"name": name, "versions": versions(after[name])}
+            for name, count in sorted(twice.items())
+            if count > len(versions(before.get(name, [])))
+        ],
+        "notes": sorted({*old.notes, *new.notes, *notes(old, new, before)}),
+    }
+
+
+def changes(before: Names, after: Names, new: Lock) -> list[Json]:
+    """Return packages of both files whose versions differ, the largest jumps first."""
+    found = []
+    for name in before.keys() & after.keys():
+        had, has = set(versions(before[name])), set(versions(after[name]))
+        gone, come = sorted(had - has, key=order), sorted(has - had, key=order)
+        if gone or come:
+            jumps = [jump(a, b, new.kind) for a, b in zip(reversed(gone), reversed(come), strict=False)]
+            size = min(jumps, key=JUMPS.index, default="one more version" if come else "one version less")
+            found.append({"name": name, "from": gone, "to": come, "jump": size, "direct": name in new.direct})
+    return sorted(found, key=lambda row: ([*JUMPS, row["jump"]].index(row["jump"]), row["name"]))
+
+
+def order(version: str) -> tuple[tuple[int, ...], str]:
+    return release(version), version
+
+
+def versions(packages: list[Package]) -> list[str]:
+    return sorted({one.version for one in packages}, key=order)
+
+
+def sources(old: Lock, before: Names, after: Names) -> Iterator[str]:
+    """Yield packages that come from elsewhere than before, many with the same change as one."""
+    known = {one.source for one in old.packages}
+    moved: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for name, found in sorted(after.items()):
+        had = {one.source for one in before.get(name, [])}
+        for source in sorted({one.source for one in found} - (had or known)):
+            if not (source in DEFAULTS and (had or known) <= {""}):
+                moved[", ".join(sorted(had)) or ("the default registry" if had else "none"), source].append(name)
+    for (was, source), names in moved.items():
+        what = f"{len(names)} packages, e.g. {names[0]}," if len(names) > 3 else " and ".join(names)
+        now = source or "the default registry"
+        yield (
+            f"source: {what} from {now}, before from {was}"
+            if was != "none"
+            else f"source: new {what} from {now}, unlike all before"
+        )
+
+
+def dangers(old: Lock, new: Lock, before: Names) -> Iterator[str]:
+    known = {(one.name, one.version): one for one in old.packages}
+    for one in sorted(new.packages, key=lambda one: (one.name, order(one.version))):
+        had, label = before.get(one.name, []), f"{one.name} {one.version}"
+        if twin := known.get((one.name, one.version)):
+            yield from (f"checksum: {label} {what}" for what in checksum_problems(twin, one))
+        if one.odd and not any(other.odd == one.odd for other in had):
+            yield f"name: {label} {one.odd}"
+        if one.script and not any(other.script for other in had):
+            yield f"script: {label} runs code at installation, {'before it did not' if had else 'and is new'}"
+
+
+def downgrades(changed: list[Json]) -> Iterator[str]:
+    rows = [row for row in changed if row["jump"] == "downgrade"]
+    return (f"downgrade: {row['name']} {', '.join(row['from'])} -> {', '.join(row['to'])}" for row in rows)
+
+
+def checksum_problems(old: Package, new: Package) -> Iterator[str]:
+    for artifact, algorithm in sorted(old.sums.keys() & new.sums.keys()):
+        if old.sums[artifact, algorithm] != new.sums[artifact, algorithm]:
+            yield f"has another {algorithm}{' of ' + artifact if artifact else ''} without another version"
+    if old.sums and not new.sums:
+        yield "lost its checksum"
+
+
+def notes(old: Lock, new: Lock, before: Names) -> Iterator[str]:
+    known = {(one.name, one.version): one for one in old.packages}
+    for one in new.packages:
+        had, label, twin = before.get(one.name, []), f"{one.name} {one.version}", known.get((one.name, one.version))
+        if twin and twin.sums and one.sums and not twin.sums.keys() & one.sums.keys():
+            yield f"{label}: other algorithm or other files, the checksums cannot be compared"
+        elif twin and twin.sums and (more := {name for name, _ in one.sums.keys() - twin.sums.keys() if name}):
+            yield f"{label}: {len(more)} more files of the same version"
+        if one.builds and not any(other.builds for other in had):
+            yield f"{label} has no wheel: its build code runs at installation"
+        if not one.dev and had and all(other.dev for other in had):
+            yield f"{label} was for development only and now ships"
+    if lacking := sum(not one.sums and not one.source.startswith(("git", "path")) for one in new.packages):
+        yield f"{lacking} packages have no checksum"
+
+
+def show(report: Json, top: int) -> None:
+    kinds, sizes = report["kinds"], report["packages"]
+    print(f"locks    {kinds[0]}, {sizes[0]} packages -> {kinds[1]}, {sizes[1]} packages")
+    jumps = Counter(row["jump"] for row in report["changed"])
+    sizes = ", ".join(f"{name} {number}" for name, number in sorted(jumps.items()))
+    counts = ", ".join(f"{name} {len(report[name])}" for name in ("added", "removed", "changed"))
+    print(f"counts   {counts}" + (f" ({sizes})" if sizes else ""))
+    tell("danger", report["dangers"], top)
+    changed = [(f"{r['name']} {', '.join(r['from'])} -> {', '.join(r['to'])}", r) for r in report["changed"]]
+    tell("changed", [f"{text} ({r['jump']}{', direct' * r['direct']})" for text, r in changed], top)
+    tell("added", [f"{r['name']} {', '.join(r['versions'])}{' (direct)' * r['direct']}" for r in report["added"]], top)
+    tell("removed", [f"{r['name']} {', '.join(r['versions'])}" for r in report["removed"]], top)
+    tell("twice", [f"{r['name']} {', '.join(r['versions'])}" for r in report["duplicates"]], top)
+    tell("note", report["notes"], top)
+
+
+def tell(kind: str, texts: list[str], top: int) -> None:
+    for text in texts[:top]:
+        print(f"{kind:<8} {''.join(char if char.isprintable() else '?' for char in text)}")
+    if len(texts) > top:
+        print(f"...      {len(texts) - top} more: --top {len(texts)} or --json")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description="Say what changed between two versions of a lock file.", epilog=__doc__.split("\n\n")[1]
+    )
+    parser.add_argument("old")
+    parser.add_argument("new")
+    parser.add_argument("--top", type=int, default=30, help="lines of each kind (default 30)")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    locks = []
+    for path in (args.old, args.new):
+        try:
+            locks.append(read_lock(path))
+        except (OSError, ValueError, RecursionError) as error:
+            print(f"cannot read {path}: {error}", file=sys.stderr)
+            return 2
+        except (AttributeError, KeyError, TypeError, IndexError) as error:
+            print(f"cannot read {path}: not the shape of a lock file ({error!r})", file=sys.stderr)
+            return 2
+    try:
+        report = compare(*locks)
+    except ValueError as error:
+        print(f"cannot compare {args.old} with {args.new}: {error}", file=sys.stderr)
+        return 2
+    if args.json:
+        print(json.dumps(report, indent=1))
+    else:
+        show(report, args.top)
+    return 1 if report["dangers"] else 0
+
+
+if __name__ == "__main__":
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly under `| head`
+    sys.exit(main())

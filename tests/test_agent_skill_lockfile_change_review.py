@@ -1,0 +1,264 @@
+"""The script of the skill lockfile-change-review tells dangerous changes of lock files from mere updates."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("lockfile-change-review", "compare_locks.py")
+REGISTRY = "https://registry.npmjs.org"
+
+
+def npm(name: str, version: str, **facts: Any) -> tuple[str, dict[str, Any]]:  # noqa: ANN401
+    address = f"{REGISTRY}/{name}/-/{name.rpartition('/')[2]}-{version}.tgz"
+    return f"node_modules/{name}", {"version": version, "resolved": address, "integrity": "sha512-AA=="} | facts
+
+
+def npm_lock(path: Path, *packages: tuple[str, dict[str, Any]], direct: tuple[str, ...] = ()) -> Path:
+    root: dict[str, Any] = {"dependencies": dict.fromkeys(direct, "*")}
+    path.write_text(json.dumps({"lockfileVersion": 3, "packages": {"": root, **dict(packages)}}))
+    return path
+
+
+def compared(tmp_path: Path, old: str, new: str) -> dict[str, Any]:
+    for name, text in (("old", old), ("new", new)):
+        (tmp_path / name).write_text(text)
+    return run_json(*SCRIPT, tmp_path / "old", tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "jump"),
+    [
+        ("1.9.9", "2.0.0", "major"),
+        ("0.3.1", "0.4.0", "major of 0.x"),
+        ("1.3.1", "1.10.0", "minor"),
+        ("1.3.1", "1.3.2", "patch"),
+        ("2.0.0", "1.9.9", "downgrade"),
+        ("1.0.0-rc.1", "1.0.0", "other"),
+    ],
+)
+def test_a_change_has_the_size_of_its_jump(tmp_path: Path, old: str, new: str, jump: str) -> None:
+    files = npm_lock(tmp_path / "a", npm("x", old)), npm_lock(tmp_path / "b", npm("x", new), direct=("x",))
+    report = run_json(*SCRIPT, *files)
+    assert report["changed"] == [{"name": "x", "from": [old], "to": [new], "jump": jump, "direct": True}]
+    assert report["dangers"] == ([f"downgrade: x {old} -> {new}"] if jump == "downgrade" else [])
+
+
+def test_an_update_with_additions_and_removals_is_no_danger(tmp_path: Path) -> None:
+    old = npm_lock(tmp_path / "a", npm("x", "1.0.0"), npm("y", "1.0.0"))
+    new = npm_lock(tmp_path / "b", npm("x", "2.0.0"), npm("@s/z", "1.0.0"), direct=("@s/z",))
+    done = run_script(*SCRIPT, old, new)
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "locks    npm 3, 2 packages -> npm 3, 2 packages",
+        "counts   added 1, removed 1, changed 1 (major 1)",
+        "changed  x 1.0.0 -> 2.0.0 (major)",
+        "added    @s/z 1.0.0 (direct)",
+        "removed  y 1.0.0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("facts", "danger"),
+    [
+        ({"integrity": "sha512-BB=="}, "checksum: x 1.0.0 has another sha512 without another version"),
+        ({"integrity": None}, "checksum: x 1.0.0 lost its checksum"),
+        ({"hasInstallScript": True}, "script: x 1.0.0 runs code at installation, before it did not"),
+        ({"resolved": f"{REGISTRY}/evil/-/evil-1.0.0.tgz"}, "name: x 1.0.0 is fetched as evil"),
+        ({"resolved": f"{REGISTRY}/x/-/x-6.6.6.tgz"}, "name: x 1.0.0 is fetched as x-6.6.6"),
+        (
+            {"resolved": "git+ssh://git@git.example.com/a/x.git#0123456789"},
+            "source: x from git git.example.com/a/x, before from registry.npmjs.org",
+        ),
+        (
+            {"resolved": "http://ann:geheim@npm.example.com/x/-/x-1.0.0.tgz"},
+            "source: x from http (not encrypted) npm.example.com, before from registry.npmjs.org",
+        ),
+    ],
+)
+def test_what_changes_under_an_unchanged_version_is_a_danger(
+    tmp_path: Path, facts: dict[str, Any], danger: str
+) -> None:
+    old = npm_lock(tmp_path / "a", npm("x", "1.0.0"))
+    done = run_script(*SCRIPT, old, npm_lock(tmp_path / "b", npm("x", "1.0.0", **facts)))
+    assert done.returncode == 1
+    assert f"danger   {danger}\n" in done.stdout
+    assert "geheim" not in done.stdout
+
+
+def test_a_new_registry_for_all_packages_is_one_danger(tmp_path: Path) -> None:
+    names = [f"p{n}" for n in range(9)]
+    old = npm_lock(tmp_path / "a", *[npm(name, "1.0.0") for name in names])
+    moved = [npm(name, "1.0.0", resolved=f"https://npm.example.com/{name}/-/{name}-1.0.0.tgz") for name in names]
+    assert run_json(*SCRIPT, old, npm_lock(tmp_path / "b", *moved))["dangers"] == [
+        "source: 9 packages, e.g. p0, from npm.example.com, before from registry.npmjs.org"
+    ]
+
+
+def test_a_new_package_with_a_script_or_from_elsewhere_is_a_danger(tmp_path: Path) -> None:
+    old = npm_lock(tmp_path / "a", npm("x", "1.0.0"))
+    odd = npm("y", "1.0.0", resolved="https://codeload.example.com/o/y/tar.gz/0123", hasInstallScript=True)
+    assert run_json(*SCRIPT, old, npm_lock(tmp_path / "b", npm("x", "1.0.0"), odd))["dangers"] == [
+        "source: new y from codeload.example.com/o/y, unlike all before",
+        "script: y 1.0.0 runs code at installation, and is new",
+    ]
+
+
+def test_second_versions_and_packages_that_now_ship_are_named(tmp_path: Path) -> None:
+    old = npm_lock(tmp_path / "a", npm("x", "1.0.0", dev=True))
+    nested = ("node_modules/y/node_modules/x", npm("x", "2.0.0")[1])
+    report = run_json(*SCRIPT, old, npm_lock(tmp_path / "b", npm("x", "1.0.0"), nested))
+    assert report["duplicates"] == [{"name": "x", "versions": ["1.0.0", "2.0.0"]}]
+    assert "x 1.0.0 was for development only and now ships" in report["notes"]
+
+
+PNPM = """lockfileVersion: '9.0'
+
+importers:
+
+  .:
+    dependencies:
+      x:
+        specifier: ^{0}
+        version: {0}
+
+packages:
+
+  '@s/y@1.0.0':
+    resolution: {{integrity: sha512-{1}==}}
+    engines: {{node: '>=12'}}
+
+  x@{0}:
+    resolution: {{integrity: sha512-XX==}}
+
+snapshots:
+
+  x@{0}: {{}}
+"""
+ENV = """---
+lockfileVersion: '9.0'
+
+importers:
+
+  .:
+    packageManagerDependencies:
+      pnpm:
+        specifier: {0}
+        version: {0}
+
+packages:
+
+  pnpm@{0}:
+    resolution: {{integrity: sha512-PP==}}
+
+---
+"""
+
+
+def test_both_documents_of_a_pnpm_lock_file_are_read(tmp_path: Path) -> None:
+    report = compared(
+        tmp_path, ENV.format("11.0.0") + PNPM.format("1.0.0", "AA"), ENV.format("12.0.0") + PNPM.format("1.1.0", "BB")
+    )
+    assert report["packages"] == [3, 3]
+    assert [(row["name"], row["jump"], row["direct"]) for row in report["changed"]] == [
+        ("pnpm (of pnpm itself)", "major", False),
+        ("x", "minor", True),
+    ]
+    assert report["dangers"] == ["checksum: @s/y 1.0.0 has another sha512 without another version"]
+
+
+YARN = (
+    '# yarn lockfile v1\n\n\n"@s/y@^1.0.0", "@s/y@^1.1.0":\n'
+    '  version "{0}"\n  resolved "{1}"\n  integrity sha512-{2}==\n'
+)
+BERRY = (
+    '__metadata:\n  version: 8\n\n"x@npm:^1.0.0":\n  version: {0}\n  resolution: "x@npm:{0}"\n  checksum: 10c0/{1}\n'
+)
+POETRY = """[[package]]
+name = "x"
+version = "{0}"
+files = [{{file = "x-{0}.tar.gz", hash = "sha256:{1}"}}]
+
+[metadata]
+lock-version = "2.1"
+content-hash = "c"
+"""
+UV = """version = 1
+revision = 3
+requires-python = ">=3.11"
+
+[[package]]
+name = "x"
+version = "{0}"
+source = {{ registry = "https://pypi.org/simple" }}
+sdist = {{ url = "https://files.example.com/x-{0}.tar.gz", hash = "sha256:{1}" }}
+
+[[package]]
+name = "own"
+version = "1"
+source = {{ virtual = "." }}
+dependencies = [{{ name = "x" }}]
+"""
+CARGO = """version = 4
+
+[[package]]
+name = "own"
+version = "0.1.0"
+dependencies = ["x"]
+
+[[package]]
+name = "x"
+version = "{0}"
+source = "registry+https://github.com/rust-lang/crates.io-index"
+checksum = "{1}"
+"""
+GO = "example.com/x v{0} h1:{1}=\nexample.com/x v{0}/go.mod h1:mm=\nexample.com/unused v1.0.0/go.mod h1:uu=\n"
+
+
+@pytest.mark.parametrize("form", [BERRY, POETRY, UV, CARGO, GO])
+def test_every_kind_shows_updates_and_checksums_that_change_without_one(tmp_path: Path, form: str) -> None:
+    report = compared(tmp_path, form.format("1.2.0", "aa"), form.format("1.3.0", "bb"))
+    assert [(row["name"].rpartition("/")[2], row["jump"]) for row in report["changed"]] == [("x", "minor")]
+    assert report["dangers"] == []
+    again = compared(tmp_path, form.format("1.2.0", "aa"), form.format("1.2.0", "bb"))
+    assert len(again["dangers"]) == 1
+    assert again["dangers"][0].startswith("checksum: ")
+
+
+def test_yarn_entries_with_several_ranges_and_scopes_are_read(tmp_path: Path) -> None:
+    right, wrong = (f"https://registry.yarnpkg.com/@s/{name}/-/{name}-1.1.0.tgz#ab" for name in "yz")
+    report = compared(tmp_path, YARN.format("1.1.0", right, "AA"), YARN.format("1.1.0", wrong, "AA"))
+    assert report["dangers"] == ["name: @s/y 1.1.0 is fetched as @s/z"]
+
+
+def test_python_packages_without_wheel_are_noted_as_they_run_build_code(tmp_path: Path) -> None:
+    report = compared(tmp_path, UV.format("1.0", "aa").replace("sdist = ", "wheels = [") .replace(' }\n\n[[package]]\nname = "own"', ' }]\n\n[[package]]\nname = "own"'), UV.format("1.1", "bb"))  # fmt: skip  # noqa: E501
+    assert report["notes"] == ["x 1.1 has no wheel: its build code runs at installation"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty"),
+        ("hello\n", "not a lock file"),
+        ('{"lockfileVersion": 3, "packages": {', "line 1"),
+        ('{"lockfileVersion": 1, "dependencies": {}}', "lockfileVersion 1"),
+        ('{\n<<<<<<< HEAD\n"lockfileVersion": 3', "merge conflict in line 2"),
+        ("lockfileVersion: 5.4\n", "5.4"),
+        ("# yarn lockfile v1\n\nx@^1\n  version 1\n", "no entry begins with"),
+        ("example.com/x v1.0.0 h1:a=\nbroken\n", "line 2"),
+        ('version = 4\n[[package]]\nname = "x\n', "no TOML"),
+        ('{"lockfileVersion": 3, "packages": {"node_modules/x": 5}}', "not the shape"),
+    ],
+)
+def test_what_is_no_lock_file_is_refused_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+    good = npm_lock(tmp_path / "good", npm("x", "1.0.0"))
+    (tmp_path / "bad").write_text(text)
+    assert_refused(run_script(*SCRIPT, good, tmp_path / "bad"), "bad", words)
+
+
+def test_two_kinds_of_lock_file_are_not_compared(tmp_path: Path) -> None:
+    (tmp_path / "go").write_text(GO.format("1.0.0", "aa"))
+    assert_refused(run_script(*SCRIPT, npm_lock(tmp_path / "npm"), tmp_path / "go"), "two kinds")

@@ -1,0 +1,213 @@
+"""The script of the skill query-plan-review finds the time of each node and the first wrong estimate in a plan."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("query-plan-review", "review_query_plan.py")
+NESTED = """
+ Sort  (cost=9.00..9.10 rows=2 width=8) (actual time=90.000..95.000 rows=3000.00 loops=1)
+   Sort Key: o.id
+   Sort Method: external merge  Disk: 512kB
+   Buffers: shared hit=1300 read=70, temp read=64 written=64
+   ->  Nested Loop  (cost=1.00..8.00 rows=2 width=8) (actual time=0.100..80.000 rows=3000.00 loops=1)
+         Buffers: shared hit=1300 read=70
+         ->  Seq Scan on orders o  (cost=0.00..4.00 rows=1 width=4) (actual time=0.020..20.000 rows=1500.00 loops=1)
+               Filter: ((status = 'geheim'::text) AND (lower(city) = 'x'::text))
+               Rows Removed by Filter: 98500
+               Buffers: shared hit=100 read=50
+         ->  Index Scan using items_order on items i  (cost=0.40..3.00 rows=2 width=4) (actual time=0.010..0.030 rows=2.00 loops=1500)
+               Index Cond: (order_id = o.id)
+               Index Searches: 1500
+               Buffers: shared hit=1200 read=20
+ Planning Time: 1.000 ms
+ Execution Time: 96.000 ms
+"""  # noqa: E501
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def own(report: dict[str, Any]) -> dict[str, float]:
+    return {row["node"]: row["own_ms"] for row in report["plans"][0]["nodes"]}
+
+
+def node(kind: str, time: float, *below: dict[str, Any], loops: int = 1, **facts: Any) -> dict[str, Any]:  # noqa: ANN401
+    rows = {"Plan Rows": 10, "Actual Rows": 10.0, "Total Cost": 1.0, "Parent Relationship": "Outer"}
+    named = {name.replace("_", " ").title().replace("Cte", "CTE"): value for name, value in facts.items()}
+    return rows | {"Node Type": kind, "Actual Total Time": time, "Actual Loops": loops, "Plans": list(below)} | named
+
+
+def plan(path: Path, root: dict[str, Any], **facts: Any) -> Path:  # noqa: ANN401
+    return written(path, json.dumps([{"Plan": root, "Execution Time": root["Actual Total Time"]} | facts]))
+
+
+def test_the_time_of_a_node_is_its_loops_without_its_children(tmp_path: Path) -> None:
+    assert own(run_json(*SCRIPT, written(tmp_path / "p", NESTED))) == {
+        "Index Scan using items_order on items i": 45.0,  # 1500 x 0.030
+        "Seq Scan on orders o": 20.0,
+        "Nested Loop": 15.0,  # 80 - 45 - 20
+        "Sort": 15.0,  # 95 - 80
+    }
+
+
+def test_findings_name_the_first_wrong_estimate_the_filter_the_loops_and_the_spill(tmp_path: Path) -> None:
+    assert run_json(*SCRIPT, written(tmp_path / "p", NESTED))["plans"][0]["findings"] == [
+        "time: 45.0 of 96.0 ms (47%) in Index Scan using items_order on items i",
+        "time: 20.0 of 96.0 ms (21%) in Seq Scan on orders o",
+        (
+            "misestimate: 1500 times more rows than estimated (1 -> 1500) begin at Seq Scan on orders o: "
+            "((status = '?'::text) AND (lower(city) = '?'::text))"
+        ),
+        "spill: Sort: 512 kB on disk",
+        "removed: Seq Scan on orders o reads 100000 rows to keep 1500 (Filter)",
+        "loops: Index Scan using items_order on items i runs 1500 times, 45.0 ms in all (rounded: +-0.8)",
+    ]
+
+
+def test_blocks_are_those_that_a_node_touched_by_itself(tmp_path: Path) -> None:
+    rows = run_json(*SCRIPT, written(tmp_path / "p", NESTED))["plans"][0]["nodes"]
+    assert {row["node"].split(" ")[0]: (row["own_read_kB"], row["own_hit_kB"]) for row in rows} == {
+        "Index": (160, 9600),
+        "Seq": (400, 800),
+        "Nested": (0, 0),
+        "Sort": (0, 0),
+    }
+
+
+def test_constants_of_the_query_are_not_printed(tmp_path: Path) -> None:
+    assert "geheim" not in run_script(*SCRIPT, written(tmp_path / "p", NESTED)).stdout
+
+
+def test_workers_run_side_by_side_so_their_loops_are_shared_out(tmp_path: Path) -> None:
+    inner = node("Index Scan", 0.01, loops=9000)
+    root = node("Gather", 100, node("Nested Loop", 90, inner, loops=3), workers_planned=4, workers_launched=2)
+    report = run_json(*SCRIPT, plan(tmp_path / "p", root))
+    assert own(report) == {"Gather": 10.0, "Nested Loop": 60.0, "Index Scan": 30.0}
+    assert "workers: Gather got 2 of 4 workers" in report["plans"][0]["findings"]
+
+
+def test_a_cte_costs_those_that_read_it_and_not_the_node_it_hangs_from(tmp_path: Path) -> None:
+    cte = node("Aggregate", 70, subplan_name="CTE x", parent_relationship="InitPlan")
+    first, second = node("CTE Scan", 60, cte_name="x", alias="a"), node("CTE Scan", 15, cte_name="x", alias="b")
+    report = run_json(*SCRIPT, plan(tmp_path / "p", node("Hash Join", 80, cte, first, second)))
+    assert own(report) == {"Aggregate": 70.0, "CTE Scan on x a": 0.0, "CTE Scan on x b": 5.0, "Hash Join": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "sign"), [("InitPlan 1 (returns $0)", "(id > $0)"), ("InitPlan 1", "(id > (InitPlan 1).col1)")]
+)
+def test_an_initplan_costs_the_node_whose_condition_needs_it(tmp_path: Path, name: str, sign: str) -> None:
+    init = node("Result", 30, subplan_name=name, parent_relationship="InitPlan")
+    root = node("Aggregate", 50, init, node("Seq Scan", 45, filter=sign))
+    assert own(run_json(*SCRIPT, plan(tmp_path / "p", root))) == {"Result": 30.0, "Seq Scan": 15.0, "Aggregate": 5.0}
+
+
+def test_text_with_initplans_and_ctes_is_read_as_json_is(tmp_path: Path) -> None:
+    text = """Hash Join  (cost=1.00..2.00 rows=10 width=4) (actual time=1.000..80.000 rows=10 loops=1)
+  CTE x
+    ->  HashAggregate  (cost=1.00..2.00 rows=10 width=4) (actual time=1.000..70.000 rows=10 loops=1)
+          Batches: 5  Memory Usage: 4145kB  Disk Usage: 3000kB
+  InitPlan 2 (returns $1)
+    ->  Result  (cost=1.00..2.00 rows=1 width=4) (actual time=1.000..2.000 rows=1 loops=1)
+  ->  CTE Scan on x a  (cost=1.00..2.00 rows=10 width=4) (actual time=1.000..60.000 rows=10 loops=1)
+  ->  CTE Scan on x b  (cost=1.00..2.00 rows=10 width=4) (actual time=1.000..15.000 rows=10 loops=1)
+        Filter: (id > $1)
+  ->  Seq Scan on t  (cost=1.00..2.00 rows=10 width=4) (never executed)
+"""
+    report = run_json(*SCRIPT, written(tmp_path / "p", text))
+    assert own(report) == {
+        "HashAggregate": 70.0, "CTE Scan on x a": 0.0, "CTE Scan on x b": 3.0, "Hash Join": 5.0, "Result": 2.0,
+        "Seq Scan on t": 0.0,
+    }  # fmt: skip
+    assert report["plans"][0]["never_executed"] == ["Seq Scan on t"]
+    assert "spill: HashAggregate: 3000 kB on disk, 5 batches" in report["plans"][0]["findings"]
+
+
+def test_what_a_limit_stops_early_is_no_misestimate_unless_a_sort_had_to_read_it_all(tmp_path: Path) -> None:
+    few: dict[str, Any] = {"plan_rows": 90_000, "actual_rows": 10.0}
+    stopped = node("Limit", 1, node("Index Scan", 1, **few))
+    assert run_json(*SCRIPT, plan(tmp_path / "p", stopped))["plans"][0]["findings"][1:] == []
+    read = node("Limit", 1, node("Sort", 1, node("Seq Scan", 1, **few), **few))
+    assert run_json(*SCRIPT, plan(tmp_path / "p", read))["plans"][0]["findings"][1:] == [
+        "misestimate: 9000 times fewer rows than estimated (90000 -> 10) begin at Seq Scan"
+    ]
+
+
+def test_time_outside_of_nodes_is_given_to_triggers_jit_and_planning(tmp_path: Path) -> None:
+    path = plan(
+        tmp_path / "p",
+        node("ModifyTable", 10),
+        **{
+            "Execution Time": 100.0,
+            "Planning Time": 80.0,
+            "Triggers": [{"Trigger Name": "RI_1", "Constraint Name": "b_a_fkey", "Time": 60.0, "Calls": 9}],
+            "JIT": {"Functions": 3, "Timing": {"Total": 25.0}},
+        },
+    )
+    assert run_json(*SCRIPT, path)["plans"][0]["findings"] == [
+        "outside: 90.0 ms belong to no node: triggers, JIT, or start and end of workers",
+        "jit: 25.0 ms of compiling in a query of 100.0 ms",
+        "planning: 80.0 ms to plan, 100.0 ms to run",
+        "trigger: 60.0 ms in b_a_fkey",
+    ]
+
+
+def test_a_plan_without_analyze_is_said_to_be_estimates_and_leaves_with_1(tmp_path: Path) -> None:
+    done = run_script(*SCRIPT, written(tmp_path / "p", "Seq Scan on t  (cost=0.00..4.00 rows=1 width=4)\n"))
+    assert done.returncode == 1
+    assert "estimates only, nothing was run" in done.stdout
+
+
+def test_a_plan_without_times_is_ordered_by_blocks_and_says_so(tmp_path: Path) -> None:
+    text = "Seq Scan on t  (cost=0.00..4.00 rows=1 width=4) (actual rows=2 loops=1)\n"
+    done = run_script(*SCRIPT, written(tmp_path / "p", text))
+    assert (done.returncode, "TIMING OFF" in done.stdout) == (0, True)
+
+
+def test_what_psql_pgadmin_and_the_log_put_around_a_plan_is_taken_off(tmp_path: Path) -> None:
+    psql = "   QUERY PLAN\n-----\n" + NESTED + "(16 rows)\n"
+    pgadmin = "".join(f'"{line}"\n' for line in NESTED.splitlines())
+    log = "LOG:  duration: 96.000 ms  plan:\nQuery Text: select 1\n" + NESTED.replace("\n ", "\n\t ")
+    for text in (psql, pgadmin, log, NESTED.replace("\n", "\r\n")):
+        report = run_json(*SCRIPT, written(tmp_path / "p", text))["plans"][0]
+        assert (report["execution_ms"], len(report["nodes"])) == (96.0, 4)
+    boxed = (
+        "QUERY PLAN\n---\n"
+        + " +\n".join(json.dumps([{"Plan": node("Result", 1)}], indent=1).splitlines())
+        + "\n(1 row)\n"
+    )
+    assert own(run_json(*SCRIPT, written(tmp_path / "p", boxed))) == {"Result": 1.0}
+
+
+def test_several_plans_of_one_file_are_told_apart(tmp_path: Path) -> None:
+    done = run_script(*SCRIPT, written(tmp_path / "p", NESTED + NESTED))
+    assert [line for line in done.stdout.splitlines() if line.startswith("==")] == ["== plan 1 of 2", "== plan 2 of 2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty"),
+        ("SELECT 1;\n", "no plan in it"),
+        ('[{"Plan": {"Node Type": "Result", ', "cut off"),
+        ('{"a": 1}', 'without "Plan"'),
+        ('[{"Plan": {"Actual Rows": 1}}]', "not the shape of a plan"),
+        ('[{"Plan": {"Node Type": "Result"}}]\n[{"Plan": {"Node Type": "Result"}}]', "one file for each plan"),
+        ('- Plan:\n    Node Type: "Result"\n', "FORMAT JSON"),
+        (NESTED.replace(" (actual time=0.020", "\n (actual time=0.020"), "a wrapped or damaged line"),
+        ("  ->  Seq Scan on t  (cost=0.00..4.00 rows=1 width=4)\n", "first line of the plan is missing"),
+    ],
+)
+def test_what_is_no_plan_is_refused_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+    assert_refused(run_script(*SCRIPT, written(tmp_path / "p.txt", text)), "p.txt", words)
+
+
+def test_escape_codes_in_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    text = 'Seq Scan on "a\x1b[2J"  (cost=0.00..4.00 rows=1 width=4) (actual time=0.000..9.000 rows=2 loops=1)\n'
+    assert "\x1b" not in run_script(*SCRIPT, written(tmp_path / "p", text)).stdout

@@ -1,0 +1,211 @@
+"""The script of the skill thread-dump-analysis finds who waits for whom in dumps of Java, Go and Python."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("thread-dump-analysis", "analyze_threads.py")
+
+
+def java(name: str, number: int, state: str, *lines: str) -> str:
+    below = "".join(f"\t{line}\n" for line in lines)
+    return f'"{name}" #{number} prio=5 tid=0x1 nid=0x{number:x} x\n   java.lang.Thread.State: {state}\n{below}\n'
+
+
+def written(path: Path, *parts: str) -> Path:
+    path.write_text("Full thread dump OpenJDK\n\n" * parts[0].startswith('"') + "".join(parts))
+    return path
+
+
+WAITS = "- waiting to lock <0x0a> (a com.example.Cache)"
+
+
+def test_a_circle_of_waiting_threads_is_a_deadlock(tmp_path: Path) -> None:
+    circle = (
+        java(
+            "a",
+            1,
+            "BLOCKED (on object monitor)",
+            "at x.A.f(A.java:1)",
+            "- waiting to lock <0x02> (a B)",
+            "- locked <0x01> (a A)",
+        ),
+        java(
+            "b",
+            2,
+            "BLOCKED (on object monitor)",
+            "at x.B.f(B.java:1)",
+            "- waiting to lock <0x03> (a C)",
+            "- locked <0x02> (a B)",
+        ),
+        java(
+            "c",
+            3,
+            "WAITING (parking)",
+            "at x.C.f(C.java:1)",
+            "- parking to wait for  <0x01> (a A)",
+            "- locked <0x03> (a C)",
+        ),
+        java("d", 4, "BLOCKED (on object monitor)", "at x.D.f(D.java:1)", "- waiting to lock <0x01> (a A)"),
+    )
+    done = run_script(*SCRIPT, written(tmp_path / "d", *circle))
+    assert done.returncode == 1
+    assert 'DEADLOCK "a" #1 waits for "b" #2 waits for "c" #3 waits for "a" #1\n' in done.stdout
+
+
+def test_a_lock_is_shown_with_its_holder_and_those_that_wait(tmp_path: Path) -> None:
+    dump = written(
+        tmp_path / "d",
+        java(
+            "owner", 1, "RUNNABLE", "at java.net.Socket.read(Native Method)", "at x.Api.call(Api.java:7)",
+            "- locked <0x0a> (a com.example.Cache)",
+        ),
+        *[java(f"w-{n}", n, "BLOCKED (on object monitor)", "at x.Cache.get(Cache.java:3)", WAITS) for n in (2, 3)],
+    )  # fmt: skip
+    assert run_json(*SCRIPT, dump)["locks"] == [
+        {
+            "lock": "0x0a",
+            "kind": "com.example.Cache",
+            "waiting": 2,
+            "names": ['"w-2" #2', '"w-3" #3'],
+            "holder": '"owner" #1',
+            "holder_state": "RUNNABLE",
+            "holder_at": "x.Api.call(Api.java:7)",
+        }
+    ]
+
+
+def test_a_synchronizer_in_the_list_of_owned_ones_is_held(tmp_path: Path) -> None:
+    dump = written(
+        tmp_path / "d",
+        java("o", 1, "RUNNABLE", "at x.O.f(O.java:1)") + "   Locked ownable synchronizers:\n\t- <0x0b> (a Sync)\n\n",
+        java("w", 2, "WAITING (parking)", "at x.W.f(W.java:1)", "- parking to wait for  <0x0b> (a Sync)"),
+    )
+    assert run_json(*SCRIPT, dump)["locks"][0]["holder"] == '"o" #1'
+
+
+def test_a_monitor_that_wait_gave_back_is_not_held(tmp_path: Path) -> None:
+    lines = (
+        "at java.lang.Object.wait(Native Method)",
+        "- waiting on <0x0a> (a Q)",
+        "at x.Q.take(Q.java:1)",
+        "- locked <0x0a> (a Q)",
+    )
+    report = run_json(*SCRIPT, written(tmp_path / "d", java("q", 1, "WAITING (on object monitor)", *lines)))
+    assert (report["deadlocks"], report["locks"]) == ([], [])
+
+
+def test_a_pool_whose_threads_all_stand_in_one_stack_is_exhausted(tmp_path: Path) -> None:
+    stack = ("at java.lang.Object.wait(Native Method)", "at com.example.Pool.getConnection(Pool.java:9)")
+    busy = [java(f"http-{n}", n, "WAITING (parking)", *stack) for n in range(1, 6)]
+    done = run_script(*SCRIPT, written(tmp_path / "a", *busy))
+    assert done.returncode == 1
+    assert "POOL     http-N: all 5 threads busy, 5 in one stack\n" in done.stdout
+    free = java("http-6", 6, "WAITING (parking)", "at java.util.concurrent.ThreadPoolExecutor.getTask(T.java:1)")
+    done = run_script(*SCRIPT, written(tmp_path / "b", *busy, free))
+    assert (done.returncode, "POOL" in done.stdout) == (0, False)
+
+
+def test_equal_stacks_are_one_group_and_those_without_work_come_last(tmp_path: Path) -> None:
+    dump = written(
+        tmp_path / "d",
+        *[
+            java(f"p-{n}", n, "WAITING (parking)", "at java.util.concurrent.LinkedBlockingQueue.take(L.java:1)")
+            for n in range(9)
+        ],
+        *[
+            java(f"q-{n}", 20 + n, "RUNNABLE", "at x.Work.f(W.java:1)", f"at x.Work$$Lambda${n}/0x{n:08x}.run(U)")
+            for n in range(3)
+        ],
+    )
+    rows = run_json(*SCRIPT, dump)["groups"]
+    assert [(row["threads"], row["names"], row["idle"]) for row in rows] == [(3, ["q-N"], False), (9, ["p-N"], True)]
+
+
+def test_what_stands_still_in_all_dumps_is_named(tmp_path: Path) -> None:
+    still, moves = java("s", 1, "RUNNABLE", "at x.S.loop(S.java:1)"), "at x.M.f(M.java:{})"
+    first = written(tmp_path / "a", still, java("m", 2, "RUNNABLE", moves.format(1)))
+    second = written(tmp_path / "b", still, java("m", 2, "RUNNABLE", moves.format(2)))
+    both = written(tmp_path / "c", still, "Full thread dump OpenJDK\n", still)
+    for report in (run_json(*SCRIPT, first, second), run_json(*SCRIPT, both)):
+        assert [(row["threads"], row["own"]) for row in report["standing"]] == [(1, "x.S.loop(S.java:1)")]
+
+
+def test_a_json_dump_of_java_has_virtual_threads_and_their_locks(tmp_path: Path) -> None:
+    def thread(number: int, **facts: Any) -> dict[str, Any]:  # noqa: ANN401
+        return {"tid": str(number), "name": f"v{number}", "state": "BLOCKED", "stack": ["x.A.f(A.java:1)"]} | facts
+
+    lock = "java.lang.Object@1"
+    threads = [thread(1, monitorsOwned=[{"depth": 0, "locks": [lock, None]}])]
+    threads += [thread(n, virtual=True, blockedOn=lock) for n in (2, 3)]
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps({"threadDump": {"threadContainers": [{"container": "<root>", "threads": threads}]}}))
+    (row,) = run_json(*SCRIPT, path)["locks"]
+    assert (row["holder"], row["waiting"], row["kind"]) == ('"v1" #1', 2, "java.lang.Object")
+
+
+def test_goroutines_are_grouped_whatever_they_wait_since_and_a_contended_mutex_is_named(tmp_path: Path) -> None:
+    receiving = (
+        "goroutine {} [chan receive, {} minutes]:\nmain.worker(0xc{})\n\t/a/g.go:4 +0x1\n"
+        "created by main.main in goroutine 1\n\t/a/g.go:7 +0x65\n\n"
+    )
+    locking = (
+        "goroutine {} [sync.Mutex.Lock]:\ninternal/sync.(*Mutex).lockSlow(0x554018)\n\t/s/mutex.go:149 +0x1\n"
+        "main.lock()\n\t/a/g.go:5 +0x2\n\n"
+    )
+    path = written(
+        tmp_path / "d",
+        "SIGQUIT: quit\n\n",
+        *[receiving.format(n, n, n) for n in range(5)],
+        locking.format(8),
+        locking.format(9),
+    )
+    report = run_json(*SCRIPT, path)
+    assert [(row["threads"], row["own"]) for row in report["groups"]] == [(5, "main.worker"), (2, "main.lock()")]
+    assert [(row["kind"], row["waiting"], row["holder"]) for row in report["locks"]] == [("sync.Mutex", 2, None)]
+
+
+def test_dumps_of_python_are_read_in_three_forms(tmp_path: Path) -> None:
+    fault = (
+        'Thread 0x00007f00 (most recent call first):\n  File "/a/f.py", line 4 in w\n'
+        '  File "/l/threading.py", line 982 in run\n\n'
+    )
+    spy = (
+        'Process 7: python\nPython v3.13\n\nThread 7 (idle): "MainThread"\n    w (f.py:4)\n    run (threading.py:982)\n'
+    )
+    frames = [{"name": "w", "short_filename": "f.py", "filename": "/a/f.py", "line": 4}]
+    one = {"thread_id": 7, "thread_name": "MainThread", "active": False, "frames": frames}
+    for text, own in ((fault, "w (/a/f.py:4)"), (spy, "w (f.py:4)"), (json.dumps([one]), "w (f.py:4)")):
+        report = run_json(*SCRIPT, written(tmp_path / "d", text))
+        assert [row["own"] for row in report["groups"]] == [own]
+
+
+def test_a_dump_that_faulthandler_cut_is_said_to_be_cut(tmp_path: Path) -> None:
+    thread = 'Thread 0x00007f0{} (most recent call first):\n  File "/a/f.py", line 4 in w\n\n'
+    dump = written(tmp_path / "d", thread.format(1), thread.format(2), "...\n")
+    assert "note     the dump ends at the limit of faulthandler" in run_script(*SCRIPT, dump).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty"),
+        ("hello\n", "no thread dump"),
+        ('{"threadDump": {"threadContainers": [', "cut off"),
+        ('{"a": 1}', "dump_to_file"),
+        ('{"threadDump": {"threadContainers": [{"threads": [5]}]}}', "not the shape"),
+        ("goroutine profile: total 3\n", "debug=2"),
+    ],
+)
+def test_what_is_no_thread_dump_is_refused_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "d").write_text(text)
+    assert_refused(run_script(*SCRIPT, tmp_path / "d"), "d", words)
+
+
+def test_dumps_of_different_kinds_are_not_compared(tmp_path: Path) -> None:
+    first = written(tmp_path / "a", java("s", 1, "RUNNABLE", "at x.S.f(S.java:1)"))
+    second = written(tmp_path / "b", "goroutine 1 [running]:\nmain.main()\n\t/a/g.go:1\n")
+    assert_refused(run_script(*SCRIPT, first, second), "different kinds")
