@@ -12,7 +12,7 @@ BUNDLED := orchestr8_sqlite/bundled.db
 SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.txt' -o -name '*.jsonl')
 QUERY ?= retry a flaky API call with exponential backoff
 
-.PHONY: help run dist test test-slow check facts conformance torture torture-bounded mutation format docs bench bench-smoke eval wheel mcpb vendor lock clean
+.PHONY: help run dist test test-slow check facts conformance torture torture-bounded postgres-demo mutation format docs bench bench-smoke eval wheel mcpb vendor lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ torture: $(VENV)/dev.stamp $(BUNDLED) ## Inject faults (kills, full disks, damag
 
 torture-bounded: $(VENV)/dev.stamp $(BUNDLED) ## Inject fewer of these faults, in minutes
 	PYTHONPATH=tests $(BIN)/python -m torture.run --bounded $(if $(ONLY),--only $(ONLY))
+
+postgres-demo: $(VENV)/dev.stamp $(BUNDLED) ## Publish the bundled index to two PostgreSQL servers of its own, ask over MCP, kill one, bring it back
+	$(BIN)/python tests/postgresql_demo.py
 
 mutation: $(VENV)/mutation.stamp $(BUNDLED) ## Change the code that security rests on in 1,800 small ways, one at a time; fail where no test notices
 	PYTHONPATH=tests nice -n 15 $(BIN)/python -m mutation.run $(if $(ONLY),'$(ONLY)')

@@ -1,4 +1,4 @@
-"""Publishes indexes of growing libraries to PostgreSQL on this machine, and says what that takes.
+"""Publishes indexes of growing libraries to PostgreSQL on this machine, searches there, and says what that takes.
 
 The libraries have short bodies; servers are started for each row of the table and write as carefully as PostgreSQL does
 by default. The publisher's CPU time and its peak of memory are those of its process.
@@ -17,13 +17,19 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import median, quantiles
 from typing import NamedTuple
 
 from corpus import make_corpus
+from queries import make_queries
 from report import table
 from run import SEED, machine, now, say
 
 from orchestr8_sqlite.builder.build import build_index
+from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.model.requests import MatchRequest
+from orchestr8_sqlite.ranking.lookup import find
+from orchestr8_sqlite.settings import Address, Place
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "tests"))
@@ -34,6 +40,9 @@ DOCUMENT = ROOT / "docs" / "postgresql.md"
 BEGIN, END = "<!-- written by bench/postgresql.py from here -->", "<!-- to here -->"
 DATABASE = "postgres"
 """Of each server."""
+
+WARMING = 50
+"""Searches before those that are timed."""
 
 
 class Publishing(NamedTuple):
@@ -58,10 +67,10 @@ def main() -> None:
     for size in options.sizes:
         say(f"{size:,} fragments: building")
         with ProcessPoolExecutor(1) as builder:  # a process that starts others hands its peak of memory on to them
-            index, changed = builder.submit(build_indexes, size, options.workdir).result()
+            index, changed, queries = builder.submit(build_indexes, size, options.workdir).result()
         for shards in options.shards:
             say(f"{size:,} fragments: {shards} shards")
-            rows.append({"fragments": f"{size:,}", "shards": str(shards), **measure(index, changed, shards)})
+            rows.append({"fragments": f"{size:,}", "shards": str(shards), **measure(index, changed, queries, shards)})
     text = f"{machine()} {now()}.\n\n{table(list(rows[0]), [list(row.values()) for row in rows], numbers=1)}"
     sys.stdout.write(text + "\n")
     if options.write:
@@ -69,8 +78,8 @@ def main() -> None:
         DOCUMENT.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
 
 
-def build_indexes(size: int, workdir: Path) -> tuple[Path, Path]:
-    """Return the index of a library with short bodies, and the index after a sentence was added to one fragment."""
+def build_indexes(size: int, workdir: Path) -> tuple[Path, Path, Sequence[str]]:
+    """Return the index of a library with short bodies, that after a sentence was added to one fragment, and requests."""
     corpus = make_corpus(ROOT / "resources", size, workdir, seed=SEED, short_from=1)
     index, changed = (workdir / f"published-{size}{name}.db" for name in ("", "-changed"))
     if not index.is_file():
@@ -83,10 +92,10 @@ def build_indexes(size: int, workdir: Path) -> tuple[Path, Path]:
         build_index([corpus.root], changed)
     finally:
         file.write_bytes(before)
-    return index, changed
+    return index, changed, make_queries(corpus.read_documents(), size, seed=SEED)
 
 
-def measure(index: Path, changed: Path, shards: int) -> Mapping[str, str]:
+def measure(index: Path, changed: Path, queries: Sequence[str], shards: int) -> Mapping[str, str]:
     """Return the figures of publishing an index and then a changed one, by the heads of the table."""
     with ExitStack() as stack:
         servers = [stack.enter_context(postgresql_server(fsync=True)) for _ in range(shards)]
@@ -101,7 +110,7 @@ def measure(index: Path, changed: Path, shards: int) -> Mapping[str, str]:
         }
         part = publish(changed, servers)
         figures |= {"after one change, s": f"{part.seconds:,.0f}", "rows sent then": f"{part.sent:,}"}
-        return {**figures, **ask(changed, [server.address(DATABASE) for server in servers])}
+        return {**figures, **ask(changed, [server.address(DATABASE) for server in servers], queries)}
 
 
 def publish(index: Path, servers: Sequence[Server]) -> Publishing:
@@ -124,9 +133,24 @@ def size_of(server: Server) -> int:
     return int(size)
 
 
-def ask(index: Path, addresses: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG001 - figures of searches belong here
-    """Return figures of what readers of the published index wait for, by the heads of the table."""
-    return {}
+def ask(index: Path, addresses: Sequence[str], queries: Sequence[str]) -> Mapping[str, str]:
+    """Return how long a search takes there, and in the file, by the heads of the table; the two take turns."""
+    spent: dict[Place, list[float]] = {Address(",".join(addresses)): [], index: []}
+    with ExitStack() as stack:
+        catalogs = {place: stack.enter_context(Catalog.open(place)) for place in spent}
+        for query in (*queries[:WARMING], *queries):
+            for place, catalog in catalogs.items():
+                started = time.perf_counter()
+                find(catalog, MatchRequest(query), quick=False)
+                catalog.rest()
+                spent[place].append(time.perf_counter() - started)
+    there, here = ([1000 * one for one in times[WARMING:]] for times in spent.values())
+    return {
+        "search, p50, ms": f"{median(there):.1f}",
+        "p99, ms": f"{quantiles(there, n=100)[-1]:.0f}",
+        "in the file, p50, ms": f"{median(here):.1f}",
+        "its p99, ms": f"{quantiles(here, n=100)[-1]:.0f}",
+    }
 
 
 if __name__ == "__main__":

@@ -77,6 +77,9 @@ class Address(NamedTuple):
             f"postgresql://{shard.partition('://')[2].rpartition('@')[2].partition('?')[0]}" for shard in self.shards
         )
 
+    def __repr__(self) -> str:
+        return str(self)
+
 
 NEEDS_FILE = "This needs an index in a file; name one with --db FILE."
 """What is said of an index in PostgreSQL to whoever wants to do with it what only a file allows."""

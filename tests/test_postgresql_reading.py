@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from orchestr8_sqlite.model.requests import LookupResult, MatchRequest, Ranker
 from orchestr8_sqlite.ranking.holdout import HeldOut
 from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.service.service import Service
-from orchestr8_sqlite.settings import Address, Settings
+from orchestr8_sqlite.settings import Address, Settings, read_place
 from orchestr8_sqlite.shipping import postgresql
 from orchestr8_sqlite.shipping.postgresql import publish_to_postgresql
 from orchestr8_sqlite.shipping.publish import Order
@@ -255,6 +256,19 @@ def test_a_server_goes_over_to_a_new_generation_and_tells_its_clients(spread: Sp
             release(server)
 
 
+def test_a_server_reads_the_channel_that_it_is_told(spread: Spread) -> None:
+    spread.server.ask("postgres", "CREATE DATABASE channels")
+    to = spread.server.address("channels")
+    for version, channel in ((1, "stable"), (2, "beta")):
+        publish_to_postgresql(Order(index_of(version), channel), to)
+    server = serve(to, "--channel", "beta")
+    try:
+        send(server, request(1, "resources/read", uri="orchestr8://skills/version"))
+        assert receive(server)["result"]["contents"][0]["text"] == "# Version 2\n\nText 2."
+    finally:
+        release(server)
+
+
 def test_a_request_keeps_its_generation_from_removal(spread: Spread) -> None:
     spread.server.ask("postgres", "DROP DATABASE IF EXISTS moving WITH (FORCE)")
     spread.server.ask("postgres", "CREATE DATABASE moving")
@@ -268,6 +282,34 @@ def test_a_request_keeps_its_generation_from_removal(spread: Spread) -> None:
 
 
 # --- faults
+
+
+def test_a_statement_that_nobody_waits_for_is_ended(address: Address) -> None:
+    service = Service(Settings(address, "info", 0))
+    snapshot = service.snapshots.snapshot()
+    threading.Timer(0.3, snapshot.abandon).start()
+    with closing(service):
+        with snapshot, pytest.raises(CatalogError, match="nobody waits"):
+            service.catalog.reader.execute("SELECT pg_sleep(60)")
+        assert service.read("orchestr8://registry").text.startswith("# Registry")
+
+
+def test_a_statement_that_takes_too_long_is_ended(spread: Spread, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestr8_sqlite.index.postgresql.STATEMENT_SECONDS", 0.2)
+    with Catalog.open(spread.whole) as catalog:
+        said = r"^The index at postgresql://127\.0\.0\.1:\d+/whole did not answer a statement within 0\.2 s"
+        with pytest.raises(CatalogError, match=said):
+            catalog.reader.execute("SELECT pg_sleep(60)")
+
+
+def test_an_address_is_never_shown_with_its_password(spread: Spread) -> None:
+    settings = Settings(spread.shards, "info", 0)
+    port = spread.server.port
+    assert str(spread.whole) == f"postgresql://127.0.0.1:{port}/whole"
+    assert "pass" not in f"{settings} {settings.database} {settings.database!r}"
+    place = read_place("postgres://me:a?b/c@one,two:1/x?sslmode=require,postgresql://three/y")
+    assert isinstance(place, Address)
+    assert str(place) == "postgresql://one,two:1/x,postgresql://three/y"
 
 
 @pytest.fixture
@@ -307,8 +349,14 @@ def test_a_database_that_does_not_answer_is_an_error_or_with_partial_is_said(
             send(server, request(10 + number, "resources/read", uri=f"orchestr8://skills/call{number}"))
             reply = receive(server)
             assert ("result" in reply) == (f"skills/call{number}" in listed), reply
-        two_servers[1].start()
-        send(server, search(4, "retrying"))  # a partial answer was not kept
+        two_servers[0].kill()
+        send(server, search(4, "retrying"))
+        refused = receive(server)["result"]
+        assert refused["isError"]
+        assert refused["content"][0]["text"] == "The library's index cannot be read; see the server's log."
+        for one in two_servers:
+            one.start()
+        send(server, search(5, "retrying"))  # a partial answer was not kept
         assert "Partial" not in receive(server)["result"]["content"][0]["text"]
     finally:
         release(server)

@@ -1,7 +1,7 @@
 """Requests that people would write find the fragments of the shipped library that answer them, and no others.
 
-resources/queries.jsonl was written from a list of needs, without sight of the fragments and before anything was
-searched. An answer counts as a reader meets it: one that stands lists five, one that says that nothing fits names the
+resources/queries.jsonl was written from lists of needs, without sight of the fragments and before anything was
+searched, half of it with the terms that an assistant would send. An answer counts as a reader meets it: one that stands lists five, one that says that nothing fits names the
 closest three, and its first is not taken for an answer.
 """
 
@@ -32,11 +32,11 @@ Answers = Mapping[str, tuple[Sequence[str], bool]]
 @pytest.fixture(scope="module")
 def answers() -> Answers:
     with Catalog.open(BUNDLED) as catalog:
-        return {query["text"]: ask(catalog, query["text"]) for query in QUERIES}
+        return {query["text"]: ask(catalog, query["text"], query.get("terms", [])) for query in QUERIES}
 
 
-def ask(catalog: Catalog, text: str) -> tuple[Sequence[str], bool]:
-    result = find(catalog, make_request({"query": text, "mode": "index"}))
+def ask(catalog: Catalog, text: str, terms: Sequence[str]) -> tuple[Sequence[str], bool]:
+    result = find(catalog, make_request({"query": text, "terms": terms, "mode": "index"}))
     ids = [candidate.uri.partition("://")[2] for candidate in result.candidates]
     return ids[:LISTED] if result.confident else ids[:CLOSEST], result.confident
 

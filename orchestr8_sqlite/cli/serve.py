@@ -85,14 +85,17 @@ def serve(
 
     Example: claude mcp add orchestr8 -- orchestr8-sqlite serve --root ~/library
     """
-    from orchestr8_sqlite.settings import SourceSettings, read_server_settings
+    from orchestr8_sqlite.settings import Address, SourceSettings, read_server_settings
 
-    if source is None and (key is not None or channel != "stable"):
-        raise typer.BadParameter("--channel and --require-signature need --from SOURCE.")
     origin = SourceSettings(source, channel, key, every) if source is not None else None
     settings = read_server_settings(
         db, root or (), watch=watch, log_format=log_format, deny=deny, profile=profile, source=origin
     )
+    place = settings.base.database
+    if isinstance(place, Address):
+        settings = settings._replace(base=settings.base._replace(database=place._replace(channel=channel)))
+    if source is None and (key is not None or (channel != "stable" and not isinstance(place, Address))):
+        raise typer.BadParameter("--channel and --require-signature need --from SOURCE.")
     if partial:
         settings = settings._replace(base=settings.base.partial())
     if http is None:

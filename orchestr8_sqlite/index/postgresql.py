@@ -4,6 +4,7 @@ A generation is a schema that never changes; `orchestr8.current` on the first sh
 one of them in one transaction, so that no publisher removes it meanwhile.
 """
 
+import atexit
 import json
 import threading
 import time
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -41,8 +43,12 @@ POLL_SECONDS = 1.0
 
 BEGIN = SQL(
     "BEGIN READ ONLY; SET LOCAL search_path TO {}; SET LOCAL statement_timeout TO {}; SET LOCAL jit TO off; "
-    "SET LOCAL client_min_messages TO error"
+    "SET LOCAL client_min_messages TO error; SET LOCAL join_collapse_limit TO 1; SET LOCAL enable_seqscan TO off; "
+    "SET LOCAL enable_hashjoin TO off; SET LOCAL enable_mergejoin TO off"
 )
+"""Joins are made in the order in which they are written, by indexes, as SQLite makes them: PostgreSQL cannot know that
+a list has five rows."""
+
 HAS_RELEASES = SQL("SELECT to_regclass('orchestr8.current') IS NOT NULL")
 CURRENT = SQL("""
 SELECT schema_name, generation, shards, (extract(epoch FROM published_at) * 1000000)::bigint
@@ -189,7 +195,7 @@ class Shard:
         """Return the connection, in a transaction."""
         if self._is_reading and self._db is not None:
             return self._db
-        begin = BEGIN.format(Identifier(self._schema), Literal(1000 * STATEMENT_SECONDS))
+        begin = BEGIN.format(Identifier(self._schema), Literal(round(1000 * STATEMENT_SECONDS)))
         self._again(lambda db: db.execute(begin))
         self._is_reading = True
         return self._connected()
@@ -285,16 +291,18 @@ class Shards:
             try:
                 cursor = shard.execute(sql, parameters)
             except Unreachable:
-                if not self._is_partial or len(self.missing) + 1 == len(self.shards):
+                if not self._is_partial:
                     raise
                 self.missing.append(shard.place)
                 return None
             return Found(cursor.description or (), cursor.fetchall())
 
         left = [shard for shard in self.shards if shard.place not in self.missing]
-        if alone:
-            return [next(found for shard in left if (found := ask(shard)) is not None)]
-        return [found for found in ASKING.map(ask, left) if found is not None]
+        answers = (answer for answer in (map(ask, left) if alone else ASKING.map(ask, left)) if answer is not None)
+        found = [*islice(answers, 1)] if alone else [*answers]
+        if not found:
+            raise Unreachable("None of the databases of the library answers.")
+        return found
 
     def heed(self, is_abandoned: Callable[[], bool] | None, /) -> None:
         """Begin no further statement once *is_abandoned* returns True."""
@@ -359,6 +367,11 @@ class Follower:
             assert self._known is not None
             return self._known
 
+    def close(self) -> None:
+        """Close the connections that it asks over."""
+        for shard in self._shards:
+            shard.close()
+
     def _holds(self, shard: Shard, release: Release) -> bool:
         try:
             return bool(shard.run(HAS_SCHEMA, name=release.schema)[0][0])
@@ -384,7 +397,12 @@ class Follower:
         return release
 
 
-follower_of = cache(Follower)
+@cache
+def follower_of(address: Address) -> Follower:
+    """Return the one of this process that follows the index at *address*."""
+    follower = Follower(address)
+    atexit.register(follower.close)
+    return follower
 
 
 class PublishedCatalog(Catalog):

@@ -91,9 +91,13 @@ class Snapshots:
         return taken
 
     def _take_idle(self) -> Catalog | None:
+        current = self._current
+        if current is None or not current.is_current():  # without the lock: it may have to ask a server
+            return None
         with self._lock:
             idle = self._idle
-            return idle.pop() if idle and idle[-1].is_current() and not idle[-1].is_known_damaged else None
+            is_good = idle and idle[-1].identity == current.identity and not idle[-1].is_known_damaged
+            return idle.pop() if is_good else None
 
     def _open_another(self) -> Catalog:
         fresh = Catalog.open(self._path)
