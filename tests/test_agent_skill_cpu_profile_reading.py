@@ -241,7 +241,10 @@ def test_colours_and_odd_line_ends_leave_a_stack_whole(tmp_path: Path) -> None:
 
 
 def test_events_of_perf_that_are_added_up_are_named(tmp_path: Path) -> None:
-    text = "".join(f"prog 1 1.{n}: 5 {event}:\n\t55d main+0x1 (/bin/prog)\n\n" for n, event in enumerate(("cycles", "cache-misses")))
+    text = "".join(
+        f"prog 1 1.{n}: 5 {event}:\n\t55d main+0x1 (/bin/prog)\n\n"
+        for n, event in enumerate(("cycles", "cache-misses"))
+    )
     notes = run_json(*SCRIPT, write(tmp_path / "a.txt", text))["notes"]
     assert "2 events are added up (cache-misses, cycles): run `perf script` for one of them" in notes
 

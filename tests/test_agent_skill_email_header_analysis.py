@@ -242,7 +242,9 @@ def test_pasted_headers_may_all_be_indented() -> None:
 
 
 def test_the_other_messages_of_an_mbox_are_counted() -> None:
-    report = read(f"From a@x.org Wed Nov 25 10:00:00 2026\n{mail()}\n\nFrom b@x.org Wed Nov 25 10:00:00 2026\n{mail()}\n")
+    report = read(
+        f"From a@x.org Wed Nov 25 10:00:00 2026\n{mail()}\n\nFrom b@x.org Wed Nov 25 10:00:00 2026\n{mail()}\n"
+    )
     assert report["notes"] == ["an mbox: 1 more messages follow, only the first was read"]
 
 
