@@ -40,6 +40,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 BUNDLED = ROOT / "orchestr8_sqlite" / "bundled.db"
 QUERIES = [json.loads(line)["text"] for line in (ROOT / "resources" / "queries.jsonl").read_text("utf-8").splitlines()]
+SILENT = "A database of the library does not answer; try again in a moment."
 DOCUMENT = (ROOT / "docs" / "postgresql.md").read_text(encoding="utf-8")
 
 
@@ -327,7 +328,7 @@ def test_a_database_that_does_not_answer_is_an_error_or_with_partial_is_said(
     to = ",".join(server.address("library") for server in two_servers)
     publish_to_postgresql(Order(index_of(1), "stable"), to)
     whole = invoke("search", "retrying call", "--db", to)
-    server = serve(to, "--partial")
+    server, strict = serve(to, "--partial"), serve(to)
     try:
         send(server, search(1, "retrying call"))
         assert "Partial" not in receive(server)["result"]["content"][0]["text"]
@@ -349,17 +350,22 @@ def test_a_database_that_does_not_answer_is_an_error_or_with_partial_is_said(
             send(server, request(10 + number, "resources/read", uri=f"orchestr8://skills/call{number}"))
             reply = receive(server)
             assert ("result" in reply) == (f"skills/call{number}" in listed), reply
+        send(strict, search(1, "retrying call"))
+        assert receive(strict)["result"] == {"content": [{"type": "text", "text": SILENT}], "isError": True}
+        send(strict, request(2, "resources/read", uri="orchestr8://skills/call0"))
+        assert receive(strict)["error"]["message"] == SILENT
         two_servers[0].kill()
         send(server, search(4, "retrying"))
         refused = receive(server)["result"]
         assert refused["isError"]
-        assert refused["content"][0]["text"] == "The library's index cannot be read; see the server's log."
+        assert refused["content"][0]["text"] == SILENT
         for one in two_servers:
             one.start()
         send(server, search(5, "retrying"))  # a partial answer was not kept
         assert "Partial" not in receive(server)["result"]["content"][0]["text"]
     finally:
         release(server)
+        release(strict)
 
 
 def test_a_replica_takes_over_when_its_server_dies(two_servers: tuple[Server, Server]) -> None:

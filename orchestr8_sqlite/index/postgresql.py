@@ -21,7 +21,7 @@ from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.sql import SQL, Identifier, Literal
 
-from orchestr8_sqlite.errors import CatalogError, MissingIndex, RequestError
+from orchestr8_sqlite.errors import CatalogError, MissingIndex, RequestError, Unreachable
 from orchestr8_sqlite.index.catalog import SCHEMA_MAJOR, Catalog
 from orchestr8_sqlite.index.connections import Identity
 from orchestr8_sqlite.index.dialect import translate
@@ -59,10 +59,6 @@ MOST_ROWS = 1 << 31
 
 ASKING = ThreadPoolExecutor(32, thread_name_prefix="shard")
 """Asks several shards at once."""
-
-
-class Unreachable(CatalogError):
-    """A shard does not answer."""
 
 
 class NumberLoader(Loader):
