@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import count
@@ -15,14 +16,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from postgresql_server import PASSWORD, Server, postgresql_server, program
+from postgresql_server import PASSWORD, Server, address_at, pgbouncer, postgresql_server, program
 from releases import index_of
 from servers import greet, receive, release, request, search, send
 from strategies import filters, open_in_memory, topical_libraries, topical_queries, with_synonyms, with_twins
 from support import Invoke, brought
 
 from orchestr8_sqlite.builder.writer import write_synonyms
-from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.errors import CatalogError, RequestError
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.index.postgresql import PublishedCatalog, Release
 from orchestr8_sqlite.model.parameters import make_request
@@ -280,6 +281,52 @@ def test_a_request_keeps_its_generation_from_removal(spread: Spread) -> None:
         for version in (2, 3, 1, 2):
             publish_to_postgresql(Order(index_of(version), "stable"), to)
         assert catalog.body(catalog.fragment("skills/version").id) == "# Version 1\n\nText 1."  # type: ignore[union-attr]
+
+
+# --- a pooler
+
+
+@pytest.fixture
+def pooled(spread: Spread) -> Iterator[tuple[Address, Address]]:
+    """The two ways of the bundled index, behind a pooler with two connections to each database."""
+    brought(lambda: program("pgbouncer"))
+    with pgbouncer(spread.server, size=2) as port:
+        whole, *shards = (address_at(port, name) for name in ("whole", "one", "two", "three"))
+        yield Address(whole), Address(",".join(shards))
+
+
+def test_many_requests_over_few_connections_of_a_pooler_have_the_answers_of_the_file(
+    pooled: tuple[Address, Address],
+) -> None:
+    asked = [make_request({"query": text}) for text in QUERIES[:60]]
+    with Catalog.open(BUNDLED) as file:
+        known = [answer_of(file, one, quick=False) for one in asked]
+
+    def ask_all(address: Address, first: int) -> None:
+        with Catalog.open(address) as published:
+            for number in (*range(first, len(asked)), *range(first)):
+                assert published.is_current()
+                assert answer_of(published, asked[number], quick=False) == known[number]
+                published.rest()
+
+    with ThreadPoolExecutor() as threads:
+        for done in [threads.submit(ask_all, pooled[number % 2], 7 * number) for number in range(8)]:
+            done.result()
+
+
+def test_a_statement_of_the_user_over_a_pooler_is_a_single_one_that_only_reads(
+    pooled: tuple[Address, Address], invoke: Invoke
+) -> None:
+    for _ in range(3):
+        code, out, _ = invoke("sql", "SELECT count(*) AS fragments FROM fragment", "--db", pooled[0].text)
+        assert (code, out) == invoke("sql", "SELECT count(*) AS fragments FROM fragment", "--db", BUNDLED)[:2]
+    assert "read-only" in invoke("sql", "DELETE FROM tag", "--db", pooled[0].text)[2]
+    assert "multiple commands" in invoke("sql", "COMMIT; DELETE FROM tag", "--db", pooled[0].text)[2]
+
+
+def test_publishing_to_a_pooler_is_refused(pooled: tuple[Address, Address]) -> None:
+    with pytest.raises(RequestError, match=r"^postgresql://127\.0\.0\.1:\d+/whole is a pooler, .* own address\.$"):
+        publish_to_postgresql(Order(BUNDLED, "stable"), pooled[0].text)
 
 
 # --- faults

@@ -49,6 +49,7 @@ BEGIN = SQL(
 """Joins are made in the order in which they are written, by indexes, as SQLite makes them: PostgreSQL cannot know that
 a list has five rows."""
 
+PROCESS = SQL("SELECT pg_backend_pid()")
 HAS_RELEASES = SQL("SELECT to_regclass('orchestr8.current') IS NOT NULL")
 CURRENT = SQL("""
 SELECT schema_name, generation, shards, (extract(epoch FROM published_at) * 1000000)::bigint
@@ -114,6 +115,15 @@ def reason(problem: psycopg.Error, secrets: Sequence[str]) -> str:
     return why
 
 
+def is_pooled(db: psycopg.Connection) -> bool:
+    """Tell whether a pooler stands between: the process that it announces is not the one that answers.
+
+    Each transaction may then be answered by another process, which may know other prepared statements by the same
+    names.
+    """
+    return db.execute(PROCESS).fetchone() != (db.info.backend_pid,)
+
+
 class Shard:
     """A connection to one shard, opened when it is first used; `place` is its address without user and password.
 
@@ -157,7 +167,8 @@ class Shard:
             db = self._begun()
             db.execute(SQL("SET LOCAL statement_timeout TO {}").format(Literal(round(1000 * seconds))))
         try:
-            return db.execute(statement.encode(), prepare=True)  # which takes a single one
+            with db.pipeline():  # which takes a single statement at a time
+                return db.execute(statement.encode())
         except psycopg.errors.QueryCanceled:
             raise RequestError(out_of_time(seconds)) from None
         except psycopg.Error as problem:
@@ -185,6 +196,8 @@ class Shard:
         if self._db is None or self._db.closed:
             self._db = psycopg.connect(**self._given)
             self._db.adapters.register_loader("numeric", NumberLoader)
+            if is_pooled(self._db):
+                self._db.prepare_threshold = None
         return self._db
 
     def _begun(self) -> psycopg.Connection:

@@ -29,7 +29,7 @@ from orchestr8_sqlite.errors import CatalogError, RefusedRelease, RequestError, 
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.index.checksums import REBUILD
 from orchestr8_sqlite.index.matching import WEIGHTS
-from orchestr8_sqlite.index.postgresql import read_address, reason
+from orchestr8_sqlite.index.postgresql import is_pooled, read_address, reason
 from orchestr8_sqlite.settings import Address
 from orchestr8_sqlite.shipping.postgresql_schema import (
     Table,
@@ -236,6 +236,12 @@ class Shard:
         self.place, self._secrets, given = read_address(address)
         with self.told():
             self.db = psycopg.connect(**{"connect_timeout": CONNECT_SECONDS, **given, "client_encoding": "UTF8"})
+            if is_pooled(self.db):
+                self.db.close()
+                raise RequestError(
+                    f"{self.place} is a pooler, which does not hold the lock of a publisher; name the database's own "
+                    "address."
+                )
         self.checksums: dict[str, Checksum] = {}
 
     def run(self, *statements: SQL | Composed, **values: object) -> list[Row]:
