@@ -127,9 +127,10 @@ def pgbouncer(server: Server, *, size: int) -> Iterator[int]:
         users.write_text(f'"owner" "{PASSWORD}"\n', encoding="utf-8")
         settings.write_text(BOUNCER.format(server=server.port, port=port, users=users, size=size), encoding="utf-8")
         user = "nobody" if os.geteuid() == 0 else None
-        for path in (home, users, settings) if user else ():
-            shutil.chown(path, user)
-        command = [program("pgbouncer"), "--quiet", settings]
+        if user is not None:
+            for path in (home, users, settings):
+                shutil.chown(path, user)
+        command = [str(program("pgbouncer")), "--quiet", str(settings)]
         with subprocess.Popen(command, user=user, cwd="/", stderr=subprocess.DEVNULL) as process:
             try:
                 _wait_for(address_at(port, "postgres"))

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from postgresql_server import PASSWORD, Server, address_at, pgbouncer, postgresq
 from releases import index_of
 from servers import greet, receive, release, request, search, send
 from strategies import filters, open_in_memory, topical_libraries, topical_queries, with_synonyms, with_twins
-from support import Invoke, brought
+from support import Invoke, brought, build, markdown, write_files
 
 from orchestr8_sqlite.builder.writer import write_synonyms
 from orchestr8_sqlite.errors import CatalogError, RequestError
@@ -43,6 +45,7 @@ BUNDLED = ROOT / "orchestr8_sqlite" / "bundled.db"
 QUERIES = [json.loads(line)["text"] for line in (ROOT / "resources" / "queries.jsonl").read_text("utf-8").splitlines()]
 SILENT = "A database of the library does not answer; try again in a moment."
 DOCUMENT = (ROOT / "docs" / "postgresql.md").read_text(encoding="utf-8")
+(RIGHTS,) = re.findall(r"```sql\n(DO .*?)```", DOCUMENT, re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -466,3 +469,60 @@ def test_a_role_that_may_only_read_can_serve(spread: Spread, invoke: Invoke) -> 
     publish_to_postgresql(Order(BUNDLED, "stable"), server.address("granted", "publisher", "secret"))
     found = invoke("explain", "retry a flaky call", "--db", server.address("granted", "reader", "secret"))
     assert found == invoke("explain", "retry a flaky call", "--db", BUNDLED)
+
+
+# --- rights by team
+
+
+def test_a_reader_of_a_team_finds_loads_lists_and_counts_only_its_own_and_shared_fragments(
+    spread: Spread, invoke: Invoke, tmp_path: Path
+) -> None:
+    server = spread.server
+    names = ["skills/shared.md", "skills/alpha/one.md", "skills/alpha/two.md", "skills/beta/one.md"]
+    pages = {name: markdown("useWhen: [Deploying a service]", "# Deploy\n\nRoll out slowly.") for name in names}
+    index = build(write_files(tmp_path / "library", pages), tmp_path / "index.db")
+    (tmp_path / "rights.sql").write_text(RIGHTS, encoding="utf-8")
+    addresses = []
+    for database in ("rights_one", "rights_two"):
+        server.ask("postgres", f"CREATE DATABASE {database}")
+        addresses.append(server.address(database))
+    for role in ("team_alpha", "team_beta", "alpha LOGIN PASSWORD 'secret'"):
+        server.ask("postgres", f"CREATE ROLE {role}")
+    server.ask("postgres", "GRANT team_alpha TO alpha")
+    for database in ("rights_one", "rights_two"):
+        server.ask(database, "ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO alpha")
+        server.ask(database, "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO alpha")
+    for to, of in ((addresses[:1], ["rights_one"]), (addresses, ["rights_one", "rights_two"])):
+        options = ("--no-gate", "--sql", tmp_path / "rights.sql")
+        assert invoke("publish", index, "--to", ",".join(to), *options)[0] == 0
+        place = ",".join(server.address(database, "alpha", "secret") for database in of)
+        visible = {"skills/shared", "skills/alpha/one", "skills/alpha/two"}
+        found = invoke("search", "deploying a service", "--db", place)
+        assert set(re.findall(r"orchestr8://([\w/]+)", found[1])) == visible
+        assert set(re.findall(r"skills/[\w/]+", invoke("list", "fragments", "--db", place)[1])) == visible
+        assert "Roll out slowly." in str(invoke("load", "orchestr8://skills/alpha/one", "--db", place))
+        assert invoke("load", "orchestr8://skills/beta/one", "--db", place)[0] != 0
+        assert re.search(r"\b3\b", invoke("list", "--db", place)[1])
+        assert not re.search(r"\b4\b", invoke("list", "--db", place)[1])
+    tables = (
+        "SELECT table_name::text FROM information_schema.columns WHERE column_name = 'fragment_id' AND table_schema = "
+    )
+    with (
+        psycopg.connect(server.address("rights_one", "alpha", "secret")) as db,
+        closing(sqlite3.connect(index)) as whole,
+    ):
+        for (table,) in server.ask("rights_one", f"{tables} 'orchestr8_1'"):
+            seen = {id_ for (id_,) in db.execute(f"SELECT fragment_id FROM orchestr8_1.{table}".encode())}
+            assert seen <= {id_ for (id_,) in whole.execute("SELECT id FROM fragment WHERE path NOT LIKE '%/beta/%'")}
+
+
+def test_a_statement_that_fails_announces_nothing(spread: Spread, invoke: Invoke, tmp_path: Path) -> None:
+    spread.server.ask("postgres", "CREATE DATABASE failing")
+    (tmp_path / "rights.sql").write_text("SELECT 1; SELECT none", encoding="utf-8")
+    to = spread.server.address("failing")
+    code, _, err = invoke("publish", BUNDLED, "--to", to, "--no-gate", "--sql", tmp_path / "rights.sql")
+    assert code == 1
+    assert err.endswith('/failing refused: column "none" does not exist.\n')
+    assert invoke("search", "retry", "--db", to)[2].startswith("Nothing was published to the channel stable")
+    code, _, err = invoke("publish", BUNDLED, "--to", tmp_path, "--no-gate", "--sql", tmp_path / "rights.sql")
+    assert (code, err) == (2, "Only PostgreSQL takes --sql.\n")

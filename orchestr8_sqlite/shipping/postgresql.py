@@ -244,7 +244,7 @@ class Shard:
                 )
         self.checksums: dict[str, Checksum] = {}
 
-    def run(self, *statements: SQL | Composed, **values: object) -> list[Row]:
+    def run(self, *statements: SQL | Composed | bytes, **values: object) -> list[Row]:
         """Return the rows of the last of the statements, each of which may use the values."""
         found: list[Row] = []
         with self.told():
@@ -338,6 +338,8 @@ def _publish(order: Order, draft: Mapping[str, Any], catalog: Catalog, shards: S
     ((number,),) = first.run(NEXT_NUMBER)
     schema = f"orchestr8_{number}"
     sent = _fill(catalog, shards, schema, before)
+    if order.sql:
+        _on_each(shards, lambda shard: shard.run(order.sql.encode()))
     if not catalog.is_current():
         raise CatalogError(f"{order.file} was replaced while it was read; publish again.")
     values = {**fields, "number": number, "schema": schema, "shards": len(shards), "gate": json.dumps(order.gate)}
