@@ -73,6 +73,11 @@ class Library:
     def publish(self, version: int) -> None:
         publishing.publish_to_postgresql(Order(index_of(version), "stable"), self.address)
 
+    def forget(self) -> None:
+        """Let the next reader ask what is announced."""
+        reading.follower_of(Address(self.address)).close()
+        reading.follower_of.cache_clear()
+
     @property
     def version(self) -> int:
         """Return the generation that both databases hold and that is announced.
@@ -80,7 +85,7 @@ class Library:
         Raises:
             Wrong: The answers are those of no generation.
         """
-        reading.follower_of.cache_clear()
+        self.forget()
         answers = _answers_at(Address(self.address))
         if answers not in self.known:
             raise Wrong(f"the answers are those of no generation: {answers}")
@@ -203,7 +208,7 @@ def _kill_asked(seed: int, most: int, _: Path) -> Tried:
 
         def ask() -> None:
             nonlocal refused, right
-            reading.follower_of.cache_clear()
+            library.forget()
             try:
                 if _answers_at(Address(library.address)) != library.known[0]:
                     raise Wrong("another answer than that of the file")
@@ -260,7 +265,7 @@ class Readers:
 def _change(seconds: float, _: Path) -> Tried:
     with _library() as library:
         library.publish(1)
-        reading.follower_of.cache_clear()
+        library.forget()
         readers = Readers(library)
         published, until = 1, time.monotonic() + seconds
         try:
