@@ -104,7 +104,9 @@ def test_a_zone_that_does_not_exist_and_a_missing_file_are_refused(tmp_path: Pat
 
 
 def test_ranges_of_names_may_hold_the_letters_of_quartz() -> None:
-    assert runs("0 8 * * MON-WED", "2026-11-29T00:00") == [f"2026-{day}T08:00+00:00" for day in ("11-30", "12-01", "12-02")]
+    assert runs("0 8 * * MON-WED", "2026-11-29T00:00") == [
+        f"2026-{day}T08:00+00:00" for day in ("11-30", "12-01", "12-02")
+    ]
     assert runs("0 0 1 APR-JUL *", "2026-06-02T00:00")[:2] == ["2026-07-01T00:00+00:00", "2027-04-01T00:00+00:00"]
 
 
@@ -114,7 +116,9 @@ def test_a_star_in_a_list_frees_the_day_of_month_in_kubernetes() -> None:
 
 def test_secrets_of_a_command_are_masked(tmp_path: Path) -> None:
     file = tmp_path / "crontab"
-    file.write_text("0 5 * * * curl -u admin:hunter2 https://joe:s3cret@host/x?token=abcdef\n0 6 * * * PGPASSWORD=tiger dump\n")
+    file.write_text(
+        "0 5 * * * curl -u admin:hunter2 https://joe:s3cret@host/x?token=abcdef\n0 6 * * * PGPASSWORD=tiger dump\n"
+    )
     texts = [row["text"] for row in run_json(*SCRIPT, str(file))["schedules"]]
     assert texts == ["0 5 * * * curl -u *** https://***@host/x?token=***", "0 6 * * * PGPASSWORD=*** dump"]
 
@@ -139,7 +143,9 @@ def test_only_a_line_feed_ends_a_line_of_a_crontab(tmp_path: Path) -> None:
         (b"0 5 * * * a", ("--from", "0001-01-01", "--zone", "Asia/Tokyo"), "take a year from 1970 to 9000"),
     ],
 )
-def test_odd_inputs_are_refused_in_one_sentence(tmp_path: Path, content: bytes, options: tuple[str, ...], reason: str) -> None:
+def test_odd_inputs_are_refused_in_one_sentence(
+    tmp_path: Path, content: bytes, options: tuple[str, ...], reason: str
+) -> None:
     file = tmp_path / "crontab"
     file.write_bytes(content)
     result = run_script(*SCRIPT, str(file), *options)

@@ -215,7 +215,9 @@ def test_a_protection_lost_deep_inside_a_block_is_a_danger(tmp_path: Path) -> No
     def settings(on: bool) -> dict[str, Any]:  # noqa: FBT001
         return {"settings": [{"deletion_protection_enabled": on}], "disable_api_termination": on}
 
-    report = run_json(*SCRIPT, plan(tmp_path / "p.json", change("a_x.y", "update", before=settings(True), after=settings(False))))  # noqa: FBT003
+    report = run_json(
+        *SCRIPT, plan(tmp_path / "p.json", change("a_x.y", "update", before=settings(True), after=settings(False)))
+    )  # noqa: FBT003
     assert report["dangers"] == [
         "a_x.y loses its protection: disable_api_termination",
         "a_x.y loses its protection: settings[0].deletion_protection_enabled",
@@ -242,7 +244,10 @@ def test_an_unknown_action_is_a_danger(tmp_path: Path) -> None:
         ('{"format_version": "1.2", "resource_changes": [{}], "resource_changes": []}', "stands twice"),
         ('{"format_version": "1.2", "resource_changes": []}\n{}', "more follows the plan in line 2"),
         ('{"format_version": "1.2", "planned_values": {"root_module": {"resources": [{}]}}}', "was cut out"),
-        ('{"format_version": "1.2", "resource_changes": [{"address": "a", "change": {"actions": ["delete"]}}]}', "no type"),
+        (
+            '{"format_version": "1.2", "resource_changes": [{"address": "a", "change": {"actions": ["delete"]}}]}',
+            "no type",
+        ),
     ],
 )
 def test_a_plan_from_which_something_is_hidden_is_refused(tmp_path: Path, content: str, words: str) -> None:
