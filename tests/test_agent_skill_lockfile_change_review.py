@@ -303,3 +303,35 @@ def test_a_package_that_stands_twice_and_an_endless_version(tmp_path: Path) -> N
     assert_refused(run_script(*SCRIPT, tmp_path / "twice", tmp_path / "twice"), "'node_modules/x' stands twice")
     files = npm_lock(tmp_path / "a", npm("x", "1.0.0")), npm_lock(tmp_path / "b", npm("x", "9" * 5000))
     assert run_json(*SCRIPT, *files)["changed"][0]["jump"] == "major"
+
+
+UV_LOCK = """version = 1
+requires-python = ">=3.11"
+
+[[package]]
+name = "x"
+version = "1.0.0"
+source = {{ registry = "https://pypi.org/simple" }}
+sdist = {{ url = "https://files.example/x-1.0.0.tar.gz", hash = "sha256:aa" }}
+wheels = [{{ url = "https://files.example/x-1.0.0-py3-none-any.whl"{} }}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("hash_", "danger"),
+    [
+        ("", "lost the checksum of x-1.0.0-py3-none-any.whl"),
+        (', hash = "md5:bb"', "has only md5 of x-1.0.0-py3-none-any.whl where it had sha256"),
+    ],
+)
+def test_one_file_without_its_checksum_is_a_danger(tmp_path: Path, hash_: str, danger: str) -> None:
+    report = compared(tmp_path, UV_LOCK.format(', hash = "sha256:bb"'), UV_LOCK.format(hash_))
+    assert report["dangers"] == [f"checksum: x 1.0.0 {danger}"]
+
+
+def test_a_text_that_looks_like_a_checksum_is_none(tmp_path: Path) -> None:
+    old, new = PNPM.format("1.0.0", "AA"), PNPM.format("1.0.0", "EVIL")
+    new = new.replace("  '@s/y@1.0.0':\n", "  '@s/y@1.0.0':\n    deprecated: 'integrity: sha512-AA=='\n")
+    assert compared(tmp_path, old, new)["dangers"] == [
+        "checksum: @s/y 1.0.0 has another sha512 without another version"
+    ]

@@ -33,7 +33,7 @@ JUMPS = ("downgrade", "major", "major of 0.x", "minor", "patch", "other")
 
 @dataclass
 class Package:
-    """One version of one package; *sums* has its checksums by artifact and algorithm."""
+    """One version of one package; *sums* has its checksums by artifact and algorithm, *bare* artifacts without one."""
 
     name: str
     version: str
@@ -42,6 +42,7 @@ class Package:
     script: bool = False
     dev: bool = False
     builds: bool = False
+    bare: set[str] = field(default_factory=set)
     odd: str = ""
 
 
@@ -219,8 +220,10 @@ def pnpm_package(key: str, text: str, mark: str) -> Package:
     if place < 1:
         raise ValueError(f"a package without version: {key[:60]}")
     name, version = key[:place], key[place + 1 :]
+    # a text that the author of a package chose, as `deprecated`, may look like a checksum
+    facts = re.sub(r"^    (?!resolution:|version:)\w+:.*\n?(?: {5,}.*\n?)*", "", text, flags=re.MULTILINE)
     found = {word: match[1] for word in ("integrity", "tarball", "repo", "commit", "version", "directory")
-             if (match := re.search(rf"\b{word}: *['\"]?([^\s,}}'\"]+)", text))}  # fmt: skip
+             if (match := re.search(rf"\b{word}: *['\"]?([^\s,}}'\"]+)", facts))}  # fmt: skip
     address = "git+" + found["repo"] if "repo" in found else found.get("tarball", "")
     if re.match(r"(https?|git|file|link)\b", version):
         address, version = address or version, found.get("version", version)
@@ -309,15 +312,17 @@ def read_toml(text: str) -> Lock:
 
 
 def file_sums(files: list[Json]) -> dict[tuple[str, str], str]:
-    found = []
-    for one in files:
-        name = str(
-            one.get("file") or unquote(urlsplit(str(one.get("url") or one.get("path") or "")).path.rpartition("/")[2])
-        )
-        algorithm, _, value = str(one.get("hash", "")).partition(":")
-        if value:
-            found.append(((name, algorithm), value))
-    return joined(found)
+    parts = [(file_name(one), str(one.get("hash") or "").partition(":")) for one in files]
+    return joined(((name, algorithm), value) for name, (algorithm, _, value) in parts if value)
+
+
+def file_name(one: Json) -> str:
+    address = str(one.get("url") or one.get("path") or "")
+    return str(one.get("file") or unquote(urlsplit(address).path.rpartition("/")[2]))
+
+
+def without_hash(files: list[Json]) -> set[str]:
+    return {file_name(one) for one in files if not one.get("hash")}
 
 
 def poetry_package(one: Json) -> Package:
@@ -325,6 +330,7 @@ def poetry_package(one: Json) -> Package:
     where = source_of(str(source.get("url", ""))) or str(source.get("type", ""))
     where = f"git {where.removeprefix('git ')}" if source.get("type") == "git" else where
     package = Package(str(one["name"]), str(one["version"]), where, file_sums(files))
+    package.bare = without_hash(files)
     package.builds = bool(files) and not any(str(each.get("file", "")).endswith(".whl") for each in files)
     if source.get("resolved_reference"):
         package.version += f"#{source['resolved_reference'][:12]}"
@@ -342,6 +348,7 @@ def uv_package(one: Json) -> Package:
     files = [each for each in [one.get("sdist"), *(one.get("wheels") or [])] if isinstance(each, dict)]
     version = str(one.get("version", "?")) + (f"#{address.rpartition('#')[2][:12]}" if kind == "git" else "")
     package = Package(str(one["name"]), version, source, file_sums(files))
+    package.bare = without_hash(files)
     package.builds = bool(files) and not one.get("wheels")
     return package
 
@@ -496,9 +503,13 @@ def checksum_problems(old: Package, new: Package) -> Iterator[str]:
             yield f"has another {algorithm}{' of ' + artifact if artifact else ''} without another version"
     if old.sums and not new.sums:
         yield "lost its checksum"
-    strong = [{algorithm for _, algorithm in one.sums} - WEAK for one in (old, new)]
-    if strong[0] and new.sums and not strong[1]:
-        yield f"has only {', '.join(sorted({algorithm for _, algorithm in new.sums}))} where it had {', '.join(sorted(strong[0]))}"
+    for artifact in sorted({name for name, _ in old.sums}):
+        was, now = ({algorithm for name, algorithm in one.sums if name == artifact} for one in (old, new))
+        part = f" of {artifact}" if artifact else ""
+        if was - WEAK and now and not now - WEAK:
+            yield f"has only {', '.join(sorted(now))}{part} where it had {', '.join(sorted(was - WEAK))}"
+        if artifact in new.bare and new.sums:
+            yield f"lost the checksum{part}"
 
 
 def notes(old: Lock, new: Lock, before: Names) -> Iterator[str]:
