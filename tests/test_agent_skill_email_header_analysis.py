@@ -258,3 +258,11 @@ def test_hops_before_the_receiver_are_claims_even_if_no_address_was_written() ->
     assert (report["proven"], report["ignored_results"]) == ("not proven", ["mx.receiver.example"])
     assert [hop["trusted"] for hop in report["hops"]] == [False, True]
     assert "caution: Date cannot be read: soon" in report["findings"]
+
+
+def test_two_names_below_a_suffix_that_may_be_public_prove_nothing_without_a_dmarc_result() -> None:
+    facts: dict[str, Any] = {"author": "a@victim.github.io", "dkim": "evil.github.io", "spf": "other.example"}
+    report = read(mail(**facts))
+    assert report["proven"] == "not proven"
+    assert any("only if github.io is one organisation" in reason for reason in report["reasons"])
+    assert read(mail(**facts, dmarc="; dmarc=pass header.from=victim.github.io"))["proven"] == "proven"

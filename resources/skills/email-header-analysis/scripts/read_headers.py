@@ -102,6 +102,12 @@ def alignment(domain: str, author: str) -> str:
     return "strict" if domain == author else "relaxed" if organisation(domain) == organisation(author) else "no"
 
 
+def related(one: str, other: str) -> bool:
+    """Return whether two domains are the same, or one lies below the other: then no list of suffixes is needed."""
+    one, other = (f".{domain.lower().strip('.')}" for domain in (one, other))
+    return one.endswith(other) or other.endswith(one)
+
+
 def without_comments(text: str) -> tuple[str, str]:
     """Return *text* without its comments, which nest, and the comments."""
     plain: list[str] = []
@@ -345,7 +351,10 @@ def judge_dmarc(who: Json, results: list[Verdict], signed: list[Json]) -> tuple[
     if said and said.result in ("pass", "fail"):
         state = "proven" if said.result == "pass" else "not proven"
     else:
-        state = "proven" if aligned else "not proven"
+        state = "proven" if any(related(one["domain"], who["domain"]) for one in aligned) else "not proven"
+        if aligned and state == "not proven":
+            reasons.append(f"that counts only if {clean(organisation(who['domain']))} is one organisation, not a suffix "
+                           "under which strangers register: the receiver wrote no DMARC result")  # fmt: skip
     if not results:
         reasons.append("no trusted header Authentication-Results" + (": signatures alone prove nothing" if signed else ""))
     return state, reasons, checks
