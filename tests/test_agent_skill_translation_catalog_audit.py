@@ -345,3 +345,23 @@ def test_a_po_file_that_breaks_off_says_so_and_odd_line_ends_stay_text(tmp_path:
     write(tmp_path, de_DOT_po=head + 'msgid "Two"\n')
     report = [one for one in found(run_json(*SCRIPT, tmp_path / "de.po")) if one[2] == "Two"]
     assert ("syntax", "de", "Two", "no msgstr in line 7 and after: cut off?") in report
+
+
+def test_a_translation_of_spaces_is_none(tmp_path: Path) -> None:
+    assert pair(tmp_path, {"a": "Save", "b": " "}, {"a": "  ", "b": "  "}) == [("untranslated", "a", "")]
+
+
+def test_the_words_of_a_select_are_not_translated(tmp_path: Path) -> None:
+    source = {"a": "{g, select, male {He} other {They}}"}
+    assert pair(tmp_path, source, {"a": "{g, select, mann {Er} other {Sie}}"}) == [
+        ("syntax", "a", "select of g lacks male and has mann of its own")
+    ]
+    assert pair(tmp_path, source, {"a": "{g, select, male {Er} other {Sie}}"}) == []
+
+
+def test_a_link_to_another_host_is_named(tmp_path: Path) -> None:
+    source = {"a": '<a href="https://x.example/en">Go</a>'}
+    assert pair(tmp_path, source, {"a": '<a href="https://x.example/de">Los</a>'}) == []
+    assert pair(tmp_path, source, {"a": '<a href="https://x.example.evil.example">Los</a>'}) == [
+        ("look", "a", "links to x.example.evil.example, unlike the source")
+    ]

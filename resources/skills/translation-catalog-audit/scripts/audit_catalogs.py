@@ -456,7 +456,7 @@ class Parsed(NamedTuple):
 
 
 def parse_icu(text: str) -> Parsed:
-    """Return arguments and plurals of an ICU message, and its first syntax error."""
+    """Return arguments, plurals and selects of an ICU message, and its first syntax error."""
     arguments: set[str] = set()
     plurals: list[tuple[str, str, tuple[str, ...]]] = []
     place = 0
@@ -539,8 +539,7 @@ def parse_icu(text: str) -> Parsed:
             selectors.append(selector)
         if "other" not in selectors:
             raise ValueError(f"{kind} of {name} lacks `other`")
-        if kind != "select":
-            plurals.append((name, kind, tuple(selectors)))
+        plurals.append((name, kind, tuple(selectors)))
 
     try:
         message(0)
@@ -605,6 +604,10 @@ def compare(key: str, entry: Entry, original: Entry, catalog: Catalog) -> Iterat
             parts += [f"has {' '.join(sorted(extra.elements()))}"] if extra else []
             yield found("placeholder", " and ".join(parts) + label)
         yield from text_findings(found, text, base, label)
+        if catalog.kind in ("arb", "json") and ICU_HINT.search(reference) and (wrong := wrong_selects(text, reference)):
+            yield found("syntax", wrong + label)
+        if foreign := sorted(hosts(text) - hosts(base)):
+            yield found("look", f"links to {', '.join(foreign)}, unlike the source{label}")
     if catalog.kind == "xml" and any(form.isdigit() for form in (*source_forms, *entry.forms)):
         if len(entry.forms) != len(source_forms):
             yield found("items", f"an array of {len(entry.forms)} items, the source has {len(source_forms)}")
@@ -616,6 +619,25 @@ def compare(key: str, entry: Entry, original: Entry, catalog: Catalog) -> Iterat
     if not entry.state and texts and all(text == source_forms.get(form, reference) for form, text in entry.forms.items()):
         if len(re.findall(r"[^\W\d_]{2,}", re.sub(r"\{[^}]*\}|<[^>]*>|%\S+", "", reference))) > 1:
             yield found("same", "the same as the source")
+
+
+def hosts(text: str) -> set[str]:
+    return {host.lower() for host in re.findall(r"://(?:[^/\s\"'<>@]*@)?([\w.-]+\w)", text)}
+
+
+def wrong_selects(text: str, reference: str) -> str:
+    """Say which words of a `select`, which the program passes in, a translation lacks or has of its own."""
+    sides = []
+    for one in (reference, text):
+        selects = [(name, set(words)) for name, kind, words in parse_icu(one).plurals if kind == "select"]
+        sides.append({name: set().union(*(words for other, words in selects if other == name)) for name, _ in selects})
+    wanted, got = sides
+    parts = []
+    for name in sorted(wanted.keys() & got.keys()):
+        if wanted[name] != got[name]:
+            lacks, has = (", ".join(sorted(one)) or "nothing" for one in (wanted[name] - got[name], got[name] - wanted[name]))
+            parts.append(f"select of {name} lacks {lacks} and has {has} of its own")
+    return "; ".join(parts)
 
 
 def po_category(form: str, catalog: Catalog, rule: Plural | None) -> str:
@@ -721,6 +743,10 @@ def own_findings(one: Catalog) -> Iterator[Finding]:
             yield from text_findings(found, text, "", f" in {form}" if form else "")
 
 
+def is_blank(entry: Entry) -> bool:
+    return bool(entry.forms) and not any(text.strip() for text in entry.forms.values())
+
+
 def against(one: Catalog, original: Catalog | None, parent: Catalog | None, counts: Counter[str]) -> Iterator[Finding]:
     wanted = original.entries if original else {key: Entry(entry.source) for key, entry in one.entries.items() if entry.source}
     counts["messages"] += len(one.entries)
@@ -732,7 +758,7 @@ def against(one: Catalog, original: Catalog | None, parent: Catalog | None, coun
             if parent is None:
                 counts["missing"] += 1
                 yield Finding("missing", one.locale, one.file, key, "")
-        elif mine.state == "untranslated":
+        elif mine.state == "untranslated" or (is_blank(mine) and not is_blank(entry)):
             counts["untranslated"] += 1
             yield Finding("untranslated", one.locale, one.file, key, mine.place)
         else:
