@@ -152,3 +152,10 @@ def test_odd_inputs_are_refused_in_one_sentence(
     assert (result.returncode, result.stdout) == (2, "")
     assert reason in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_password_of_mysql_is_masked_and_many_lines_that_collide_are_cut() -> None:
+    lines = "0 5 * * * mysqldump -u me -phunter2 db\n" * 15
+    done = run_script(*SCRIPT, "-", "--from", "2026-11-25T10:00", stdin=lines)
+    assert "mysqldump -u me -p*** db" in done.stdout
+    assert "collide lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 3 more: 7 times in 7 days" in done.stdout

@@ -32,7 +32,7 @@ NICKNAMES = {"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 
 DIALECTS = ("cronie", "kubernetes", "github")
 ITEM = re.compile(r"^(?:(\*)|(\w+)(?:-(\w+))?)(?:/(\d+))?$")
 SECRET = re.compile(r"(?i)(?<=://)[^/\s@]+(?=@)|(?<=-u )\S+:\S+|(?<=bearer )\S+|(?<=basic )\S+"
-                    r"|(\b[\w-]*(?:passw|pwd|token|secret|api_?key)\w*[=: ]+)\S+")  # fmt: skip
+                    r"|(\b[\w-]*(?:passw|pwd|token|secret|api_?key)\w*[=: ]+)\S+|(\bmysql\w* (?:.* )?-p)\S+")  # fmt: skip
 YEARS = 8
 Json = dict[str, Any]
 
@@ -128,7 +128,7 @@ def decode(data: bytes) -> str:
 
 def masked(text: str) -> str:
     """Return a line without the passwords and tokens of its command, cut to 80 characters."""
-    return SECRET.sub(lambda match: f"{match[1] or ''}***", " ".join(text.split()))[:80]
+    return SECRET.sub(lambda match: f"{match[1] or match[2] or ''}***", " ".join(text.split()))[:80]
 
 
 def read_lines(text: str, dialect: str, zone: str) -> tuple[list[Schedule], list[str]]:
@@ -318,7 +318,8 @@ def show(report: Json) -> None:
         for text in row["notes"]:
             print(f"  note    {text}")
     for row in report["collisions"][:10]:
-        print(f"\ncollide lines {', '.join(map(str, row['lines']))}: {row['times']} times in 7 days, first {row['first']}")
+        more = f" and {len(row['lines']) - 12} more" if len(row["lines"]) > 12 else ""
+        print(f"\ncollide lines {', '.join(map(str, row['lines'][:12]))}{more}: {row['times']} times in 7 days, first {row['first']}")
 
 
 if __name__ == "__main__":
