@@ -7,7 +7,8 @@
     │   ├── RefusedLibrary   the library has problems or findings that the options do not allow
     │   └── CheckError       the written index failed a check
     ├── CatalogError         the index file is foreign, damaged, too old or too new
-    │   └── MissingIndex     there is no such file
+    │   ├── MissingIndex     there is no such file
+    │   └── Unreachable      a database with a part of the index does not answer
     ├── ShippingError        an index could not be published or pulled
     │   ├── SourceError      the other side cannot be reached, or failed: trying again may help
     │   └── RefusedRelease   what a source offers is not what it should be, or is older than what is here
@@ -62,6 +63,10 @@ class CatalogError(Orchestr8Error):
 
 class MissingIndex(CatalogError):
     """There is no index at the given path."""
+
+
+class Unreachable(CatalogError):
+    """A database with a part of the index does not answer; trying again may help."""
 
 
 class ShippingError(Orchestr8Error):

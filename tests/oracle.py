@@ -283,7 +283,7 @@ class Oracle:
         ]
         met = [(form, texts) for synonym in self.synonyms for form, texts in self.met(synonym, words)]
         named = {form.word.text for form in joined} | {text for _, texts in met for text in texts}
-        unknown = [word for word in words if not word.holders and word.share == 1.0 and word.text not in named]
+        unknown = [word for word in words if not word.holders and word.share >= 1.0 and word.text not in named]
         repaired = [
             Standing(word, text, "typo", weights.FACTORS["typo"])
             for word in unknown

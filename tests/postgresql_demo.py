@@ -77,15 +77,16 @@ def addresses(servers: Sequence[Server], role: str) -> str:
 def run(*arguments: str) -> str:
     """Return what a command of the program prints."""
     command = [sys.executable, "-m", "orchestr8_sqlite", *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def tell(text: str) -> None:
-    print(f"\n== {text}", flush=True)
+    show(f"\n== {text}")
 
 
 def show(text: str) -> None:
-    print(text.strip(), flush=True)
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

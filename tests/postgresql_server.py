@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,15 +20,28 @@ PASSWORD = "pass@word:1/2"
 
 
 def program(name: str) -> Path:
-    """Return a program of PostgreSQL; Debian keeps most of them out of the PATH.
+    """Return a program of PostgreSQL, or PgBouncer; Debian keeps most of them out of the PATH.
 
     Raises:
         MissingProgram: It is not installed.
     """
-    found = shutil.which(name) or next(map(str, sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))), None)
+    places = [*sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}")), Path("/usr/sbin") / name]
+    found = shutil.which(name) or next((str(place) for place in places if place.exists()), None)
     if found is None:
-        raise MissingProgram(f"{name} is missing: install PostgreSQL.")
+        raise MissingProgram(f"{name} is missing: install it.")
     return Path(found)
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def address_at(port: int, database: str, user: str = "owner", password: str = PASSWORD) -> str:
+    """Return the address of a database behind a port of 127.0.0.1."""
+    return f"postgresql://{user}:{quote(password, safe='')}@127.0.0.1:{port}/{database}"
 
 
 class Server:
@@ -36,9 +50,7 @@ class Server:
     def __init__(self, home: Path, *, fsync: bool = False) -> None:
         self._home = home
         self._user = "nobody" if os.geteuid() == 0 else None
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         secret = home / "password"
         secret.write_text(PASSWORD, encoding="utf-8")
         if self._user is not None:
@@ -67,7 +79,7 @@ class Server:
 
     def address(self, database: str, user: str = "owner", password: str = PASSWORD) -> str:
         """Return the address of a database."""
-        return f"postgresql://{user}:{quote(password, safe='')}@127.0.0.1:{self.port}/{database}"
+        return address_at(self.port, database, user, password)
 
     def ask(self, database: str, sql: str, **values: object) -> list[tuple[Any, ...]]:
         """Return the rows of a statement, which is committed."""
@@ -90,3 +102,51 @@ def postgresql_server(*, fsync: bool = False) -> Iterator[Server]:
             yield server
         finally:
             server.kill()
+
+
+BOUNCER = """
+[databases]
+* = host=127.0.0.1 port={server}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = plain
+auth_file = {users}
+pool_mode = transaction
+default_pool_size = {size}
+"""
+
+
+@contextmanager
+def pgbouncer(server: Server, *, size: int) -> Iterator[int]:
+    """Yield the port of a PgBouncer that gives each transaction one of *size* connections to a database."""
+    with tempfile.TemporaryDirectory(prefix="pgbouncer-") as folder:
+        home, port = Path(folder), free_port()
+        users, settings = home / "users", home / "pgbouncer.ini"
+        users.write_text(f'"owner" "{PASSWORD}"\n', encoding="utf-8")
+        settings.write_text(BOUNCER.format(server=server.port, port=port, users=users, size=size), encoding="utf-8")
+        user = "nobody" if os.geteuid() == 0 else None
+        if user is not None:
+            for path in (home, users, settings):
+                shutil.chown(path, user)
+        command = [str(program("pgbouncer")), "--quiet", str(settings)]
+        with subprocess.Popen(command, user=user, cwd="/", stderr=subprocess.DEVNULL) as process:
+            try:
+                _wait_for(address_at(port, "postgres"))
+                yield port
+            finally:
+                process.kill()
+
+
+def _wait_for(address: str) -> None:
+    until = time.monotonic() + 10
+    while True:
+        try:
+            psycopg.connect(address).close()
+        except psycopg.OperationalError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+        else:
+            return

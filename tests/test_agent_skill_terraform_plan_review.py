@@ -209,3 +209,47 @@ def test_what_is_no_plan_is_refused_in_one_sentence(tmp_path: Path, content: str
 def test_escape_codes_in_addresses_do_not_reach_the_terminal(tmp_path: Path) -> None:
     path = plan(tmp_path / "p.json", change('aws_vpc.x["\x1b[2Jall fine"]', "delete"))
     assert "\x1b" not in run_script(*SCRIPT, path).stdout
+
+
+def test_a_protection_lost_deep_inside_a_block_is_a_danger(tmp_path: Path) -> None:
+    def settings(on: bool) -> dict[str, Any]:  # noqa: FBT001
+        return {"settings": [{"deletion_protection_enabled": on}], "disable_api_termination": on}
+
+    report = run_json(
+        *SCRIPT, plan(tmp_path / "p.json", change("a_x.y", "update", before=settings(True), after=settings(False)))
+    )  # noqa: FBT003
+    assert report["dangers"] == [
+        "a_x.y loses its protection: disable_api_termination",
+        "a_x.y loses its protection: settings[0].deletion_protection_enabled",
+    ]
+
+
+def test_a_key_inside_an_unsuspicious_attribute_is_hidden(tmp_path: Path) -> None:
+    values = {"label": "AKIAABCDEFGHIJKLMNOP", "url": "https://joe:pw@host"}
+    paths = [["label"], ["url"]]
+    one = change("a_x.y", "delete", "create", before=values, after={"label": "b", "url": "c"}, replace_paths=paths)
+    assert run_json(*SCRIPT, plan(tmp_path / "p.json", one))["dangers"] == [
+        'a_x.y is replaced, old one first: forced by label (hidden) -> "b"; forced by url (hidden) -> "c"'
+    ]
+
+
+def test_an_unknown_action_is_a_danger(tmp_path: Path) -> None:
+    report = run_json(*SCRIPT, plan(tmp_path / "p.json", change("a_x.y", "evict")))
+    assert report["dangers"] == ["a_x.y: the action evict is not known here, read it by hand"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"format_version": "1.2", "resource_changes": [{}], "resource_changes": []}', "stands twice"),
+        ('{"format_version": "1.2", "resource_changes": []}\n{}', "more follows the plan in line 2"),
+        ('{"format_version": "1.2", "planned_values": {"root_module": {"resources": [{}]}}}', "was cut out"),
+        (
+            '{"format_version": "1.2", "resource_changes": [{"address": "a", "change": {"actions": ["delete"]}}]}',
+            "no type",
+        ),
+    ],
+)
+def test_a_plan_from_which_something_is_hidden_is_refused(tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "p.json").write_text(content)
+    assert_refused(run_script(*SCRIPT, tmp_path / "p.json"), words)

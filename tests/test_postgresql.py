@@ -1,8 +1,11 @@
 """Publishing to PostgreSQL: the same rows, announced at once or not at all, whatever dies meanwhile."""
 
 import json
+import os
 import re
+import shlex
 import sqlite3
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +16,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import yaml
 from postgresql_server import PASSWORD, Server, postgresql_server, program
 from psycopg.sql import SQL, Composed
 from releases import index_of
@@ -302,6 +306,54 @@ def test_row_that_somebody_changed_in_the_release_before_is_sent_again(server: S
     ship(2, server, "one")
     assert holds(server, "orchestr8_2", index_of(2), "one")
     assert {text for _, text in words(server, "orchestr8_2", "one")} & {"'other'"} == set()
+
+
+# --- operating
+
+
+def test_a_generation_that_was_backed_up_is_restored_and_published_on(
+    server: Server, invoke: Invoke, tmp_path: Path
+) -> None:
+    blocks = {name: text for text, name in re.findall(r"```sh\n(# ([^:]+):\n.*?)```", DOCUMENT, re.DOTALL)}
+    for index, channel in ((1, "beta"), (2, "stable")):
+        ship(index, server, "one", "two", channel=channel)
+    before = ",".join(map(server.address, ("one", "two")))
+    wanted = invoke("search", "retrying call", "--json", "--db", before)
+    programs = os.pathsep.join([str(program("pg_dump").parent), os.environ["PATH"]])
+    for database in ("one", "two"):
+        server.ask("postgres", f"DROP DATABASE IF EXISTS new_{database} WITH (FORCE)")
+        server.ask("postgres", f"CREATE DATABASE new_{database}")
+        given = {"FROM": server.address(database), "INTO": server.address(f"new_{database}"), "SCHEMA": "orchestr8_2"}
+        environment = {**os.environ, "PATH": programs, "FILE": str(tmp_path / database), **given}
+        for name in ["back up", "restore", *(["remove what was not saved"] if database == "one" else [])]:
+            subprocess.run(["sh", "-euc", blocks[name]], check=True, env=environment)
+    assert server.ask("new_one", "SELECT channel FROM orchestr8.current") == [("stable",)]
+    for database in ("one", "two"):
+        server.ask("postgres", f"DROP DATABASE {database} WITH (FORCE)")
+    assert schemas(server, "new_two") == ["orchestr8_2"]
+    after = ",".join(map(server.address, ("new_one", "new_two")))
+    assert invoke("search", "retrying call", "--json", "--db", after) == wanted
+    done = ship(3, server, "new_one", "new_two")
+    assert done.fields["schema"] == "orchestr8_3"
+    assert done.sent < done.rows
+
+
+def test_commands_of_the_example_in_containers_have_the_options_of_the_program(invoke: Invoke) -> None:
+    example = yaml.safe_load((ROOT / "docs" / "examples" / "postgresql" / "compose.yaml").read_text(encoding="utf-8"))
+    services = example["services"]
+    assert services["one"]["image"] == services["two"]["image"] == "postgres:17"
+    seen = []
+    for service in services.values():
+        for line in "".join(service.get("command", [])[-1:]).splitlines():
+            _, found, rest = line.partition("orchestr8-sqlite ")
+            if found:
+                command, *arguments = shlex.split(rest)
+                seen.append(command)
+                described = invoke(command, "--help")[1]
+                options = [argument for argument in arguments if argument.startswith("--")]
+                assert options
+                assert all(re.search(rf"{option}\b", described) for option in options)
+    assert seen == ["publish", "serve"]
 
 
 # --- faults

@@ -2,27 +2,30 @@
 
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from postgresql_server import PASSWORD, Server, postgresql_server, program
+from postgresql_server import PASSWORD, Server, address_at, pgbouncer, postgresql_server, program
 from releases import index_of
 from servers import greet, receive, release, request, search, send
 from strategies import filters, open_in_memory, topical_libraries, topical_queries, with_synonyms, with_twins
-from support import Invoke, brought
+from support import Invoke, brought, build, markdown, write_files
 
 from orchestr8_sqlite.builder.writer import write_synonyms
-from orchestr8_sqlite.errors import CatalogError
+from orchestr8_sqlite.errors import CatalogError, RequestError
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.index.postgresql import PublishedCatalog, Release
 from orchestr8_sqlite.model.parameters import make_request
@@ -40,7 +43,9 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 BUNDLED = ROOT / "orchestr8_sqlite" / "bundled.db"
 QUERIES = [json.loads(line)["text"] for line in (ROOT / "resources" / "queries.jsonl").read_text("utf-8").splitlines()]
+SILENT = "A database of the library does not answer; try again in a moment."
 DOCUMENT = (ROOT / "docs" / "postgresql.md").read_text(encoding="utf-8")
+(RIGHTS,) = re.findall(r"```sql\n(DO .*?)```", DOCUMENT, re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -281,6 +286,52 @@ def test_a_request_keeps_its_generation_from_removal(spread: Spread) -> None:
         assert catalog.body(catalog.fragment("skills/version").id) == "# Version 1\n\nText 1."  # type: ignore[union-attr]
 
 
+# --- a pooler
+
+
+@pytest.fixture
+def pooled(spread: Spread) -> Iterator[tuple[Address, Address]]:
+    """The two ways of the bundled index, behind a pooler with two connections to each database."""
+    brought(lambda: program("pgbouncer"))
+    with pgbouncer(spread.server, size=2) as port:
+        whole, *shards = (address_at(port, name) for name in ("whole", "one", "two", "three"))
+        yield Address(whole), Address(",".join(shards))
+
+
+def test_many_requests_over_few_connections_of_a_pooler_have_the_answers_of_the_file(
+    pooled: tuple[Address, Address],
+) -> None:
+    asked = [make_request({"query": text}) for text in QUERIES[:60]]
+    with Catalog.open(BUNDLED) as file:
+        known = [answer_of(file, one, quick=False) for one in asked]
+
+    def ask_all(address: Address, first: int) -> None:
+        with Catalog.open(address) as published:
+            for number in (*range(first, len(asked)), *range(first)):
+                assert published.is_current()
+                assert answer_of(published, asked[number], quick=False) == known[number]
+                published.rest()
+
+    with ThreadPoolExecutor() as threads:
+        for done in [threads.submit(ask_all, pooled[number % 2], 7 * number) for number in range(8)]:
+            done.result()
+
+
+def test_a_statement_of_the_user_over_a_pooler_is_a_single_one_that_only_reads(
+    pooled: tuple[Address, Address], invoke: Invoke
+) -> None:
+    for _ in range(3):
+        code, out, _ = invoke("sql", "SELECT count(*) AS fragments FROM fragment", "--db", pooled[0].text)
+        assert (code, out) == invoke("sql", "SELECT count(*) AS fragments FROM fragment", "--db", BUNDLED)[:2]
+    assert "read-only" in invoke("sql", "DELETE FROM tag", "--db", pooled[0].text)[2]
+    assert "multiple commands" in invoke("sql", "COMMIT; DELETE FROM tag", "--db", pooled[0].text)[2]
+
+
+def test_publishing_to_a_pooler_is_refused(pooled: tuple[Address, Address]) -> None:
+    with pytest.raises(RequestError, match=r"^postgresql://127\.0\.0\.1:\d+/whole is a pooler, .* own address\.$"):
+        publish_to_postgresql(Order(BUNDLED, "stable"), pooled[0].text)
+
+
 # --- faults
 
 
@@ -327,7 +378,7 @@ def test_a_database_that_does_not_answer_is_an_error_or_with_partial_is_said(
     to = ",".join(server.address("library") for server in two_servers)
     publish_to_postgresql(Order(index_of(1), "stable"), to)
     whole = invoke("search", "retrying call", "--db", to)
-    server = serve(to, "--partial")
+    server, strict = serve(to, "--partial"), serve(to)
     try:
         send(server, search(1, "retrying call"))
         assert "Partial" not in receive(server)["result"]["content"][0]["text"]
@@ -349,17 +400,22 @@ def test_a_database_that_does_not_answer_is_an_error_or_with_partial_is_said(
             send(server, request(10 + number, "resources/read", uri=f"orchestr8://skills/call{number}"))
             reply = receive(server)
             assert ("result" in reply) == (f"skills/call{number}" in listed), reply
+        send(strict, search(1, "retrying call"))
+        assert receive(strict)["result"] == {"content": [{"type": "text", "text": SILENT}], "isError": True}
+        send(strict, request(2, "resources/read", uri="orchestr8://skills/call0"))
+        assert receive(strict)["error"]["message"] == SILENT
         two_servers[0].kill()
         send(server, search(4, "retrying"))
         refused = receive(server)["result"]
         assert refused["isError"]
-        assert refused["content"][0]["text"] == "The library's index cannot be read; see the server's log."
+        assert refused["content"][0]["text"] == SILENT
         for one in two_servers:
             one.start()
         send(server, search(5, "retrying"))  # a partial answer was not kept
         assert "Partial" not in receive(server)["result"]["content"][0]["text"]
     finally:
         release(server)
+        release(strict)
 
 
 def test_a_replica_takes_over_when_its_server_dies(two_servers: tuple[Server, Server]) -> None:
@@ -413,3 +469,60 @@ def test_a_role_that_may_only_read_can_serve(spread: Spread, invoke: Invoke) -> 
     publish_to_postgresql(Order(BUNDLED, "stable"), server.address("granted", "publisher", "secret"))
     found = invoke("explain", "retry a flaky call", "--db", server.address("granted", "reader", "secret"))
     assert found == invoke("explain", "retry a flaky call", "--db", BUNDLED)
+
+
+# --- rights by team
+
+
+def test_a_reader_of_a_team_finds_loads_lists_and_counts_only_its_own_and_shared_fragments(
+    spread: Spread, invoke: Invoke, tmp_path: Path
+) -> None:
+    server = spread.server
+    names = ["skills/shared.md", "skills/alpha/one.md", "skills/alpha/two.md", "skills/beta/one.md"]
+    pages = {name: markdown("useWhen: [Deploying a service]", "# Deploy\n\nRoll out slowly.") for name in names}
+    index = build(write_files(tmp_path / "library", pages), tmp_path / "index.db")
+    (tmp_path / "rights.sql").write_text(RIGHTS, encoding="utf-8")
+    addresses = []
+    for database in ("rights_one", "rights_two"):
+        server.ask("postgres", f"CREATE DATABASE {database}")
+        addresses.append(server.address(database))
+    for role in ("team_alpha", "team_beta", "alpha LOGIN PASSWORD 'secret'"):
+        server.ask("postgres", f"CREATE ROLE {role}")
+    server.ask("postgres", "GRANT team_alpha TO alpha")
+    for database in ("rights_one", "rights_two"):
+        server.ask(database, "ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO alpha")
+        server.ask(database, "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO alpha")
+    for to, of in ((addresses[:1], ["rights_one"]), (addresses, ["rights_one", "rights_two"])):
+        options = ("--no-gate", "--sql", tmp_path / "rights.sql")
+        assert invoke("publish", index, "--to", ",".join(to), *options)[0] == 0
+        place = ",".join(server.address(database, "alpha", "secret") for database in of)
+        visible = {"skills/shared", "skills/alpha/one", "skills/alpha/two"}
+        found = invoke("search", "deploying a service", "--db", place)
+        assert set(re.findall(r"orchestr8://([\w/]+)", found[1])) == visible
+        assert set(re.findall(r"skills/[\w/]+", invoke("list", "fragments", "--db", place)[1])) == visible
+        assert "Roll out slowly." in str(invoke("load", "orchestr8://skills/alpha/one", "--db", place))
+        assert invoke("load", "orchestr8://skills/beta/one", "--db", place)[0] != 0
+        assert re.search(r"\b3\b", invoke("list", "--db", place)[1])
+        assert not re.search(r"\b4\b", invoke("list", "--db", place)[1])
+    tables = (
+        "SELECT table_name::text FROM information_schema.columns WHERE column_name = 'fragment_id' AND table_schema = "
+    )
+    with (
+        psycopg.connect(server.address("rights_one", "alpha", "secret")) as db,
+        closing(sqlite3.connect(index)) as whole,
+    ):
+        for (table,) in server.ask("rights_one", f"{tables} 'orchestr8_1'"):
+            seen = {id_ for (id_,) in db.execute(f"SELECT fragment_id FROM orchestr8_1.{table}".encode())}
+            assert seen <= {id_ for (id_,) in whole.execute("SELECT id FROM fragment WHERE path NOT LIKE '%/beta/%'")}
+
+
+def test_a_statement_that_fails_announces_nothing(spread: Spread, invoke: Invoke, tmp_path: Path) -> None:
+    spread.server.ask("postgres", "CREATE DATABASE failing")
+    (tmp_path / "rights.sql").write_text("SELECT 1; SELECT none", encoding="utf-8")
+    to = spread.server.address("failing")
+    code, _, err = invoke("publish", BUNDLED, "--to", to, "--no-gate", "--sql", tmp_path / "rights.sql")
+    assert code == 1
+    assert err.endswith('/failing refused: column "none" does not exist.\n')
+    assert invoke("search", "retry", "--db", to)[2].startswith("Nothing was published to the channel stable")
+    code, _, err = invoke("publish", BUNDLED, "--to", tmp_path, "--no-gate", "--sql", tmp_path / "rights.sql")
+    assert (code, err) == (2, "Only PostgreSQL takes --sql.\n")

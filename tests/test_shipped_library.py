@@ -1,5 +1,6 @@
 """The library in resources/ has the size, the form and the links that its readers and its index count on."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from content.form import counts, form_problems, fragment_files, fragment_id, lin
 RESOURCES = Path(__file__).parents[1] / "resources"
 FILES = {fragment_id(RESOURCES, path): path for path in fragment_files(RESOURCES)}
 SKILLS = sorted(path.parent for path in FILES.values() if path.name == "SKILL.md")
+CARDS = [json.loads(line) for line in (RESOURCES / "worth.jsonl").read_text(encoding="utf-8").splitlines()]
 LEAST = {
     "agents": 55, "skills": 60, "examples": 35, "patterns": 25, "guides": 10, "workflows": 15, "best-practices": 10
 }  # fmt: skip
@@ -57,6 +59,15 @@ def test_there_are_1000_scenarios_and_no_two_fragments_share_one() -> None:
     scenarios = {id_: read_fields(path)[0]["useWhen"] for id_, path in FILES.items()}
     assert sum(map(len, scenarios.values())) >= 1000
     assert not list(shared_scenarios(scenarios))
+
+
+def test_every_fragment_has_a_card_with_the_lines_that_a_model_would_not_write_unaided() -> None:
+    assert [card["id"] for card in CARDS] == sorted(FILES)
+    for card in CARDS:
+        text = " ".join(FILES[card["id"]].read_text(encoding="utf-8").split())
+        assert 2 <= len(card["lines"]) <= 4, card["id"]
+        assert [line for line in card["lines"] if " ".join(line.split()) not in text] == [], card["id"]
+        assert len(card["task"].split()) >= 6, card["id"]
 
 
 def test_a_scenario_in_other_words_order_and_letter_case_counts_as_the_same() -> None:

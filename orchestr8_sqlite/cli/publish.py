@@ -53,6 +53,15 @@ def publish(
     serial: Annotated[
         int | None, typer.Option(min=1, help="Serial of this release. Default: the channel's last one plus 1.")
     ] = None,
+    sql: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="Statements that each new schema of PostgreSQL gets before it is announced.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Publish an index to a channel, if it meets its bounds.
@@ -72,8 +81,11 @@ def publish(
         if read is not None:
             raise RequestError("PostgreSQL takes no --read: what arrives is compared over the same connection.")
         gate = _gate(index, fail_under or [], fail_over or [], config, no_gate=no_gate)
-        _publish_to_postgresql(Order(index, channel, gate, key, serial), to, as_json=as_json)
+        statements = sql.read_text(encoding="utf-8") if sql is not None else ""
+        _publish_to_postgresql(Order(index, channel, gate, key, serial, statements), to, as_json=as_json)
         return
+    if sql is not None:
+        raise RequestError("Only PostgreSQL takes --sql.")
     target = open_target(to)
     source = open_source(read) if read is not None else None if isinstance(target, Command) else target
     gate = _gate(index, fail_under or [], fail_over or [], config, no_gate=no_gate)

@@ -21,7 +21,7 @@ from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.sql import SQL, Identifier, Literal
 
-from orchestr8_sqlite.errors import CatalogError, MissingIndex, RequestError
+from orchestr8_sqlite.errors import CatalogError, MissingIndex, RequestError, Unreachable
 from orchestr8_sqlite.index.catalog import SCHEMA_MAJOR, Catalog
 from orchestr8_sqlite.index.connections import Identity
 from orchestr8_sqlite.index.dialect import translate
@@ -49,6 +49,7 @@ BEGIN = SQL(
 """Joins are made in the order in which they are written, by indexes, as SQLite makes them: PostgreSQL cannot know that
 a list has five rows."""
 
+PROCESS = SQL("SELECT pg_backend_pid()")
 HAS_RELEASES = SQL("SELECT to_regclass('orchestr8.current') IS NOT NULL")
 CURRENT = SQL("""
 SELECT schema_name, generation, shards, (extract(epoch FROM published_at) * 1000000)::bigint
@@ -59,10 +60,6 @@ MOST_ROWS = 1 << 31
 
 ASKING = ThreadPoolExecutor(32, thread_name_prefix="shard")
 """Asks several shards at once."""
-
-
-class Unreachable(CatalogError):
-    """A shard does not answer."""
 
 
 class NumberLoader(Loader):
@@ -118,6 +115,15 @@ def reason(problem: psycopg.Error, secrets: Sequence[str]) -> str:
     return why
 
 
+def is_pooled(db: psycopg.Connection) -> bool:
+    """Tell whether a pooler stands between: the process that it announces is not the one that answers.
+
+    Each transaction may then be answered by another process, which may know other prepared statements by the same
+    names.
+    """
+    return db.execute(PROCESS).fetchone() != (db.info.backend_pid,)
+
+
 class Shard:
     """A connection to one shard, opened when it is first used; `place` is its address without user and password.
 
@@ -161,7 +167,8 @@ class Shard:
             db = self._begun()
             db.execute(SQL("SET LOCAL statement_timeout TO {}").format(Literal(round(1000 * seconds))))
         try:
-            return db.execute(statement.encode(), prepare=True)  # which takes a single one
+            with db.pipeline():  # which takes a single statement at a time
+                return db.execute(statement.encode())
         except psycopg.errors.QueryCanceled:
             raise RequestError(out_of_time(seconds)) from None
         except psycopg.Error as problem:
@@ -189,6 +196,8 @@ class Shard:
         if self._db is None or self._db.closed:
             self._db = psycopg.connect(**self._given)
             self._db.adapters.register_loader("numeric", NumberLoader)
+            if is_pooled(self._db):
+                self._db.prepare_threshold = None
         return self._db
 
     def _begun(self) -> psycopg.Connection:

@@ -3,7 +3,7 @@
 import logging
 from typing import Any, Final
 
-from orchestr8_sqlite.errors import CatalogError, MissingIndex
+from orchestr8_sqlite.errors import CatalogError, MissingIndex, Unreachable
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS
 from orchestr8_sqlite.settings import Place, Profile
@@ -27,6 +27,7 @@ CACHE_SCOPE: Final = "public"
 
 
 UNREADABLE = "The library's index cannot be read; see the server's log."
+SILENT = "A database of the library does not answer; try again in a moment."
 ABSENT = (
     "There is no library to answer from: the index file is missing, or the folder it is built from is missing or "
     "has no Markdown files; the server's log says which, and so does `orchestr8-sqlite doctor`."
@@ -34,7 +35,9 @@ ABSENT = (
 
 
 def said_of(problem: Exception) -> str:
-    """Return what to tell a client about an index that cannot be read; it names no path."""
+    """Return what to tell a client about an index that cannot be read; it names no path and no address."""
+    if isinstance(problem, Unreachable):
+        return SILENT
     return ABSENT if isinstance(problem, MissingIndex) else UNREADABLE
 
 

@@ -29,7 +29,7 @@ from orchestr8_sqlite.errors import CatalogError, RefusedRelease, RequestError, 
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.index.checksums import REBUILD
 from orchestr8_sqlite.index.matching import WEIGHTS
-from orchestr8_sqlite.index.postgresql import read_address, reason
+from orchestr8_sqlite.index.postgresql import is_pooled, read_address, reason
 from orchestr8_sqlite.settings import Address
 from orchestr8_sqlite.shipping.postgresql_schema import (
     Table,
@@ -236,9 +236,15 @@ class Shard:
         self.place, self._secrets, given = read_address(address)
         with self.told():
             self.db = psycopg.connect(**{"connect_timeout": CONNECT_SECONDS, **given, "client_encoding": "UTF8"})
+            if is_pooled(self.db):
+                self.db.close()
+                raise RequestError(
+                    f"{self.place} is a pooler, which does not hold the lock of a publisher; name the database's own "
+                    "address."
+                )
         self.checksums: dict[str, Checksum] = {}
 
-    def run(self, *statements: SQL | Composed, **values: object) -> list[Row]:
+    def run(self, *statements: SQL | Composed | bytes, **values: object) -> list[Row]:
         """Return the rows of the last of the statements, each of which may use the values."""
         found: list[Row] = []
         with self.told():
@@ -332,6 +338,8 @@ def _publish(order: Order, draft: Mapping[str, Any], catalog: Catalog, shards: S
     ((number,),) = first.run(NEXT_NUMBER)
     schema = f"orchestr8_{number}"
     sent = _fill(catalog, shards, schema, before)
+    if order.sql:
+        _on_each(shards, lambda shard: shard.run(order.sql.encode()))
     if not catalog.is_current():
         raise CatalogError(f"{order.file} was replaced while it was read; publish again.")
     values = {**fields, "number": number, "schema": schema, "shards": len(shards), "gate": json.dumps(order.gate)}

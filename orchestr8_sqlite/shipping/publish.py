@@ -48,7 +48,7 @@ class Order(NamedTuple):
     """What to publish, and how.
 
     `gate` is what the index was held to, None if it was held to nothing. `serial` is needed where nothing can be read
-    back: the channel's serial then is this one.
+    back: the channel's serial then is this one. `sql` are statements that each new schema of PostgreSQL gets.
     """
 
     file: Path
@@ -56,6 +56,7 @@ class Order(NamedTuple):
     gate: Mapping[str, Any] | None = None
     key: Path | None = None
     serial: int | None = None
+    sql: str = ""
 
 
 def publish(order: Order, target: Target, source: Source | None) -> Published:

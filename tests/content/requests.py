@@ -25,7 +25,7 @@ CASES = (
     Case(
         "new-project",
         {"description": "a REST API that sends webhooks to subscribers", "stack": "python fastapi postgresql"},
-        ("guides/ci-cd-github-actions",),
+        ("guides/ci-cd-github-actions guides/ci-cd-gitlab guides/ci-cd-azure-pipelines",),
     ),
     Case(
         "add-feature",

@@ -31,6 +31,8 @@ NICKNAMES = {"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 
              "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *"}  # fmt: skip
 DIALECTS = ("cronie", "kubernetes", "github")
 ITEM = re.compile(r"^(?:(\*)|(\w+)(?:-(\w+))?)(?:/(\d+))?$")
+SECRET = re.compile(r"(?i)(?<=://)[^/\s@]+(?=@)|(?<=-u )\S+:\S+|(?<=bearer )\S+|(?<=basic )\S+"
+                    r"|(\b[\w-]*(?:passw|pwd|token|secret|api_?key)\w*[=: ]+)\S+")  # fmt: skip
 YEARS = 8
 Json = dict[str, Any]
 
@@ -65,13 +67,13 @@ def parse_field(text: str, number: int, dialect: str) -> set[int]:
     found: set[int] = set()
 
     def value(word: str) -> int:
-        read = names.get(word.lower(), int(word) if word.isdigit() else -1)
+        read = names.get(word.lower(), int(word) if re.fullmatch(r"[0-9]{1,9}", word) else -1)
         if not least <= read <= (6 if number == 4 and dialect == "kubernetes" else most):
             raise ValueError(f"{name} {word!r} is not in {least} to {most}")
         return read
 
     for item in text.split(","):
-        if re.search(r"[LW#]", item) and item.lower() not in names and not re.match(r"(?i)^(jul|wed)", item):
+        if re.search(r"[LW#]", re.sub(r"(?i)jul|wed", "", item)):
             raise ValueError(f"{name} {item!r}: L, W and # are of Quartz and AWS, no cron here knows them; test in the job")
         if item == "?" and dialect == "kubernetes" and number in (2, 4):
             item = "*"
@@ -104,21 +106,43 @@ def parse(expression: str, line: int, text: str, dialect: str, zone: str) -> Sch
     if len(parts) != 5:
         raise ValueError(f"{len(parts)} fields, five are wanted: minute hour day-of-month month day-of-week")
     sets = [parse_field(part, number, dialect) for number, part in enumerate(parts)]
-    # cronie asks whether a field begins with *, the library of Kubernetes whether it is * alone
-    stars = tuple(parts[n].startswith("*") if dialect == "cronie" else parts[n] in ("*", "?", "*/1") for n in (0, 1, 2, 4))
+    # cronie asks whether a field begins with *, the library of Kubernetes whether * stands in it alone
+    stars = tuple(parts[n].startswith("*") if dialect == "cronie" else bool({"*", "?", "*/1"} & set(parts[n].split(",")))
+                  for n in (0, 1, 2, 4))  # fmt: skip
     return Schedule(line, text, " ".join(parts), sets, (stars[0], stars[1], stars[2], stars[3]), zone)
+
+
+def zone_named(name: str, place: str = "") -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f"{place}{name!r} is no time zone: write it like Europe/Berlin") from error
+
+
+def decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"neither UTF-8 nor UTF-16 (byte {error.start}): is it a crontab? convert it") from error
+
+
+def masked(text: str) -> str:
+    """Return a line without the passwords and tokens of its command, cut to 80 characters."""
+    return SECRET.sub(lambda match: f"{match[1] or ''}***", " ".join(text.split()))[:80]
 
 
 def read_lines(text: str, dialect: str, zone: str) -> tuple[list[Schedule], list[str]]:
     found, problems = [], []
-    for number, line in enumerate(text.splitlines(), 1):
+    if "\r\n" in text and dialect == "cronie":
+        problems.append("lines end with CR LF: cron hands the CR to the command, convert them")
+    for number, line in enumerate(text.split("\n"), 1):  # cron knows no other line end
         line = line.strip()
         if not line or line.startswith("#"):
             continue
-        if match := re.match(r"^([A-Za-z_]\w*)\s*=\s*[\"']?([^\"']*)[\"']?$", line):
+        if match := re.match(r"^([A-Za-z_]\w*)\s*=\s*([\"']?)(.*)\2$", line):
             if match[1] == "CRON_TZ" and dialect == "cronie":
-                zone = match[2].strip()
-                ZoneInfo(zone)
+                zone = match[3].strip()
+                zone_named(zone, f"line {number}: ")
             continue
         words = line.split()
         if dialect == "kubernetes" and re.match(r"(CRON_)?TZ=", words[0]):
@@ -128,7 +152,7 @@ def read_lines(text: str, dialect: str, zone: str) -> tuple[list[Schedule], list
         if len(words) > 5 and re.match(r"^[\d*?,/-]+$", words[5]) and re.match(r"^[\d*?,/LW#A-Za-z-]+$", words[4]):
             expression = " ".join(words[:7] if len(words) > 6 and re.match(r"^[\d*]", words[6]) else words[:6])
         try:
-            found.append(parse(expression, number, " ".join(line.split())[:80], dialect, zone))
+            found.append(parse(expression, number, masked(line), dialect, zone))
         except ValueError as error:
             problems.append(f"line {number}: {error}")
     return found, problems
@@ -251,23 +275,26 @@ def main() -> int:
     args = parser.parse_args()
     name = args.file or "--expression"
     try:
-        ZoneInfo(args.zone)
+        zone_named(args.zone)
         start = datetime.fromisoformat(args.start) if args.start else datetime.now(UTC)
+        if not 1970 <= start.year <= 9000:
+            raise ValueError(f"--from {args.start}: take a year from 1970 to 9000")
         start = (start if start.tzinfo else start.replace(tzinfo=ZoneInfo(args.zone))).astimezone(UTC)
         if args.expression is not None:
             text = args.expression
         elif args.file:
-            data = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
-            text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+            text = decode(sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes())
         else:
             raise ValueError("name a file or an --expression")
         schedules, problems = read_lines(text, args.dialect, args.zone)
         if args.dialect == "github" and args.zone != "UTC":
             problems.append("note: --zone is taken as the schedule's own `timezone`")
-    except (OSError, ValueError, KeyError) as error:
-        print(f"cannot read {name}: {str(error).strip(chr(39))}", file=sys.stderr)
+    except (OSError, ValueError) as error:
+        print(f"cannot read {name}: {error}", file=sys.stderr)
         return 2
     if not schedules:
+        if re.search(r"^\s*(?:- *)?(?:cron|schedule): *[\"']?[\d*@]", text, re.MULTILINE):
+            problems = ["it is YAML: give the text after `cron:` or `schedule:` as --expression"]
         print(f"cannot read {name}: {problems[0] if problems else 'no schedule in it'}", file=sys.stderr)
         return 2
     rows = [preview(one, start, max(1, args.count), args.dialect) for one in schedules]

@@ -36,10 +36,14 @@ HARMLESS = re.compile(
     r"|alias|controls|public_access_block|ownership_controls|versioning|logging|metric|iam_member|iam_binding"
     r"|availability_zone|lifecycle_configuration|server_side_encryption_configuration)$"
 )
-SECRET = re.compile(r"passw|secret|token|private|credential|user_data|api_?key|connection_string", re.IGNORECASE)
+SECRET = re.compile(
+    r"passw|secret|token|private|credential|user_data|api_?key|connection_string|(?:AKIA|ASIA)[0-9A-Z]{16}|eyJ[\w-]{10}"
+    r"|\bgh[pousr]_\w{20}|\bxox[a-z]-|\b[sr]k_live_|://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE
+)  # fmt: skip
+ACTIONS = {"no-op", "create", "read", "update", "delete", "forget"}
 GUARDS = {
     "deletion_protection": True, "deletion_protection_enabled": True, "enable_deletion_protection": True,
-    "prevent_deletion": True, "point_in_time_recovery_enabled": True, "purge_protection_enabled": True,
+    "disable_api_termination": True, "disable_api_stop": True, "prevent_deletion": True, "point_in_time_recovery_enabled": True, "purge_protection_enabled": True,
     "force_destroy": False, "skip_final_snapshot": False, "force_delete": False,
 }  # fmt: skip
 """Attributes that keep data, and the value that does."""
@@ -72,15 +76,26 @@ def read_plan(path: str) -> Json:
     if not text.strip():
         raise ValueError("empty: did `show -json` fail?")
     try:
-        plan: Json = json.loads(text)
+        plan: Json = json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         if '"@level"' in text[:2000]:
             raise ValueError("the log of `plan -json`: save the plan with -out, then `show -json` it") from error
+        if error.msg == "Extra data":
+            raise ValueError(f"more follows the plan in line {error.lineno}: one plan for each file") from error
         raise ValueError(
             f"no JSON at line {error.lineno}, column {error.colno}: cut off, or the readable plan?"
         ) from error
     check_plan(plan)
     return plan
+
+
+def unique(pairs: list[tuple[str, Any]]) -> Json:
+    """Return an object, none of whose names hides another one."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        name = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise ValueError(f"the name {name[:60]!r} stands twice in one object: no plan that Terraform wrote")
+    return found
 
 
 def check_plan(plan: Any) -> None:
@@ -91,12 +106,14 @@ def check_plan(plan: Any) -> None:
         raise ValueError(f"format {version} is not known here: read it by hand")
     if "resource_changes" not in plan and "planned_values" not in plan:
         raise ValueError("a state, not a plan: name a plan file to `show -json`")
+    if plan.get("resource_changes") is None and '"resources"' in json.dumps(plan.get("planned_values")):
+        raise ValueError("resource_changes was cut out of it: print the whole plan again")
     for name in ("resource_changes", "resource_drift", "deferred_changes", "checks", "action_invocations"):
         if not isinstance(plan.get(name) or [], list):
             raise ValueError(f"no plan: {name} is no list")
     for place, one in enumerate(plan.get("resource_changes") or []):
-        if not (isinstance(one, dict) and isinstance(one.get("address"), str) and _actions(one)):
-            raise ValueError(f"no plan: resource_changes[{place}] has no address or no actions")
+        if not (isinstance(one, dict) and isinstance(one.get("address"), str) and isinstance(one.get("type"), str) and _actions(one)):
+            raise ValueError(f"no plan: resource_changes[{place}] has no address, no type or no actions")
 
 
 def _actions(one: Json) -> list[str]:
@@ -202,10 +219,10 @@ def rows(plan: Json, protect: list[str]) -> list[Json]:
 
 
 def guards_lost(change: Json) -> list[str]:
-    before, after = change.get("before") or {}, change.get("after") or {}
-    return [
-        name for name, safe in GUARDS.items() if before.get(name) is safe and name in after and after[name] is not safe
-    ]
+    """Return the path of each attribute, at any depth, that protected data and no longer does."""
+    before, after, unknown = change.get("before"), change.get("after"), change.get("after_unknown")
+    paths = [path for path, known in differences(before, after, unknown, []) if path and known]
+    return [dotted(path) for path in paths if path[-1] in GUARDS and at(before, path) is GUARDS[path[-1]]]
 
 
 def renames(plan: Json) -> list[Json]:
@@ -292,6 +309,8 @@ def dangers(report: Json) -> Iterator[str]:
             yield f"{name} is destroyed: {why or 'no reason given'}"
         elif row["action"] == "replace":
             yield f"{name} is replaced, {row['order']}: {why or 'no reason given'}"
+        elif set(row["action"].split("+")) - ACTIONS:
+            yield f"{name}: the action {row['action']} is not known here, read it by hand"
         yield from (f"{name} loses its protection: {guard}" for guard in row["unguarded"])
     yield from (f"check failed: {name}" for name in report["failed_checks"])
 
