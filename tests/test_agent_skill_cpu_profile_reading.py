@@ -216,3 +216,60 @@ def test_queries_passwords_and_control_characters_are_not_printed(tmp_path: Path
     out = run_script(*SCRIPT, write(tmp_path / "a.json", data)).stdout
     assert not [secret for secret in ("hunter2", "geheim", "\x1b") if secret in out]
     assert "x.js:2" in out
+
+
+def speedscope(**profile: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return one profile of 10 ms with the frames a and b."""
+    head = {"name": "p", "unit": "milliseconds", "startValue": 0, "endValue": 10}
+    return {"$schema": "speedscope", "shared": {"frames": [{"name": "a"}, {"name": "b"}]}, "profiles": [head | profile]}
+
+
+SAMPLED = {"type": "sampled", "samples": [[0, 1]], "weights": [10]}
+
+
+def test_all_members_of_a_gzip_file_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.gz"
+    file.write_bytes(gzip.compress(b"main;a 10\n") + gzip.compress(b"main;b 90\n"))
+    assert times(run_json(*SCRIPT, file)) == {"a": (10, 10), "b": (90, 90), "main": (0, 100)}
+
+
+def test_colours_and_odd_line_ends_leave_a_stack_whole(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "\x1b[31mmain;a 10\x1b[0m\nmain;b\u2028c 30\r\n")
+    report = run_json(*SCRIPT, file)
+    assert {row["function"]: row["self"] for row in report["self"]} == {"b?c": 30, "a": 10, "main": 0}
+    assert not any("left out" in note for note in report["notes"])
+
+
+def test_events_of_perf_that_are_added_up_are_named(tmp_path: Path) -> None:
+    text = "".join(
+        f"prog 1 1.{n}: 5 {event}:\n\t55d main+0x1 (/bin/prog)\n\n"
+        for n, event in enumerate(("cycles", "cache-misses"))
+    )
+    notes = run_json(*SCRIPT, write(tmp_path / "a.txt", text))["notes"]
+    assert "2 events are added up (cache-misses, cycles): run `perf script` for one of them" in notes
+
+
+def test_a_baseline_that_only_waited_is_compared(tmp_path: Path) -> None:
+    old, new = write(tmp_path / "old", "main;futex 10\n"), write(tmp_path / "new", "main;work 10\n")
+    change = run_json(*SCRIPT, new, "--baseline", old)["difference"]
+    assert (change["active_before"], change["active_after"]) == (0, 10)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (v8([2], [0], 10) | {"nodes": [node(1, "a"), node(1, "b")]}, "have one number"),
+        (speedscope(**SAMPLED | {"weights": [-1]}), "below 0"),
+        (speedscope(**SAMPLED | {"samples": [[-1]]}), "below 0"),
+        (speedscope(type="evented", events=[{"type": "O", "frame": 0, "at": 0}]), "1 frames are never closed"),
+        (
+            speedscope(**SAMPLED)
+            | {"profiles": [*speedscope(**SAMPLED)["profiles"], *speedscope(**SAMPLED | {"unit": "none"})["profiles"]]},
+            "some in samples",
+        ),
+        ("main;a " + "9" * 400, "too large"),
+        ("hello\nthis is note 5\n", "line 1 is no stack"),
+    ],
+)
+def test_odd_profiles_are_refused_in_one_sentence(tmp_path: Path, content: object, words: str) -> None:
+    assert_refused(run_script(*SCRIPT, write(tmp_path / "a", content)), words)

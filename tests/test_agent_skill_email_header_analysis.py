@@ -220,3 +220,49 @@ def test_characters_that_a_terminal_obeys_are_not_printed() -> None:
     out = run_script(*SCRIPT, "-", stdin=mail("Subject: =?utf-8?q?a=1B[31m=E2=80=AEb?=")).stdout
     assert "\x1b" not in out
     assert "a<U+001B>[31m<U+202E>b" in out
+
+
+def test_headers_in_raw_utf_8_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "m.eml"
+    path.write_bytes("\ufeff".encode() + mail("Subject: Grüße \u202eabc", author="a@börse.example").encode())
+    report = run_json(*SCRIPT, path)
+    assert (report["from"], report["subject"]) == ("a@börse.example", "Grüße <U+202E>abc")
+    assert "caution: invisible characters in name or subject: U+202E" in report["findings"]
+
+
+def test_a_header_in_an_old_charset_is_no_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "m.eml"
+    path.write_bytes(mail("Subject: Grüße", "Precedence: bülk", "X-Spam-Status: jä").encode("latin-1"))
+    assert run_json(*SCRIPT, path)["subject"] == "Gr\ufffd\ufffde"
+
+
+def test_pasted_headers_may_all_be_indented() -> None:
+    indented = "".join(f"    {line}\n" for line in mail("Subject: x").partition("\n\n")[0].splitlines())
+    assert read(indented)["from"] == "shop@example.com"
+
+
+def test_the_other_messages_of_an_mbox_are_counted() -> None:
+    report = read(
+        f"From a@x.org Wed Nov 25 10:00:00 2026\n{mail()}\n\nFrom b@x.org Wed Nov 25 10:00:00 2026\n{mail()}\n"
+    )
+    assert report["notes"] == ["an mbox: 1 more messages follow, only the first was read"]
+
+
+def test_hops_before_the_receiver_are_claims_even_if_no_address_was_written() -> None:
+    report = read(
+        "Received: from evil by mx.receiver.example; Wed, 25 Nov 2026 16:10:10 +0000\n"
+        "Received: from bank by evil.example; Wed, 25 Nov 2026 16:10:00 +0000\n"
+        "Authentication-Results: mx.receiver.example; dmarc=pass header.from=bank.example\n"
+        "From: boss@bank.example\nDate: soon\n\n"
+    )
+    assert (report["proven"], report["ignored_results"]) == ("not proven", ["mx.receiver.example"])
+    assert [hop["trusted"] for hop in report["hops"]] == [False, True]
+    assert "caution: Date cannot be read: soon" in report["findings"]
+
+
+def test_two_names_below_a_suffix_that_may_be_public_prove_nothing_without_a_dmarc_result() -> None:
+    facts: dict[str, Any] = {"author": "a@victim.github.io", "dkim": "evil.github.io", "spf": "other.example"}
+    report = read(mail(**facts))
+    assert report["proven"] == "not proven"
+    assert any("only if github.io is one organisation" in reason for reason in report["reasons"])
+    assert read(mail(**facts, dmarc="; dmarc=pass header.from=victim.github.io"))["proven"] == "proven"

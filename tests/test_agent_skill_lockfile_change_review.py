@@ -262,3 +262,76 @@ def test_what_is_no_lock_file_is_refused_in_one_sentence(tmp_path: Path, text: s
 def test_two_kinds_of_lock_file_are_not_compared(tmp_path: Path) -> None:
     (tmp_path / "go").write_text(GO.format("1.0.0", "aa"))
     assert_refused(run_script(*SCRIPT, npm_lock(tmp_path / "npm"), tmp_path / "go"), "two kinds")
+
+
+@pytest.mark.parametrize(
+    ("new", "danger"),
+    [
+        (
+            npm("x", "1.0.0", integrity="sha512-AA== sha512-EVIL="),
+            "checksum: x 1.0.0 has another sha512 without another version",
+        ),
+        (npm("x", "1.0.0", integrity="sha1-AA="), "checksum: x 1.0.0 has only sha1 where it had sha512"),
+        (npm("x", "1.1.0", integrity=None), "checksum: x 1.1.0 has none, the version before had one"),
+        (npm("x", "1.0.0", resolved=f"{REGISTRY}/x/-/y-6.6.6.tgz"), "name: x 1.0.0 is fetched as y-6.6.6"),
+        (npm("x", "1.0.0-rc.1"), "downgrade: x 1.0.0 -> 1.0.0-rc.1"),
+    ],
+)  # fmt: skip
+def test_weaker_proof_of_a_package_is_a_danger(tmp_path: Path, new: tuple[str, dict[str, Any]], danger: str) -> None:
+    files = npm_lock(tmp_path / "a", npm("x", "1.0.0")), npm_lock(tmp_path / "b", new)
+    assert run_json(*SCRIPT, *files)["dangers"] == [danger]
+
+
+def test_a_second_checksum_of_a_go_module_is_not_hidden_by_the_first(tmp_path: Path) -> None:
+    line = "example.com/x v1.0.0 h1:AA=\n"
+    report = compared(tmp_path, line, "example.com/x v1.0.0 h1:EVIL=\n" + line)
+    assert report["dangers"] == ["checksum: example.com/x v1.0.0 has another h1 of zip without another version"]
+
+
+def test_a_lock_file_that_breaks_off_says_so(tmp_path: Path) -> None:
+    whole = PNPM.format("1.0.0", "AA")
+    notes = compared(tmp_path, whole, whole.partition("\nsnapshots:")[0])["notes"]
+    assert notes == ["the part `snapshots` is missing: cut off?"]
+    notes = compared(tmp_path, whole, whole.rstrip("\n"))["notes"]
+    assert notes == [f"{tmp_path / 'new'} has no line end at its end: cut off?"]
+    (tmp_path / "new").write_text('# yarn lockfile v1\n\n\nx@^1.0.0:\n  resolved "a"\n')
+    assert_refused(run_script(*SCRIPT, tmp_path / "new", tmp_path / "new"), "'x@^1.0.0:' has no version, cut off?")
+
+
+def test_a_package_that_stands_twice_and_an_endless_version(tmp_path: Path) -> None:
+    (tmp_path / "twice").write_text('{"lockfileVersion": 3, "packages": {"node_modules/x": {}, "node_modules/x": {}}}')
+    assert_refused(run_script(*SCRIPT, tmp_path / "twice", tmp_path / "twice"), "'node_modules/x' stands twice")
+    files = npm_lock(tmp_path / "a", npm("x", "1.0.0")), npm_lock(tmp_path / "b", npm("x", "9" * 5000))
+    assert run_json(*SCRIPT, *files)["changed"][0]["jump"] == "major"
+
+
+UV_LOCK = """version = 1
+requires-python = ">=3.11"
+
+[[package]]
+name = "x"
+version = "1.0.0"
+source = {{ registry = "https://pypi.org/simple" }}
+sdist = {{ url = "https://files.example/x-1.0.0.tar.gz", hash = "sha256:aa" }}
+wheels = [{{ url = "https://files.example/x-1.0.0-py3-none-any.whl"{} }}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("hash_", "danger"),
+    [
+        ("", "lost the checksum of x-1.0.0-py3-none-any.whl"),
+        (', hash = "md5:bb"', "has only md5 of x-1.0.0-py3-none-any.whl where it had sha256"),
+    ],
+)
+def test_one_file_without_its_checksum_is_a_danger(tmp_path: Path, hash_: str, danger: str) -> None:
+    report = compared(tmp_path, UV_LOCK.format(', hash = "sha256:bb"'), UV_LOCK.format(hash_))
+    assert report["dangers"] == [f"checksum: x 1.0.0 {danger}"]
+
+
+def test_a_text_that_looks_like_a_checksum_is_none(tmp_path: Path) -> None:
+    old, new = PNPM.format("1.0.0", "AA"), PNPM.format("1.0.0", "EVIL")
+    new = new.replace("  '@s/y@1.0.0':\n", "  '@s/y@1.0.0':\n    deprecated: 'integrity: sha512-AA=='\n")
+    assert compared(tmp_path, old, new)["dangers"] == [
+        "checksum: @s/y 1.0.0 has another sha512 without another version"
+    ]

@@ -211,3 +211,51 @@ def test_what_is_no_plan_is_refused_in_one_sentence(tmp_path: Path, text: str, w
 def test_escape_codes_in_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
     text = 'Seq Scan on "a\x1b[2J"  (cost=0.00..4.00 rows=1 width=4) (actual time=0.000..9.000 rows=2 loops=1)\n'
     assert "\x1b" not in run_script(*SCRIPT, written(tmp_path / "p", text)).stdout
+
+
+PLAIN = """ Seq Scan on t  (cost=0.00..9.00 rows=1 width=4) (actual time=0.010..9.000 rows=1 loops=1)
+   Filter: (note = '{}'::text)
+ Execution Time: 9.100 ms
+"""
+
+
+@pytest.mark.parametrize(
+    "constant",
+    [
+        "it''s (cost=1..2 rows=3 width=4)",
+        "a\n   ->  Seq Scan on evil  (cost=0.00..1.00 rows=1 width=4) (actual time=0.010..8.000 rows=1 loops=1)\nb",
+        "a\u2028   ->  Seq Scan on evil  (cost=0.00..1.00 rows=1 width=4) (never executed)",
+    ],
+)
+def test_a_constant_that_looks_like_a_node_is_none(tmp_path: Path, constant: str) -> None:
+    report = run_json(*SCRIPT, written(tmp_path / "p.txt", PLAIN.format(constant)))["plans"][0]
+    assert [(row["node"], row["own_ms"]) for row in report["nodes"]] == [("Seq Scan on t", 9.0)]
+    assert report["execution_ms"] == 9.1
+
+
+def test_colours_and_the_frame_of_psql_are_taken_off(tmp_path: Path) -> None:
+    text = "".join(f"\x1b[32m| {line:<99} |\x1b[0m\n" for line in PLAIN.format("x").splitlines())
+    report = run_json(*SCRIPT, written(tmp_path / "p.txt", text))["plans"][0]
+    assert (report["execution_ms"], report["nodes"][0]["own_ms"]) == (9.1, 9.0)
+
+
+def test_the_beginning_of_a_constant_is_masked_too(tmp_path: Path) -> None:
+    text = PLAIN.format("hunter2\nmore").replace("rows=1 loops", "rows=500 loops")
+    done = run_script(*SCRIPT, written(tmp_path / "p.txt", text))
+    assert "misestimate: 500 times more" in done.stdout
+    assert "hunter2" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (PLAIN.partition("::text")[0].replace("'{}'", "'cut"), "ends inside a text in quotes"),
+        ("-> Nested loop inner join  (cost=4.50 rows=10) (actual time=0.1..0.2 rows=10 loops=1)\n", "MySQL"),
+        ('{"query_block": {"select_id": 1}}', "MySQL"),
+        ('[{"Plan": {"Node Type": "Seq Scan"}, "Plan": {"Node Type": "Result"}}]', "two plans"),
+        ('[{"Plan": {"Node Type": "Seq Scan", "Actual Rows": "1000"}}]', "Actual Rows is '1000'"),
+        ('[{"Plan": {"Node Type": "Seq Scan", "Actual Total Time": NaN}}]', "Actual Total Time is 'nan'"),
+    ],
+)
+def test_odd_plans_are_refused_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+    assert_refused(run_script(*SCRIPT, written(tmp_path / "p.txt", text)), words)

@@ -212,12 +212,12 @@ def test_escape_codes_in_addresses_do_not_reach_the_terminal(tmp_path: Path) -> 
 
 
 def test_a_protection_lost_deep_inside_a_block_is_a_danger(tmp_path: Path) -> None:
-    def settings(on: bool) -> dict[str, Any]:  # noqa: FBT001
+    def settings(on: bool) -> dict[str, Any]:
         return {"settings": [{"deletion_protection_enabled": on}], "disable_api_termination": on}
 
     report = run_json(
         *SCRIPT, plan(tmp_path / "p.json", change("a_x.y", "update", before=settings(True), after=settings(False)))
-    )  # noqa: FBT003
+    )
     assert report["dangers"] == [
         "a_x.y loses its protection: disable_api_termination",
         "a_x.y loses its protection: settings[0].deletion_protection_enabled",
@@ -253,3 +253,10 @@ def test_an_unknown_action_is_a_danger(tmp_path: Path) -> None:
 def test_a_plan_from_which_something_is_hidden_is_refused(tmp_path: Path, content: str, words: str) -> None:
     (tmp_path / "p.json").write_text(content)
     assert_refused(run_script(*SCRIPT, tmp_path / "p.json"), words)
+
+
+def test_a_protection_that_is_not_known_yet_is_a_danger(tmp_path: Path) -> None:
+    on = {"deletion_protection": True}
+    one = change("a_x.y", "update", before=on, after={}, after_unknown=on)
+    report = run_json(*SCRIPT, plan(tmp_path / "p.json", one))
+    assert report["dangers"] == ["a_x.y loses its protection: deletion_protection (perhaps: known after apply)"]

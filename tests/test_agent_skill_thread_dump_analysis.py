@@ -209,3 +209,61 @@ def test_dumps_of_different_kinds_are_not_compared(tmp_path: Path) -> None:
     first = written(tmp_path / "a", java("s", 1, "RUNNABLE", "at x.S.f(S.java:1)"))
     second = written(tmp_path / "b", "goroutine 1 [running]:\nmain.main()\n\t/a/g.go:1\n")
     assert_refused(run_script(*SCRIPT, first, second), "different kinds")
+
+
+PARKED = "- parking to wait for  <0x0{}> (a java.util.concurrent.locks.ReentrantLock$NonfairSync)"
+FOUND = """JNI global refs: 12, weak refs: 0
+
+Found one Java-level deadlock:
+=============================
+"t1":
+  waiting for ownable synchronizer 0x0a, (a java.util.concurrent.locks.ReentrantLock$NonfairSync),
+  which is held by "t2"
+
+"t2":
+  waiting for ownable synchronizer 0x0b, (a java.util.concurrent.locks.ReentrantLock$NonfairSync),
+  which is held by "t1"
+
+Found 1 deadlock.
+"""
+
+
+def test_a_deadlock_that_only_the_jvm_names_is_reported(tmp_path: Path) -> None:
+    threads = [
+        java(f"t{n}", n, "WAITING (parking)", PARKED.format(lock), "at x.A.f(A.java:1)")
+        for n, lock in ((1, "a"), (2, "b"))
+    ]
+    done = run_script(*SCRIPT, written(tmp_path / "d.txt", *threads, FOUND))
+    assert done.returncode == 1
+    assert 'DEADLOCK "t1" #1 waits for "t2" #2 waits for "t1" #1' in done.stdout
+
+
+CUT = "its end is missing: threads, locks and deadlocks may be missing too"
+
+
+@pytest.mark.parametrize(
+    ("text", "notes"),
+    [
+        (java("a", 1, "RUNNABLE", "at x.A.f(A.java:1)"), [CUT]),
+        (java("a", 1, "RUNNABLE", "at x.A.f(A.java:1)") + "JNI global refs: 1, weak refs: 0\n", []),
+        (java("a", 1, "RUNNABLE") + "Full thread dump OpenJDK\n", ["1 dumps without threads were left out: cut off?"]),
+        ("goroutine 1 [running]:\r\nmain.f()\r\n", []),
+        ("goroutine 1 [running]:\nmain.f()\n\ngoroutine 2 [select]:\n",
+         [CUT]),
+        ('\x1b[1mProcess 1: app\x1b[0m\n\x1b[32mThread 1 (idle): "M"\x1b[0m\n    f (a.py:1)\n', []),
+    ],
+)  # fmt: skip
+def test_a_dump_that_breaks_off_says_so_and_colours_and_crlf_do_not_matter(
+    tmp_path: Path, text: str, notes: list[str]
+) -> None:
+    path = tmp_path / "d.txt"
+    path.write_bytes(text.encode())
+    report = run_json(*SCRIPT, path)
+    assert report["notes"] == notes
+    assert report["groups"][0]["threads"] == 1
+
+
+def test_a_dump_in_json_without_threads_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    path.write_text('{"threadDump": {"threadContainers": [{"threads": []}]}}')
+    assert_refused(run_script(*SCRIPT, path), "no threads in it")

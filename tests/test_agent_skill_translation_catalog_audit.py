@@ -301,3 +301,67 @@ def test_what_cannot_be_read_is_refused_with_its_place(tmp_path: Path) -> None:
         assert_refused(run_script(*SCRIPT, good, path), name, words)
     assert_refused(run_script(*SCRIPT, good), "only one")
     assert run_script(*SCRIPT, good, f"de={tmp_path / 'zz.json'}").returncode == 0
+
+
+def test_an_android_array_is_no_plural_and_must_keep_its_length(tmp_path: Path) -> None:
+    array = '<resources><string-array name="r"><item>First one</item><item>Second one</item></string-array></resources>'
+    german = array.replace("First one", "Erstes").replace("Second one", "Zweites")
+    write(tmp_path, **{"values__strings_DOT_xml": array, "values-de__strings_DOT_xml": german})
+    assert found(run_json(*SCRIPT, tmp_path)) == []
+    write(tmp_path, **{"values-de__strings_DOT_xml": german.replace("<item>Zweites</item>", "")})
+    assert found(run_json(*SCRIPT, tmp_path)) == [("items", "de", "r[]", "an array of 1 items, the source has 2")]
+
+
+def test_a_key_with_a_dot_that_an_object_spells_too_is_a_duplicate(tmp_path: Path) -> None:
+    both = {"a.b": "One", "a": {"b": "Two"}}
+    report = pair(tmp_path, both, {"a.b": "Eins"})
+    assert report == [("duplicate", "a.b", "written as one key with a dot and as an object, only one is compared")]
+
+
+def test_segments_of_xliff_2_are_told_apart_by_their_unit(tmp_path: Path) -> None:
+    unit = '<unit id="{}"><segment id="s1"><source>{}</source>{}</segment></unit>'
+    xliff = '<xliff version="2.0" srcLang="en" trgLang="de"><file id="f">{}</file></xliff>'
+    units = unit.format("u1", "One", "") + unit.format("u2", "Two", "<target>Zwei</target>")
+    write(tmp_path, m_DOT_xlf=xliff.format(units))
+    report = run_json(*SCRIPT, tmp_path / "m.xlf")
+    assert report["locales"][0]["messages"] == 2
+    assert found(report) == [("untranslated", "de", "u1/s1", "")]
+
+
+def test_files_inside_one_xliff_are_told_apart_and_two_languages_are_refused(tmp_path: Path) -> None:
+    body = '<body><trans-unit id="a"><source>Hi</source></trans-unit></body>'
+    file = f'<file original="{{}}" source-language="en" target-language="{{}}">{body}</file>'
+    write(tmp_path, m_DOT_xlf=f'<xliff version="1.2">{file.format("x", "de")}{file.format("y", "de")}</xliff>')
+    assert [one[:3] for one in found(run_json(*SCRIPT, tmp_path / "m.xlf"))] == [
+        ("untranslated", "de", "x: a"),
+        ("untranslated", "de", "y: a"),
+    ]
+    write(tmp_path, m_DOT_xlf=f'<xliff version="1.2">{file.format("x", "de")}{file.format("y", "fr")}</xliff>')
+    assert_refused(run_script(*SCRIPT, tmp_path / "m.xlf"), "several languages (de, fr)")
+
+
+def test_a_po_file_that_breaks_off_says_so_and_odd_line_ends_stay_text(tmp_path: Path) -> None:
+    head = 'msgid ""\nmsgstr "Language: de\\n"\n\nmsgid "One"\nmsgstr "E\u2028ins"\n\n'
+    write(tmp_path, de_DOT_po=head + 'msgid "Two"\n')
+    report = [one for one in found(run_json(*SCRIPT, tmp_path / "de.po")) if one[2] == "Two"]
+    assert ("syntax", "de", "Two", "no msgstr in line 7 and after: cut off?") in report
+
+
+def test_a_translation_of_spaces_is_none(tmp_path: Path) -> None:
+    assert pair(tmp_path, {"a": "Save", "b": " "}, {"a": "  ", "b": "  "}) == [("untranslated", "a", "")]
+
+
+def test_the_words_of_a_select_are_not_translated(tmp_path: Path) -> None:
+    source = {"a": "{g, select, male {He} other {They}}"}
+    assert pair(tmp_path, source, {"a": "{g, select, mann {Er} other {Sie}}"}) == [
+        ("syntax", "a", "select of g lacks male and has mann of its own")
+    ]
+    assert pair(tmp_path, source, {"a": "{g, select, male {Er} other {Sie}}"}) == []
+
+
+def test_a_link_to_another_host_is_named(tmp_path: Path) -> None:
+    source = {"a": '<a href="https://x.example/en">Go</a>'}
+    assert pair(tmp_path, source, {"a": '<a href="https://x.example/de">Los</a>'}) == []
+    assert pair(tmp_path, source, {"a": '<a href="https://x.example.evil.example">Los</a>'}) == [
+        ("look", "a", "links to x.example.evil.example, unlike the source")
+    ]

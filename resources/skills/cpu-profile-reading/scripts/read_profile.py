@@ -99,22 +99,25 @@ def clean(text: str) -> str:
 
 def read_bytes(name: str) -> bytes:
     data = sys.stdin.buffer.read(MOST_BYTES) if name == "-" else Path(name).read_bytes()
-    if data[:2] == b"\x1f\x8b":
+    unpacked = b""
+    while data[:2] == b"\x1f\x8b":  # a file may hold several members one after the other
         try:
-            data = (unpacker := zlib.decompressobj(31)).decompress(data, MOST_BYTES)
+            unpacked += (unpacker := zlib.decompressobj(31)).decompress(data, MOST_BYTES - len(unpacked))
         except zlib.error as error:
             raise ValueError(f"the gzip data is damaged ({error}): copy the file again") from error
-        if unpacker.unconsumed_tail:
+        if unpacker.unconsumed_tail or len(unpacked) >= MOST_BYTES:
             raise ValueError("more than 1 GB unpacked: record for a shorter time")
         if not unpacker.eof:
             raise ValueError("the gzip data ends too early: copy the file again")
-    return data
+        data = unpacker.unused_data
+    return unpacked or data
 
 
 def read_text(data: bytes) -> str:
     for start, advice in REFUSED:
         if data.lstrip()[: len(start)] == start:
             raise ValueError(advice)
+    data = re.sub(rb"\x1b\[[0-9;]*[A-Za-z]", b"", data)
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16")
     if re.search(rb"[\0-\x08\x0e-\x1a]", data[:4096]):
@@ -180,6 +183,8 @@ def read_trace(events: list[Any]) -> Profile:
 
 def read_v8(data: Json, form: str) -> Profile:
     nodes = {node["id"]: node for node in data["nodes"]}
+    if len(nodes) < len(data["nodes"]):
+        raise ValueError("several functions of its tree have one number: the file is damaged, record again")
     parents = {node["id"]: node["parent"] for node in data["nodes"] if "parent" in node}
     parents |= {child: node["id"] for node in data["nodes"] for child in node.get("children", ())}
     paths: dict[Any, tuple[Frame, ...]] = {}
@@ -245,12 +250,16 @@ def read_speedscope(data: Json) -> Profile:
     for part in data["profiles"]:
         if part["unit"] == "bytes":
             raise ValueError("its unit is bytes: a profile of memory, not of time")
-        unit = "ms" if part["unit"] in MILLISECONDS else "samples"
+        before, unit = unit, "ms" if part["unit"] in MILLISECONDS else "samples"
+        if before not in ("", unit):
+            raise ValueError("some of its profiles are in time, some in samples: save one of them")
         factor = MILLISECONDS.get(part["unit"], 1.0)
         duration = max(duration, (part["endValue"] - part["startValue"]) * factor)
         steps = _events(part) if part["type"] == "evented" else zip(part["samples"], part["weights"], strict=True)
         count = 0 if part["type"] == "evented" else 1
         for places, weight in steps:
+            if weight < 0 or min(places, default=0) < 0:
+                raise ValueError(f"the weight {weight} or a frame below 0: the file is damaged, save it again")
             if weight and places:
                 stacks.append(Stack(tuple(frames[n] for n in places), weight * factor, count, clean(part["name"]),
                                     lines[places[-1]]))  # fmt: skip
@@ -267,11 +276,13 @@ def _events(part: Json) -> Iterator[tuple[list[int], float]]:
             open_frames.append(event["frame"])
         elif not open_frames or open_frames.pop() != event["frame"]:
             raise ValueError(f"a frame closes at {event['at']} that is not the last one opened: the file is damaged")
+    if open_frames:
+        raise ValueError(f"{len(open_frames)} frames are never closed: the recording breaks off, save it again")
 
 
 def read_collapsed(text: str) -> Profile:
     stacks, bad, first = [], 0, ""
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(re.split(r"\r?\n", text), 1):
         if not line.strip() or line.startswith("#"):
             continue
         if not (match := COLLAPSED.match(line)):
@@ -283,7 +294,7 @@ def read_collapsed(text: str) -> Profile:
         if parsed:
             stacks.append(Stack(tuple(frame for frame, _ in parsed), float(match["count"]), int(float(match["count"])),
                                 clean(thread), parsed[-1][1]))  # fmt: skip
-    if bad > len(stacks):
+    if bad > len(stacks) or (bad and not any(len(stack.frames) > 1 for stack in stacks)):
         raise ValueError(f"{first} is no stack of the form `main;work;parse 42`, nor is this another known format")
     notes = [f"{bad} lines left out, the first is {first}"] if bad else []
     return Profile("collapsed stacks", "samples", stacks, notes=notes)
@@ -301,6 +312,7 @@ def collapsed_frame(text: str) -> tuple[Frame, int]:
 
 def read_perf(text: str) -> Profile:
     stacks: list[Stack] = []
+    events = set()
     for block in re.split(r"\n\s*\n", "\n".join(line for line in text.splitlines() if not line.startswith("#"))):
         head, *rest = block.strip("\n").split("\n")
         if not (match := PERF_HEAD.match(head)):
@@ -309,7 +321,9 @@ def read_perf(text: str) -> Profile:
         frames = tuple(Frame(clean(one["name"]), clean(one["file"])) for one in reversed(found) if one)
         if frames:
             stacks.append(Stack(frames, 1.0, 1, clean(match["name"])))
-    return Profile("perf script", "samples", stacks)
+            events |= set(re.findall(r"\s([a-z][\w./-]*)(?::\w*)?:\s*$", head))
+    several = f"{len(events)} events are added up ({', '.join(sorted(events))}): run `perf script` for one of them"
+    return Profile("perf script", "samples", stacks, notes=[several] * (len(events) > 1))
 
 
 def read_raw(text: str) -> Profile:
@@ -517,7 +531,7 @@ def difference(now: Profile, old: Profile) -> Json:
     (before, all_before, n_before), (after, all_after, n_after) = sides
     rows = []
     for key in before.keys() | after.keys():
-        a, b = before[key] / all_before, after[key] / all_after
+        a, b = before[key] / (all_before or 1), after[key] / (all_after or 1)
         limit = math.hypot(noise(a, n_before), noise(b, n_after))
         rows.append({"function": key, "before": round(before[key], 2), "after": round(after[key], 2),
                      "points": round(100 * (b - a), 2), "noise": round(100 * limit, 2),
@@ -585,6 +599,8 @@ def load(name: str, thread: str | None, focus: str | None) -> Profile:
         profile = read_profile(name)
     except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise ValueError(f"damaged, a part of the format is missing ({type(error).__name__} {error})") from error
+    except OverflowError as error:
+        raise ValueError("damaged, a number in it is too large: record again") from error
     if profile.table and (thread or focus):
         raise ValueError("a table of `pprof -top` has no stacks to choose from: use -raw")
     keep(profile, thread, focus)

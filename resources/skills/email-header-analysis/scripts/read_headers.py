@@ -16,6 +16,7 @@ import json
 import re
 import signal
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from datetime import UTC, datetime
 from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import Message
-from email.parser import BytesHeaderParser
+from email.parser import HeaderParser
 from email.utils import getaddresses, parsedate_to_datetime
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,12 @@ def alignment(domain: str, author: str) -> str:
     return "strict" if domain == author else "relaxed" if organisation(domain) == organisation(author) else "no"
 
 
+def related(one: str, other: str) -> bool:
+    """Return whether two domains are the same, or one lies below the other: then no list of suffixes is needed."""
+    one, other = (f".{domain.lower().strip('.')}" for domain in (one, other))
+    return one.endswith(other) or other.endswith(one)
+
+
 def without_comments(text: str) -> tuple[str, str]:
     """Return *text* without its comments, which nest, and the comments."""
     plain: list[str] = []
@@ -130,13 +137,15 @@ def read_message(data: bytes) -> tuple[Message, list[str]]:
         data = data.decode("utf-16", "replace").encode()
     if data[:8] == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":
         raise ValueError("an Outlook .msg file: open it and save it as .eml, or copy the internet headers")
-    data = data.removeprefix(b"\xef\xbb\xbf").lstrip()
-    data = re.sub(rb"^>?From \S.*\r?\n", b"", data)
-    message = BytesHeaderParser().parsebytes(data)
+    text = textwrap.dedent(data.decode("utf-8-sig", "replace")).lstrip()
+    text = re.sub(r"^>?From \S.*\r?\n", "", text)
+    message = HeaderParser().parsestr(text)
     names = {name.lower() for name in message.keys()}  # noqa: SIM118
     if not names & KNOWN:
         raise ValueError("no mail headers in it: use `Show original` or `View source`, not the text of the mail")
     rest = str(message.get_payload() or "").lstrip()
+    if more := len(re.findall(r"^From \S+ .*\b\d{4}\s*\n[\w-]+:", rest, re.MULTILINE)):
+        notes.append(f"an mbox: {more} more messages follow, only the first was read")
     if re.match(r"(?:Received|Authentication-Results|DKIM-Signature|ARC-[\w-]+|X-[\w-]+|Return-Path):", rest):
         notes.append("header lines go on behind a blank line: paste the headers without blank lines, the rest was not read")
     if "received" not in names:
@@ -198,10 +207,11 @@ def home_of(hops: list[Hop]) -> str:
 def handover(hops: list[Hop]) -> Hop | None:
     """Return the hop at which a stranger gave the message to the receiver: below it everything can be invented."""
     home = home_of(hops)
-    boundary = None
+    boundary = last = None
     for hop in reversed(hops):
         if organisation(hop.by) != home and re.search(r"\.[a-zA-Z][\w-]*\.?$", hop.by):
-            break
+            return boundary or last
+        last = hop
         if hop.address and not private(hop.address):
             boundary = hop
             if organisation(hop.helo) != home:
@@ -341,7 +351,10 @@ def judge_dmarc(who: Json, results: list[Verdict], signed: list[Json]) -> tuple[
     if said and said.result in ("pass", "fail"):
         state = "proven" if said.result == "pass" else "not proven"
     else:
-        state = "proven" if aligned else "not proven"
+        state = "proven" if any(related(one["domain"], who["domain"]) for one in aligned) else "not proven"
+        if aligned and state == "not proven":
+            reasons.append(f"that counts only if {clean(organisation(who['domain']))} is one organisation, not a suffix "
+                           "under which strangers register: the receiver wrote no DMARC result")  # fmt: skip
     if not results:
         reasons.append("no trusted header Authentication-Results" + (": signatures alone prove nothing" if signed else ""))
     return state, reasons, checks
@@ -383,7 +396,10 @@ def unsubscribing(message: Message, signed: list[Json], results: list[Verdict]) 
             yield "caution: the signature that covers List-Unsubscribe did not pass: one-click does not count (RFC 8058)"
 
 
-def delay_findings(hops: list[Hop], sent: datetime | None) -> Iterator[str]:
+def delay_findings(hops: list[Hop], date: str) -> Iterator[str]:
+    sent = moment(date)
+    if date and not sent:
+        yield f"caution: Date cannot be read: {clean(date, 60)}"
     late = max((hop for hop in hops if (hop.delay or 0) > LATE), key=lambda hop: hop.delay or 0, default=None)
     if late:
         giver = late.helo or "the server before"
@@ -453,7 +469,7 @@ def analyse(message: Message, trusted: list[str]) -> Json:
     state, reasons, checks = judge_dmarc(who, results, signed)
     if len(believed) > 1:
         reasons.append(f"{len(believed)} headers bear the receiver's name: a receiver must remove those that came with the mail")
-    findings = list(identity_findings(who)) + list(delay_findings(hops, moment(message.get("Date", ""))))
+    findings = list(identity_findings(who)) + list(delay_findings(hops, message.get("Date", "")))
     for one in signed:
         findings += [f"signature {clean(one['domain'])}: {fault}" for fault in one["faults"]]
     findings += list(unsubscribing(message, signed, results))
@@ -490,7 +506,7 @@ def show(report: Json) -> None:
     if report["compauth"]:
         print(f"compauth {report['compauth']}")
     if edge := report["handed_over"]:
-        print(f"sent by {edge['address']} (called itself {edge['helo']}) handed it to {edge['to']}; hops before that are claims")
+        print(f"sent by {edge['address'] or '(no address written)'} (called itself {edge['helo']}) handed it to {edge['to']}; hops before that are claims")
     for text in report["filters"]:
         print(f"filter  {text}")
     for note in report["notes"]:

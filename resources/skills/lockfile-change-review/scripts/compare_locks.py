@@ -18,7 +18,7 @@ import signal
 import sys
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,14 @@ from urllib.parse import unquote, urlsplit
 
 Json = dict[str, Any]
 DEFAULTS = ("registry.npmjs.org", "registry.yarnpkg.com", "pypi.org/simple")
+WEAK = {"md5", "sha1"}
+UNFINISHED = re.compile(r"v?[\d.!]+(?:-|[._]?(?:a|b|rc|alpha|beta|dev)\.?\d)")
 JUMPS = ("downgrade", "major", "major of 0.x", "minor", "patch", "other")
 
 
 @dataclass
 class Package:
-    """One version of one package; *sums* has its checksums by artifact and algorithm."""
+    """One version of one package; *sums* has its checksums by artifact and algorithm, *bare* artifacts without one."""
 
     name: str
     version: str
@@ -40,6 +42,7 @@ class Package:
     script: bool = False
     dev: bool = False
     builds: bool = False
+    bare: set[str] = field(default_factory=set)
     odd: str = ""
 
 
@@ -58,6 +61,14 @@ class Lock:
 
 
 def read_lock(path: str) -> Lock:
+    text = read_text(path)
+    lock = read_packages(text)
+    if not text.endswith("\n") and not lock.kind.startswith("npm"):
+        lock.notes.append(f"{path} has no line end at its end: cut off?")
+    return lock
+
+
+def read_text(path: str) -> str:
     data = Path(path).read_bytes()
     try:
         text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
@@ -68,6 +79,10 @@ def read_lock(path: str) -> Lock:
         raise ValueError(f"merge conflict in line {text.count(chr(10), 0, conflict.start()) + 1}: resolve it first")
     if not text.strip():
         raise ValueError("empty: for a new lock file compare with one that holds no packages")
+    return text
+
+
+def read_packages(text: str) -> Lock:
     if text.lstrip().startswith("{"):
         return read_npm(text)
     if re.search(r"^lockfileVersion:", text, re.MULTILINE):
@@ -86,7 +101,7 @@ def read_lock(path: str) -> Lock:
 
 def read_npm(text: str) -> Lock:
     try:
-        whole = json.loads(text)
+        whole = json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         raise ValueError(f"no JSON at line {error.lineno}, column {error.colno}: cut off?") from error
     version = whole.get("lockfileVersion")
@@ -110,9 +125,27 @@ def read_npm(text: str) -> Lock:
     return lock
 
 
+def unique(pairs: list[tuple[str, Any]]) -> Json:
+    """Return an object, none of whose names hides another one."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        name = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise ValueError(f"{name[:60]!r} stands twice in one object: let the package manager write the file again")
+    return found
+
+
+def joined(pairs: Iterable[tuple[tuple[str, str], str]]) -> dict[tuple[str, str], str]:
+    """Return checksums by artifact and algorithm; several of one are all kept, as each of them is accepted."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for key, value in pairs:
+        found[key].add(value)
+    return {key: " ".join(sorted(values)) for key, values in found.items()}
+
+
 def sri(text: Any) -> dict[tuple[str, str], str]:
     """Return the checksums of a Subresource Integrity text by algorithm."""
-    return {("", one.partition("-")[0]): one.partition("-")[2].partition("?")[0] for one in str(text or "").split()}
+    parts = [one.partition("-") for one in str(text or "").split()]
+    return joined((("", algorithm), value.partition("?")[0]) for algorithm, _, value in parts)
 
 
 def source_of(address: str) -> str:
@@ -139,7 +172,8 @@ def odd_address(name: str, version: str, resolved: str) -> str:
     if not given.endswith("/" + name):
         return f"is fetched as {'/'.join(given.split('/')[-2:]).lstrip('/')}"
     stem = file.rpartition("/")[2].removesuffix(".tgz")
-    return "" if stem == f"{base}-{version.partition('+')[0]}" or base not in stem else f"is fetched as {stem}"
+    own = stem == f"{base}-{version.partition('+')[0]}"
+    return f"is fetched as {stem}" if not own and (base in stem or re.search(r"-\d+\.\d+\.\d+", stem)) else ""
 
 
 # --- pnpm
@@ -154,6 +188,9 @@ def read_pnpm(text: str) -> Lock:
             lock.kind = f"pnpm {match[1]}"
             own = bool(re.search(r"^    (packageManager|config)Dependencies:", document, re.MULTILINE))
             read_pnpm_document(lock, document, " (of pnpm itself)" if own else "")
+            cut = not own and match[1].startswith("9") and re.search(r"^packages:", document, re.MULTILINE)
+            if cut and not re.search(r"^snapshots:", document, re.MULTILINE):
+                lock.notes.append("the part `snapshots` is missing: cut off?")
     return lock
 
 
@@ -183,8 +220,10 @@ def pnpm_package(key: str, text: str, mark: str) -> Package:
     if place < 1:
         raise ValueError(f"a package without version: {key[:60]}")
     name, version = key[:place], key[place + 1 :]
+    # a text that the author of a package chose, as `deprecated`, may look like a checksum
+    facts = re.sub(r"^    (?!resolution:|version:)\w+:.*\n?(?: {5,}.*\n?)*", "", text, flags=re.MULTILINE)
     found = {word: match[1] for word in ("integrity", "tarball", "repo", "commit", "version", "directory")
-             if (match := re.search(rf"\b{word}: *['\"]?([^\s,}}'\"]+)", text))}  # fmt: skip
+             if (match := re.search(rf"\b{word}: *['\"]?([^\s,}}'\"]+)", facts))}  # fmt: skip
     address = "git+" + found["repo"] if "repo" in found else found.get("tarball", "")
     if re.match(r"(https?|git|file|link)\b", version):
         address, version = address or version, found.get("version", version)
@@ -209,7 +248,9 @@ def read_yarn(text: str) -> Lock:
         fields = {match[1]: match[2].strip('"') for match in re.finditer(r"^  (\w+):? (.+)$", body, re.MULTILINE)}
         spec = head.rstrip(":").strip('"').partition(",")[0].strip('" ')
         name, wanted = spec[: spec.find("@", 1)], spec[spec.find("@", 1) + 1 :]
-        if fields.get("linkType") == "soft" or "version" not in fields:
+        if "version" not in fields:
+            raise ValueError(f"damaged: {head[:60]!r} has no version, cut off?")
+        if fields.get("linkType") == "soft":
             continue
         lock.packages.append(yarn_package(name, wanted, fields))
     return lock
@@ -271,15 +312,17 @@ def read_toml(text: str) -> Lock:
 
 
 def file_sums(files: list[Json]) -> dict[tuple[str, str], str]:
-    found = {}
-    for one in files:
-        name = str(
-            one.get("file") or unquote(urlsplit(str(one.get("url") or one.get("path") or "")).path.rpartition("/")[2])
-        )
-        algorithm, _, value = str(one.get("hash", "")).partition(":")
-        if value:
-            found[name, algorithm] = value
-    return found
+    parts = [(file_name(one), str(one.get("hash") or "").partition(":")) for one in files]
+    return joined(((name, algorithm), value) for name, (algorithm, _, value) in parts if value)
+
+
+def file_name(one: Json) -> str:
+    address = str(one.get("url") or one.get("path") or "")
+    return str(one.get("file") or unquote(urlsplit(address).path.rpartition("/")[2]))
+
+
+def without_hash(files: list[Json]) -> set[str]:
+    return {file_name(one) for one in files if not one.get("hash")}
 
 
 def poetry_package(one: Json) -> Package:
@@ -287,6 +330,7 @@ def poetry_package(one: Json) -> Package:
     where = source_of(str(source.get("url", ""))) or str(source.get("type", ""))
     where = f"git {where.removeprefix('git ')}" if source.get("type") == "git" else where
     package = Package(str(one["name"]), str(one["version"]), where, file_sums(files))
+    package.bare = without_hash(files)
     package.builds = bool(files) and not any(str(each.get("file", "")).endswith(".whl") for each in files)
     if source.get("resolved_reference"):
         package.version += f"#{source['resolved_reference'][:12]}"
@@ -304,6 +348,7 @@ def uv_package(one: Json) -> Package:
     files = [each for each in [one.get("sdist"), *(one.get("wheels") or [])] if isinstance(each, dict)]
     version = str(one.get("version", "?")) + (f"#{address.rpartition('#')[2][:12]}" if kind == "git" else "")
     package = Package(str(one["name"]), version, source, file_sums(files))
+    package.bare = without_hash(files)
     package.builds = bool(files) and not one.get("wheels")
     return package
 
@@ -318,7 +363,7 @@ def cargo_package(one: Json) -> Package:
 
 def read_go(text: str) -> Lock:
     lock = Lock("go.sum")
-    sums: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+    lines: dict[tuple[str, str], list[tuple[tuple[str, str], str]]] = defaultdict(list)
     for place, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if not words:
@@ -326,7 +371,8 @@ def read_go(text: str) -> Lock:
         if len(words) != 3 or not words[2].startswith("h1:"):
             raise ValueError(f"line {place} is no line of go.sum")
         version, _, part = words[1].partition("/")
-        sums.setdefault((words[0], version), {})[part or "zip", "h1"] = words[2][3:]
+        lines[words[0], version].append(((part or "zip", "h1"), words[2][3:]))
+    sums = {key: joined(found) for key, found in lines.items()}
     with_code = {key for key, found in sums.items() if ("zip", "h1") in found}
     lock.packages = [
         Package(name, version, "", sums[name, version]) for name, version in sums if (name, version) in with_code
@@ -341,7 +387,7 @@ def read_go(text: str) -> Lock:
 
 
 def release(version: str) -> tuple[int, ...]:
-    match = re.match(r"v?(?:\d+!)?(\d+(?:\.\d+)*)", version)
+    match = re.match(r"v?(?:\d+!)?(\d{1,18}(?:\.\d{1,18})*)", version)
     return tuple(map(int, match[1].split("."))) if match else ()
 
 
@@ -352,7 +398,7 @@ def jump(old: str, new: str, kind: str) -> str:
     size = max(len(before), len(after))
     before, after = before + (0,) * (size - len(before)), after + (0,) * (size - len(after))
     if before == after:
-        return "other"
+        return "downgrade" if UNFINISHED.match(new) and not UNFINISHED.match(old) else "other"
     if after < before:
         return "downgrade"
     place = next(n for n in range(size) if before[n] != after[n])
@@ -438,6 +484,8 @@ def dangers(old: Lock, new: Lock, before: Names) -> Iterator[str]:
         had, label = before.get(one.name, []), f"{one.name} {one.version}"
         if twin := known.get((one.name, one.version)):
             yield from (f"checksum: {label} {what}" for what in checksum_problems(twin, one))
+        elif had and all(other.sums for other in had) and not one.sums and one.source in {other.source for other in had}:
+            yield f"checksum: {label} has none, the version before had one"
         if one.odd and not any(other.odd == one.odd for other in had):
             yield f"name: {label} {one.odd}"
         if one.script and not any(other.script for other in had):
@@ -455,6 +503,13 @@ def checksum_problems(old: Package, new: Package) -> Iterator[str]:
             yield f"has another {algorithm}{' of ' + artifact if artifact else ''} without another version"
     if old.sums and not new.sums:
         yield "lost its checksum"
+    for artifact in sorted({name for name, _ in old.sums}):
+        was, now = ({algorithm for name, algorithm in one.sums if name == artifact} for one in (old, new))
+        part = f" of {artifact}" if artifact else ""
+        if was - WEAK and now and not now - WEAK:
+            yield f"has only {', '.join(sorted(now))}{part} where it had {', '.join(sorted(was - WEAK))}"
+        if artifact in new.bare and new.sums:
+            yield f"lost the checksum{part}"
 
 
 def notes(old: Lock, new: Lock, before: Names) -> Iterator[str]:

@@ -115,7 +115,10 @@ def read_plans(path: str) -> list[Plan]:
         raise ValueError(f"neither UTF-8 nor UTF-16 (byte {error.start})") from error
     if not text.strip():
         raise ValueError("empty: write the output of EXPLAIN into it")
-    lines = [bare(line) for line in text.splitlines()]
+    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
+    if re.search(r"^\s*-> .*\(cost=\d+(?:\.\d+)?(?:e[+-]?\d+)? rows=|^\s*\"query_block\"|^\{\"query_block\"", text, re.MULTILINE):
+        raise ValueError("a plan of MySQL or MariaDB: only those of PostgreSQL are read here")
+    lines = [bare(line) for line in re.split(r"\r?\n", text)]
     if re.search(r"^\s*- Plan:|<explain ", text, re.MULTILINE):
         raise ValueError("YAML or XML: ask for EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)")
     begin = next((n for n, line in enumerate(lines) if line.lstrip()[:1] in ("[", "{")), None)
@@ -127,6 +130,7 @@ def read_plans(path: str) -> list[Plan]:
 def bare(line: str) -> str:
     """Return a line without what psql and pgAdmin put around it."""
     line = re.sub(r"\s*\+?\s*$", "", line)
+    line = re.sub(r"^\| (.*?)\s*\+?\s*\|$", r"\1", line)
     if len(line) > 1 and line[0] == line[-1] == '"':
         line = line[1:-1].replace('""', '"')
     return line
@@ -137,7 +141,7 @@ def bare(line: str) -> str:
 
 def read_json(text: str) -> list[Plan]:
     try:
-        whole, end = json.JSONDecoder().raw_decode(text)
+        whole, end = json.JSONDecoder(object_pairs_hook=single).raw_decode(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"no JSON at line {error.lineno}, column {error.colno} of the plan: cut off?") from error
     if re.search(r'[{\["]', text[end:]):
@@ -148,6 +152,14 @@ def read_json(text: str) -> list[Plan]:
     return [plan_of(one) for one in plans]
 
 
+def single(pairs: list[tuple[str, Any]]) -> Json:
+    """Return an object that has one plan. PostgreSQL before 13 writes other names twice."""
+    found = dict(pairs)
+    if any(sum(name == one for one, _ in pairs) > 1 for name in ("Plan", "Plans") if name in found):
+        raise ValueError("an object with two plans: one would hide the other")
+    return found
+
+
 def plan_of(whole: Json) -> Plan:
     triggers = [
         (str(one.get("Constraint Name") or one.get("Trigger Name")), float(one.get("Time") or 0))
@@ -156,7 +168,7 @@ def plan_of(whole: Json) -> Plan:
     jit = ((whole.get("JIT") or {}).get("Timing") or {}).get("Total") or 0.0
     settings = ", ".join(f"{name} = {value}" for name, value in (whole.get("Settings") or {}).items())
     root = node_of(whole["Plan"], 1)
-    return Plan(root, whole.get("Execution Time"), whole.get("Planning Time"), float(jit), triggers, settings)
+    return Plan(root, number(whole, "Execution Time"), number(whole, "Planning Time"), float(jit), triggers, settings)
 
 
 def node_of(one: Json, processes: int) -> Node:
@@ -178,7 +190,7 @@ def node_of(one: Json, processes: int) -> Node:
     node.time, node.rows, node.loops = (
         number(one, "Actual Total Time"),
         number(one, "Actual Rows"),
-        int(one.get("Actual Loops") or 0),
+        int(number(one, "Actual Loops") or 0),
     )
     node.removed = {name[16:]: float(value) for name, value in one.items() if name.startswith("Rows Removed by ")}
     node.blocks = {
@@ -200,7 +212,11 @@ def node_of(one: Json, processes: int) -> Node:
 
 def number(one: Json, name: str) -> float | None:
     value = one.get(name)
-    return float(value) if isinstance(value, int | float) else None
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise ValueError(f"{name} is {str(value)[:40]!r}: not what PostgreSQL writes, ask for the plan again")
+    return float(value)
 
 
 def label_of(one: Json) -> str:
@@ -227,9 +243,11 @@ def read_text(lines: list[str]) -> list[Plan]:
     plans: list[Plan] = []
     stack: list[tuple[int, Node]] = []
     below: tuple[str, str] | None = None
-    footer, logged = False, None
+    footer, logged, quoted = False, None, False
     for line in lines:
-        if match := NODE.match(line):
+        if quoted:  # in the middle of a constant of several lines, which may look like anything
+            quoted = not opens_quote(line)
+        elif match := NODE.match(line):
             arrow = "->" in line[: len(match["indent"]) + 2]
             node, indent = text_node(match), len(match["indent"])
             if below:
@@ -247,7 +265,7 @@ def read_text(lines: list[str]) -> list[Plan]:
             stack.append((indent, node))
         elif match := re.search(r"duration: ([\d.]+) ms +plan:", line):
             logged = float(match[1])
-        elif re.search(r"\((cost=\d|actual (time|rows)=|never executed\))", line):
+        elif re.search(r"\((cost=\d|actual (time|rows)=|never executed\))", masked(line)):
             raise ValueError(f"a wrapped or damaged line: {line.strip()[:60]}")
         elif not plans:
             continue
@@ -258,11 +276,19 @@ def read_text(lines: list[str]) -> list[Plan]:
                 re.match(r"\s*(Planning|Settings|JIT|Triggers?|Execution|Serialization|Query Id)\b", line)
             )
             read_footer(plans[-1], line) if footer else read_property(stack[-1][1], line.strip())
+            quoted = not footer and bool(re.match(r"\s*[\w ]*(Cond|Filter|Output): ", line)) and opens_quote(line)
+    if quoted:
+        raise ValueError("it ends inside a text in quotes: cut off?")
     if not plans:
         raise ValueError("no plan in it: no line with (cost=...) or (actual ...)")
     for plan in plans:
         share_out(plan.root, 1)
     return plans
+
+
+def opens_quote(line: str) -> bool:
+    """Return whether a line leaves an odd quote behind its whole constants and names."""
+    return "'" in re.sub(r"'(?:[^']|'')*'|\"[^\"]*\"", "", line)
 
 
 def text_node(match: re.Match[str]) -> Node:
@@ -380,7 +406,7 @@ def beginnings(plan: Plan) -> list[Node]:
 
 
 def masked(text: str) -> str:
-    return re.sub(r"'(?:[^']|'')*'", "'?'", text)
+    return re.sub(r"'(?:[^']|'')*(?:'|$)", "'?'", text)
 
 
 def findings(plan: Plan) -> Iterator[str]:

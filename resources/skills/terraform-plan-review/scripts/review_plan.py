@@ -221,8 +221,11 @@ def rows(plan: Json, protect: list[str]) -> list[Json]:
 def guards_lost(change: Json) -> list[str]:
     """Return the path of each attribute, at any depth, that protected data and no longer does."""
     before, after, unknown = change.get("before"), change.get("after"), change.get("after_unknown")
-    paths = [path for path, known in differences(before, after, unknown, []) if path and known]
-    return [dotted(path) for path in paths if path[-1] in GUARDS and at(before, path) is GUARDS[path[-1]]]
+    return [
+        dotted(path) + " (perhaps: known after apply)" * (not known)
+        for path, known in differences(before, after, unknown, [])
+        if path and path[-1] in GUARDS and at(before, path) is GUARDS[path[-1]]
+    ]
 
 
 def renames(plan: Json) -> list[Json]:

@@ -89,6 +89,7 @@ def read_dumps(path: str) -> list[Dump]:
         text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"neither UTF-8 nor UTF-16 (byte {error.start}): a heap or core dump?") from error
+    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r\n", "\n")
     if not text.strip():
         raise ValueError("empty: was the process still alive, and owned by your user?")
     if text.lstrip()[0] in "{[" and '"' in text[:200]:
@@ -104,22 +105,47 @@ def read_dumps(path: str) -> list[Dump]:
         begins = re.compile(pattern.pattern, re.MULTILINE)
         if begins.search(text):
             parts = re.split(r"(?m)^(?=Full thread dump|Process \d+: |={3,} dump)", text)
-            return [read(kind, part.splitlines()) for part in parts if begins.search(part)]
+            dumps = [read(kind, part.split("\n")) for part in parts if begins.search(part)]
+            if empty := sum(part.startswith("Full thread dump") and not begins.search(part) for part in parts):
+                dumps[-1].note = f"{empty} dumps without threads were left out: cut off?"
+            elif not dumps[-1].note and is_cut(dumps[-1], parts[-1]):
+                dumps[-1].note = "its end is missing: threads, locks and deadlocks may be missing too"
+            return dumps
     raise ValueError("no thread dump of Java, Go or Python that is known here")
+
+
+def is_cut(dump: Dump, text: str) -> bool:
+    """Return whether a dump breaks off: a JVM writes a last line, in other dumps each thread has a stack."""
+    if dump.kind == "Java":
+        return "JNI global ref" not in text
+    return not dump.threads[-1].stack and "<no Python frame>" not in text
 
 
 def read_java(kind: str, lines: list[str]) -> Dump:
     dump = Dump(kind, [], {})
-    for line in lines:
-        if line.startswith(("Found one Java-level deadlock", "JNI global ref")):
+    found = next((n for n, line in enumerate(lines) if line.startswith("Found one Java-level deadlock")), len(lines))
+    for line in lines[:found]:
+        if line.startswith("JNI global ref"):
             break
         if match := JAVA.match(line):
             dump.threads.append(Thread(match["id"] or match["nid"] or match["name"], match["name"]))
         elif dump.threads and (words := line.strip()):
             read_java_line(dump, dump.threads[-1], words)
+    read_java_deadlock(dump, lines[found:])
     for one in dump.threads:
         one.holds = [lock for lock in dict.fromkeys(one.holds) if lock != one.waits]
     return dump
+
+
+def read_java_deadlock(dump: Dump, lines: list[str]) -> None:
+    """Note who holds what in the circles that the JVM found: it knows holders that a dump without -l leaves out."""
+    named = {one.name: one for one in dump.threads}
+    waiter = None
+    for line in lines:
+        if match := re.match(r'"(.*)":$', line):
+            waiter = named.get(match[1])
+        elif waiter and waiter.waits and (match := re.search(r'which is held by "(.*)"', line)) and match[1] in named:
+            named[match[1]].holds.append(waiter.waits)
 
 
 def read_java_line(dump: Dump, one: Thread, words: str) -> None:
@@ -186,6 +212,8 @@ def read_json(text: str) -> Dump:
         raise ValueError("JSON, but neither of jcmd Thread.dump_to_file nor of py-spy dump")
     found = [each for box in whole["threadDump"]["threadContainers"] for each in box["threads"]]
     dump = Dump("Java JSON", [java_thread(one) for one in found], {})
+    if not found:
+        raise ValueError("JSON of a thread dump, but no threads in it")
     for one in dump.threads:
         dump.labels |= {lock: lock.partition("@")[0] for lock in [one.waits, *one.holds] if lock}
     return dump

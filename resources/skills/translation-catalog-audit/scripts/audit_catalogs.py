@@ -60,7 +60,7 @@ TAG = re.compile(r"<(/?[A-Za-z0-9][\w-]*)(?:\s[^<>]*)?/?>")
 ICU_HINT = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b")
 MOJIBAKE = re.compile(r"Ã[\x80-\xbf¤¼¶Ÿ©¨±]|â€[™œ\x9d“”¦]|Â[ \xa0«»©°]")
 INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\u202a-\u202e\u0000-\u0008\u000b\u000c\u000e-\u001f]")
-ERRORS = ("duplicate", "syntax", "placeholder", "plural", "damaged", "escape")
+ERRORS = ("duplicate", "syntax", "placeholder", "plural", "items", "damaged", "escape")
 GAPS = ("no-file", "missing", "untranslated", "fuzzy")
 Json = dict[str, Any]
 
@@ -130,7 +130,9 @@ def decode(data: bytes) -> str:
         raise ValueError(f"line {line} is not UTF-8: convert the file, or it was damaged on the way") from error
 
 
-def flatten(value: Any, path: str, into: dict[str, Any]) -> None:  # noqa: ANN401
+def flatten(value: Any, path: str, into: dict[str, Any]) -> set[str]:  # noqa: ANN401
+    """Write the values below *value* into *into*, by path; return the paths that two of them have."""
+    twice = set()
     todo: list[tuple[Any, str]] = [(value, path)]
     while todo:
         here, at = todo.pop()
@@ -138,7 +140,9 @@ def flatten(value: Any, path: str, into: dict[str, Any]) -> None:  # noqa: ANN40
             pairs = here.items() if isinstance(here, dict) else enumerate(here)
             todo += [(inner, f"{at}.{key}" if at else str(key)) for key, inner in pairs]
         else:
+            twice |= {at} & into.keys()
             into[at] = here
+    return twice
 
 
 def read_json(text: str, catalog: Catalog) -> None:
@@ -158,7 +162,8 @@ def read_json(text: str, catalog: Catalog) -> None:
         catalog.locale = str(data.get("@@locale", catalog.locale))
         data = {key: value for key, value in data.items() if not key.startswith("@")}
     flat: dict[str, Any] = {}
-    flatten(data, "", flat)
+    for key in sorted(flatten(data, "", flat)):
+        catalog.problems.append(("duplicate", key, "written as one key with a dot and as an object, only one is compared"))
     groups: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for key, value in flat.items():
         match = re.match(r"^(.+?)(?:(_ordinal))?_(zero|one|two|few|many|other)$", key)
@@ -185,7 +190,7 @@ def read_po(text: str, catalog: Catalog) -> None:
         fields.clear()
         flags.clear()
 
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(re.split(r"\r\n|\n|\r", text), 1):
         if line.startswith("#~"):
             continue
         if line.startswith("#") or not line.strip():
@@ -221,6 +226,8 @@ def _add_po(catalog: Catalog, fields: dict[str, str], flags: frozenset[str], lin
             catalog.problems.append(("look", "", f"charset {charset[1]}: convert to UTF-8"))
         return
     key = f"{fields['msgctxt']}|{identity}" if "msgctxt" in fields else identity
+    if not any(name.startswith("msgstr") for name in fields):
+        catalog.problems.append(("syntax", key, f"no msgstr in line {line} and after: cut off?"))
     if key in catalog.entries:
         catalog.problems.append(("duplicate", key, f"again in line {line}: msgfmt refuses the file"))
         return
@@ -349,20 +356,34 @@ def read_android(data: bytes, catalog: Catalog) -> None:
         catalog.entries[name] = Entry({key: text.replace("\\'", "'") for key, text in forms.items()}, state)
 
 
+def xliff_name(holder: ET.Element, unit: str) -> str:
+    """Return the id of a message. In XLIFF 2 that of a segment counts in its unit only."""
+    own = holder.get("id", "")
+    return "/".join(filter(None, (unit, own))) if local(holder) == "segment" else own
+
+
 def read_xliff(data: bytes, catalog: Catalog) -> None:
     root = parse_xml(data)
     if local(root) != "xliff":
         raise ValueError(f"its root is <{local(root)}>, not <xliff>")
+    languages = {part.get("target-language") for part in root.iter() if local(part) == "file"} - {None}
+    if len(languages) > 1:
+        raise ValueError(f"it holds several languages ({', '.join(sorted(languages))}): one file for each")
+    several = sum(local(part) == "file" for part in root.iter()) > 1
+    file = unit = ""
     for holder in root.iter():
         if target := holder.get("target-language") or holder.get("trgLang"):
             catalog.locale = target
         catalog.facts["source"] = holder.get("source-language") or holder.get("srcLang") or catalog.facts.get("source", "")
+        if local(holder) == "file":
+            file = f"{holder.get('original') or holder.get('id') or ''}: " if several else ""
+        unit = holder.get("id", "") if local(holder) == "unit" else unit
         if local(holder) not in ("trans-unit", "segment", "unit") or holder.get("translate") == "no":
             continue
         parts = {local(child): child for child in holder if local(child) in ("source", "target")}
         if "source" not in parts:
             continue
-        key = holder.get("id") or inner(parts["source"])
+        key = file + (xliff_name(holder, unit) or inner(parts["source"]))
         target_text = inner(parts["target"]) if "target" in parts else ""
         state = "" if target_text.strip() else "untranslated"
         if "target" in parts and (parts["target"].get("state") or holder.get("state")) in ("new", "needs-translation", "initial"):
@@ -435,7 +456,7 @@ class Parsed(NamedTuple):
 
 
 def parse_icu(text: str) -> Parsed:
-    """Return arguments and plurals of an ICU message, and its first syntax error."""
+    """Return arguments, plurals and selects of an ICU message, and its first syntax error."""
     arguments: set[str] = set()
     plurals: list[tuple[str, str, tuple[str, ...]]] = []
     place = 0
@@ -518,8 +539,7 @@ def parse_icu(text: str) -> Parsed:
             selectors.append(selector)
         if "other" not in selectors:
             raise ValueError(f"{kind} of {name} lacks `other`")
-        if kind != "select":
-            plurals.append((name, kind, tuple(selectors)))
+        plurals.append((name, kind, tuple(selectors)))
 
     try:
         message(0)
@@ -584,7 +604,14 @@ def compare(key: str, entry: Entry, original: Entry, catalog: Catalog) -> Iterat
             parts += [f"has {' '.join(sorted(extra.elements()))}"] if extra else []
             yield found("placeholder", " and ".join(parts) + label)
         yield from text_findings(found, text, base, label)
-    if len(source_forms) > 1 or (set(entry.forms) - {""} and not any(form.isdigit() for form in entry.forms)):
+        if catalog.kind in ("arb", "json") and ICU_HINT.search(reference) and (wrong := wrong_selects(text, reference)):
+            yield found("syntax", wrong + label)
+        if foreign := sorted(hosts(text) - hosts(base)):
+            yield found("look", f"links to {', '.join(foreign)}, unlike the source{label}")
+    if catalog.kind == "xml" and any(form.isdigit() for form in (*source_forms, *entry.forms)):
+        if len(entry.forms) != len(source_forms):
+            yield found("items", f"an array of {len(entry.forms)} items, the source has {len(source_forms)}")
+    elif len(source_forms) > 1 or (set(entry.forms) - {""} and not any(form.isdigit() for form in entry.forms)):
         yield from form_findings(found, entry, catalog, rule)
     if catalog.kind in ("arb", "json"):
         yield from icu_findings(found, entry, catalog, rule)
@@ -592,6 +619,25 @@ def compare(key: str, entry: Entry, original: Entry, catalog: Catalog) -> Iterat
     if not entry.state and texts and all(text == source_forms.get(form, reference) for form, text in entry.forms.items()):
         if len(re.findall(r"[^\W\d_]{2,}", re.sub(r"\{[^}]*\}|<[^>]*>|%\S+", "", reference))) > 1:
             yield found("same", "the same as the source")
+
+
+def hosts(text: str) -> set[str]:
+    return {host.lower() for host in re.findall(r"://(?:[^/\s\"'<>@]*@)?([\w.-]+\w)", text)}
+
+
+def wrong_selects(text: str, reference: str) -> str:
+    """Say which words of a `select`, which the program passes in, a translation lacks or has of its own."""
+    sides = []
+    for one in (reference, text):
+        selects = [(name, set(words)) for name, kind, words in parse_icu(one).plurals if kind == "select"]
+        sides.append({name: set().union(*(words for other, words in selects if other == name)) for name, _ in selects})
+    wanted, got = sides
+    parts = []
+    for name in sorted(wanted.keys() & got.keys()):
+        if wanted[name] != got[name]:
+            lacks, has = (", ".join(sorted(one)) or "nothing" for one in (wanted[name] - got[name], got[name] - wanted[name]))
+            parts.append(f"select of {name} lacks {lacks} and has {has} of its own")
+    return "; ".join(parts)
 
 
 def po_category(form: str, catalog: Catalog, rule: Plural | None) -> str:
@@ -697,6 +743,10 @@ def own_findings(one: Catalog) -> Iterator[Finding]:
             yield from text_findings(found, text, "", f" in {form}" if form else "")
 
 
+def is_blank(entry: Entry) -> bool:
+    return bool(entry.forms) and not any(text.strip() for text in entry.forms.values())
+
+
 def against(one: Catalog, original: Catalog | None, parent: Catalog | None, counts: Counter[str]) -> Iterator[Finding]:
     wanted = original.entries if original else {key: Entry(entry.source) for key, entry in one.entries.items() if entry.source}
     counts["messages"] += len(one.entries)
@@ -708,7 +758,7 @@ def against(one: Catalog, original: Catalog | None, parent: Catalog | None, coun
             if parent is None:
                 counts["missing"] += 1
                 yield Finding("missing", one.locale, one.file, key, "")
-        elif mine.state == "untranslated":
+        elif mine.state == "untranslated" or (is_blank(mine) and not is_blank(entry)):
             counts["untranslated"] += 1
             yield Finding("untranslated", one.locale, one.file, key, mine.place)
         else:
