@@ -93,8 +93,8 @@ def test_parts_of_an_agent_know_their_core_and_the_core_knows_them() -> None:
             assert core in agents[part], f"{part} does not name {core}"
 
 
-def test_there_are_12_agent_skills_with_references_and_scripts_each_script_with_a_test() -> None:
-    assert len(SKILLS) >= 12
+def test_there_are_20_agent_skills_with_references_and_scripts_each_script_with_a_test() -> None:
+    assert len(SKILLS) >= 20
     for skill in SKILLS:
         assert list(skill.glob("references/*.md")), skill.name
         assert list(skill.glob("scripts/*.py")), skill.name
