@@ -1,8 +1,8 @@
 """Requests that people would write find the fragments of the shipped library that answer them, and no others.
 
 resources/queries.jsonl was written from lists of needs, without sight of the fragments and before anything was
-searched, half of it with the terms that an assistant would send. An answer counts as a reader meets it: one that stands lists five, one that says that nothing fits names the
-closest three, and its first is not taken for an answer.
+searched, half of it with the terms that an assistant would send. An answer counts as a reader meets it: one that stands
+lists five, one that says that nothing fits names the closest three, and its first is not taken for an answer.
 """
 
 import json
