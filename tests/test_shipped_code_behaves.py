@@ -3,15 +3,20 @@
 The blocks assert their own happy path; `test_shipped_code_runs.py` runs those assertions.
 """
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import json
+import logging
 import os
 import shutil
+import signal
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,11 +30,11 @@ RESOURCES = Path(__file__).parents[1] / "resources"
 CONTENT = Path(__file__).parent / "content"
 
 
-def run_block(document: str, language: str = "python") -> dict[str, Any]:
-    """Run the Python of a document and return its names."""
-    (block,) = [block for block in read_blocks(RESOURCES / document) if block.language == language]
+def run_block(document: str, demonstration: str = "\0") -> dict[str, Any]:
+    """Run the Python of a document, up to the text where its demonstration begins, and return its names."""
+    (block,) = [block for block in read_blocks(RESOURCES / document) if block.language == "python"]
     names: dict[str, Any] = {"__name__": "block"}
-    exec(compile(block.text, block.place, "exec", dont_inherit=True), names)
+    exec(compile(block.text.partition(demonstration)[0], block.place, "exec", dont_inherit=True), names)
     return names
 
 
@@ -124,6 +129,395 @@ def test_recall_counts_each_passage_and_leaves_out_questions_without_one() -> No
     recall_at = run_block("skills/rag-retrieval-quality.md")["recall_at"]
     gold = {"several": {"a", "c", "d", "e"}, "one": {"x"}, "none": set[str]()}
     assert recall_at(2, {"several": ["a", "b", "c"], "one": ["x"]}, gold) == (0.25 + 1) / 2
+
+
+Pool = Callable[..., Awaitable[list[tuple[int, BaseException]]]]
+
+
+@pytest.fixture(scope="module")
+def run_pool() -> Pool:
+    found: Pool = run_block("agents/python-async-concurrency.md", "async def main()")["run_pool"]
+    return found
+
+
+async def count_to(end: int) -> AsyncIterator[int]:
+    for number in range(end):
+        yield number
+
+
+def test_a_worker_pool_goes_on_after_a_handler_whose_own_task_was_cancelled(run_pool: Pool) -> None:
+    async def handle(_: int) -> None:
+        raise asyncio.CancelledError
+
+    failed = asyncio.run(asyncio.wait_for(run_pool(count_to(9), handle, workers=2), 5))
+    assert [item for item, _ in failed] == list(range(9))
+
+
+def test_a_worker_pool_that_is_cancelled_ends_its_workers(run_pool: Pool) -> None:
+    ended = []
+
+    async def handle(number: int) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(number)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(run_pool(count_to(9), handle, workers=2), 0.05))
+    assert ended == [0, 1]
+
+
+def test_a_worker_pool_gives_the_signals_back(run_pool: Pool) -> None:
+    async def main() -> bool:
+        await run_pool(count_to(3), lambda _: asyncio.sleep(0))
+        return asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+
+    assert asyncio.run(main()) is False
+
+
+def test_a_full_disk_is_reported_as_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    block = run_block("agents/sqlite-specialist.md", "db, gate =")
+    db = block["connect"]("full.db")
+    db.execute("CREATE TABLE item (data)")
+    db.execute("PRAGMA max_page_count = 20")
+    with pytest.raises(sqlite3.OperationalError, match="full"), block["write"](db, threading.Lock()) as writer:
+        writer.executemany("INSERT INTO item VALUES (zeroblob(4000))", [()] * 100)
+    assert db.execute("SELECT count(*) FROM item").fetchone() == (0,)
+    db.close()
+
+
+@pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": -5}, {"limit": 101}, {"sort": "price"}, {"cursor": "AAAA"}])
+def test_a_page_that_nobody_may_ask_for_is_refused(wrong: dict[str, Any]) -> None:
+    block = run_block("skills/api-pagination-filtering.md", "seen, cursor =")
+    with pytest.raises(ValueError, match="INVALID"):
+        block["page"](block["db"], "t", **wrong)
+
+
+def test_a_cursor_of_another_tenant_is_refused() -> None:
+    block = run_block("skills/api-pagination-filtering.md", "seen, cursor =")
+    cursor = block["page"](block["db"], "t")["next"]
+    with pytest.raises(ValueError, match="CURSOR_DOES_NOT_MATCH_QUERY"):
+        block["page"](block["db"], "other", cursor=cursor)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "replace", "path": "members"},
+        {"op": "add", "path": "members", "value": None},
+        {"op": "remove", "path": "members", "value": {}},
+        {"op": "remove", "path": "members", "value": "a"},
+        {"op": "remove", "value": {"members": None}},
+        {"op": "replace", "value": {"members": None}},
+        {"op": "remove", "path": 'members[value eq "a" or value eq "b"]'},
+        {"op": "remove"},
+        {"op": "add", "path": None, "value": [{"value": "c"}]},
+        {"op": "move", "path": "members", "value": [{"value": "a"}]},
+    ],
+)
+def test_a_change_of_members_that_says_not_whom_it_means_is_refused(operation: Mapping[str, object]) -> None:
+    patch_members = run_block("skills/scim-provisioning.md")["patch_members"]
+    with pytest.raises(ValueError, match=r"list|unsupported"):
+        patch_members({"a", "b"}, operation)
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "receiver", "decision"),
+    [
+        ("send_mail", "to", "ada@example.com", "ask"),
+        ("send_mail", "to", "eve@attacker.test, ada@example.com", "deny"),
+        ("send_mail", "to", "eve@attacker.test\nada@example.com", "deny"),
+        ("send_mail", "To", "eve@attacker.test", "deny"),
+        ("fetch", "url", "https://example.com/orders/7", "ask"),
+        ("fetch", "url", "https://example.com", "allow"),
+        ("fetch", "url", "https://example.co", "deny"),
+        ("fetch", "url", "https://attacker.test\\@example.com", "deny"),
+        ("fetch", "url", "https://example.com@attacker.test", "deny"),
+        ("fetch", "url", "https:///attacker.test/@example.com", "deny"),
+        ("fetch", "url", "attacker.test/?q=secret@example.com", "deny"),
+        ("fetch", "url", "", "deny"),
+        ("read_mail", "", "", "allow"),
+    ],
+)
+def test_private_data_goes_only_to_receivers_that_are_allowed(
+    tool: str, argument: str, receiver: str, decision: str
+) -> None:
+    block = run_block("skills/security-prompt-injection.md", "s = Session(")
+    session = block["Session"]("look at https://example.com for me", frozenset({"example.com"}))
+    session.ran("read_mail")
+    assert session.decide(tool, {argument: receiver}) == decision
+
+
+def test_an_address_that_begins_like_the_one_a_person_typed_is_asked_about() -> None:
+    block = run_block("skills/security-prompt-injection.md", "s = Session(")
+    session = block["Session"]("look at https://example.com.br for me", frozenset())
+    session.ran("fetch")
+    assert session.decide("fetch", {"url": "https://example.com"}) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("fails", "found"),
+    [
+        (lambda _: True, set()),
+        (lambda _: False, set()),
+        (lambda tests: "b" in tests, {"b"}),
+        (lambda tests: {"a", "d"} <= set(tests), {"a", "d"}),
+    ],
+    ids=["alone", "never", "after one", "after two"],
+)
+def test_only_tests_that_make_the_victim_fail_are_called_polluters(
+    fails: Callable[[Sequence[str]], bool], found: Collection[str]
+) -> None:
+    polluters = run_block("skills/testing-flaky.md", "names = [")["polluters"]
+    assert set(polluters(["a", "b", "c", "d", "e"], fails)) == found
+
+
+def test_usage_without_numbers_for_the_cache_is_all_fresh() -> None:
+    from_openai = run_block("skills/llm-cost-control.md")["from_openai"]
+    usage = {"input_tokens": 5, "output_tokens": 1, "input_tokens_details": {"cached_tokens": None}}
+    assert from_openai(usage) == {"fresh": 5, "read": 0, "write": 0, "out": 1}
+
+
+@pytest.mark.parametrize("quote", ["", " ", "Total due: 999.00 EUR"])
+def test_an_extraction_that_quotes_nothing_of_the_document_goes_to_the_manual_queue(quote: str) -> None:
+    block = run_block("patterns/llm-structured-output.md", "prompts: list")
+    reply = {"result": block["good"]["result"] | {"quote": quote}}
+    with pytest.raises(ValueError, match="no valid extraction"):
+        block["extract"](lambda _: json.dumps(reply), block["text"])
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    monkeypatch.setitem(sys.modules, "block", ModuleType("block"))  # where dataclasses look for types
+    found: Callable[..., Any] = run_block("patterns/caching-strategies.md")["Cache"]
+    return found
+
+
+def test_a_cache_loads_once_for_all_who_wait(cache: Callable[..., Any]) -> None:
+    one, meet, loads = cache(), threading.Barrier(8), []
+
+    def ask() -> None:
+        meet.wait()
+        one.get("key", lambda: loads.append(1))
+
+    callers = [threading.Thread(target=ask) for _ in range(8)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert len(loads) == 1
+
+
+def test_a_cache_serves_the_old_value_while_the_source_is_down_and_lets_the_next_one_try(
+    cache: Callable[..., Any],
+) -> None:
+    one = cache(ttl=0, stale=60)
+
+    def down() -> None:
+        raise OSError("down")
+
+    assert [one.get("key", load) for load in (lambda: "old", down, lambda: "new")] == ["old", "old", "new"]
+    for _ in range(2):
+        with pytest.raises(OSError, match="down"):
+            one.get("other", down)
+
+
+def test_a_caller_that_gives_up_takes_no_place_in_the_limiter() -> None:
+    block = run_block("patterns/resilience-load-shedding.md", "async def demo()")
+
+    async def main() -> tuple[str, int]:
+        limiter = block["Limiter"](limit=1, queue=3, max_wait=5)
+        first = asyncio.create_task(limiter.run(lambda: asyncio.sleep(60)))
+        waiting = [asyncio.create_task(limiter.run(lambda: asyncio.sleep(60))) for _ in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(block["Shed"], match="queue full"):
+            await limiter.run(lambda: asyncio.sleep(0, "late"))
+        for task in (*waiting, first):
+            task.cancel()
+        await asyncio.gather(first, *waiting, return_exceptions=True)
+        return await limiter.run(lambda: asyncio.sleep(0, "served")), limiter.waiting
+
+    assert asyncio.run(main()) == ("served", 0)
+
+
+def test_work_that_fails_gives_its_place_in_the_limiter_back() -> None:
+    block = run_block("patterns/resilience-load-shedding.md", "async def demo()")
+
+    async def fail() -> None:
+        raise OSError("down")
+
+    async def main() -> list[object]:
+        limiter = block["Limiter"](limit=2, queue=9, max_wait=5)
+        return list(await asyncio.gather(*(limiter.run(fail) for _ in range(8)), return_exceptions=True))
+
+    assert [str(one) for one in asyncio.run(main())] == ["down"] * 8
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "/etc/passwd", "a/../../x", "../data-secret", ".", "", "link/x"])
+def test_a_name_that_leaves_its_folder_is_refused(name: str, tmp_path: Path) -> None:
+    inside = run_block("skills/security-input-validation.md")["inside"]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "link").symlink_to("/etc")
+    with pytest.raises(ValueError):  # noqa: PT011 - Python has its own words for bytes that no name may have
+        inside(tmp_path / "data", name)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"user": {"Password": "hunter2"}},
+        {"list": [("token=hunter2",)]},
+        {"api_key": ["hunter2"]},
+        {"o": OSError("token=hunter2")},
+    ],
+)
+def test_a_secret_does_not_reach_the_log(data: Mapping[str, object]) -> None:
+    formatter = run_block("skills/error-handling-logging.md", "handler = logging")["JsonErrors"]()
+    record = logging.LogRecord("a", logging.INFO, "a.py", 1, "%s", ("password=hunter2",), None)
+    record.data = data
+    line = formatter.format(record)
+    assert "hunter2" not in line
+    assert json.loads(line)["level"] == "info"
+
+
+@pytest.mark.parametrize("written", ["hunter2\n", "hunter2\r\n", "hunter2"])
+def test_a_secret_is_read_without_the_end_of_its_line(
+    written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = run_block("best-practices/secrets-handling.md")
+    (tmp_path / "secret").write_text(written, newline="")
+    monkeypatch.setenv("DB_FILE", str(tmp_path / "secret"))
+    secret = block["read_secret"]("DB")
+    assert secret.reveal() == "hunter2"
+    assert "hunter2" not in f"{secret} {secret!r} {[secret]} %s" % secret
+    monkeypatch.delenv("DB_FILE")
+    with pytest.raises(RuntimeError, match="DB is not set"):
+        block["read_secret"]("DB")
+
+
+def script(document: str, folder: Path, name: str, **programs: str) -> dict[str, str]:
+    """Write the first script of a document and stand-ins for programs into a folder; return the environment for it."""
+    text = next(one.text for one in read_blocks(RESOURCES / document) if one.language == "bash" and "#!" in one.text)
+    for program, content in {name: text, **programs}.items():
+        (folder / program).write_text(content)
+        (folder / program).chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def run_script(
+    *command: str | Path, env: Mapping[str, str], cwd: Path | None = None, words: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        command, input=words, capture_output=True, check=False, text=True, timeout=30, env=env, cwd=cwd
+    )
+
+
+@pytest.mark.parametrize(
+    ("document", "name"), [("agents/shell-scripting.md", "clean"), ("examples/bash-script-template.md", "backup-list")]
+)
+def test_a_folder_whose_name_is_an_option_of_find_is_only_a_folder(document: str, name: str, tmp_path: Path) -> None:
+    environment = script(document, tmp_path, name)
+    work = tmp_path / "work"
+    (work / "-delete").mkdir(parents=True)
+    (work / "kept").touch()
+    (work / "-delete" / "a").touch()
+    done = run_script(
+        tmp_path / name, *(("--",) if name == "backup-list" else ()), "-delete", cwd=work, env=environment
+    )
+    assert (done.returncode, (work / "kept").exists(), (work / "-delete" / "a").exists()) == (0, True, True)
+
+
+@pytest.mark.parametrize("root", ["/", "//", "/.", "/tmp/.."])
+def test_every_spelling_of_the_root_is_refused(root: str, tmp_path: Path) -> None:
+    environment = script("agents/shell-scripting.md", tmp_path, "clean", rm="#!/bin/sh\n", find="#!/bin/sh\n")
+    assert run_script(tmp_path / "clean", root, env=environment).returncode == 2
+
+
+def test_a_search_that_failed_halfway_stops_the_clean_up(tmp_path: Path) -> None:
+    environment = script("agents/shell-scripting.md", tmp_path, "clean", find="#!/bin/sh\nprintf 'a\\0'\nexit 1\n")
+    done = run_script(tmp_path / "clean", tmp_path, env=environment)
+    assert (done.returncode, "1 old logs" in done.stdout) == (1, False)
+
+
+FIND_FAILS_ONCE = """#!/bin/sh
+echo "$1/a"
+[ -e "$1.tried" ] || { touch "$1.tried"; exit 1; }
+echo "$1/b"
+"""
+
+
+@pytest.mark.parametrize("to_file", [False, True])
+def test_a_list_made_in_two_attempts_has_each_file_once(to_file: bool, tmp_path: Path) -> None:
+    programs = {"find": FIND_FAILS_ONCE, "sleep": "#!/bin/sh\n", "flock": "#!/bin/sh\n"}
+    environment = script("examples/bash-script-template.md", tmp_path, "backup-list", **programs)
+    folder, out = tmp_path / "folder", tmp_path / "out"
+    folder.mkdir()
+    done = run_script(tmp_path / "backup-list", *(("-o", out) if to_file else ()), folder, env=environment)
+    assert (out.read_text() if to_file else done.stdout).splitlines() == [f"{folder}/a", f"{folder}/b"]
+
+
+@pytest.mark.parametrize("to", ["a folder", "a missing folder/list", "a list"])
+def test_a_list_that_cannot_be_made_leaves_nothing_behind(to: str, tmp_path: Path) -> None:
+    programs = {"find": "#!/bin/sh\nexit 1\n", "sleep": "#!/bin/sh\n", "flock": "#!/bin/sh\n"}
+    environment = script("examples/bash-script-template.md", tmp_path, "backup-list", **programs)
+    (tmp_path / "a folder").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    done = run_script(tmp_path / "backup-list", "--output", tmp_path / to, tmp_path, env=environment)
+    assert (done.returncode, sorted(tmp_path.rglob("*"))) == (1, before)
+
+
+def test_a_list_is_not_put_into_a_folder_of_its_name(tmp_path: Path) -> None:
+    environment = script("examples/bash-script-template.md", tmp_path, "backup-list", flock="#!/bin/sh\n")
+    (tmp_path / "out").mkdir()
+    done = run_script(tmp_path / "backup-list", "-o", tmp_path / "out", tmp_path, env=environment)
+    assert (done.returncode, list((tmp_path / "out").iterdir())) == (1, [])
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("git push", 2),
+        ("cd x && git -C . -c a=b push", 2),
+        ("bash -c 'git push'", 2),
+        ("(git push)", 2),
+        ("echo $(git push)", 2),
+        ("/usr/bin/git push", 2),
+        ("git status\ngit push --force", 2),
+        ("git stash push", 0),
+        ("git commit -m push", 0),
+        ("widgit push", 0),
+        ("", 0),
+    ],
+)
+def test_the_guard_stops_a_push_and_nothing_else(command: str, code: int, tmp_path: Path) -> None:
+    environment = script("skills/coding-agent-hooks.md", tmp_path, "guard")
+    call = json.dumps({"tool_name": "Bash", "tool_input": {"command": command}})
+    assert run_script(tmp_path / "guard", words=call, env=environment).returncode == code
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "attempts"),
+    [
+        (["0"], 0, 1),
+        (["ERROR:  55P03: lock timeout", "0"], 0, 2),
+        (["ERROR:  42601: syntax error"], 1, 1),
+        (["ERROR:  55P03: lock timeout"] * 10, 1, 10),
+    ],
+)
+def test_a_migration_is_tried_again_only_after_a_lock_timeout(
+    answers: Sequence[str], code: int, attempts: int, tmp_path: Path
+) -> None:
+    psql = f"""#!/bin/sh
+echo >> "{tmp_path}/attempts"
+answer=$(sed -n "$(wc -l < '{tmp_path}/attempts')p" "{tmp_path}/answers")
+[ "$answer" = 0 ] || {{ echo "psql:a.sql:1: $answer" >&2; exit 3; }}
+"""
+    environment = script("skills/database-migrations.md", tmp_path, "migrate", psql=psql, sleep="#!/bin/sh\n")
+    (tmp_path / "answers").write_text("\n".join(answers))
+    done = run_script(tmp_path / "migrate", "a.sql", env=environment)
+    assert (done.returncode, len((tmp_path / "attempts").read_text())) == (code, attempts)
 
 
 EXPRESS = """
