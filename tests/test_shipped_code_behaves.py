@@ -396,6 +396,98 @@ def test_a_secret_is_read_without_the_end_of_its_line(
         block["read_secret"]("DB")
 
 
+def test_parts_of_a_page_are_cancelled_with_the_caller_and_a_failed_one_is_missing() -> None:
+    within = run_block("skills/performance-api-optimization.md", "async def main()")["within"]
+    ended = []
+
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("slow")
+
+    async def fail() -> None:
+        raise OSError("down")
+
+    async def main() -> object:
+        caller = asyncio.create_task(within(60, {"slow": slow()}))
+        await asyncio.sleep(0.01)
+        caller.cancel()
+        await asyncio.sleep(0.01)
+        assert ended == ["slow"]
+        return await within(0.01, {"failed": fail(), "slow": slow(), "price": asyncio.sleep(0, 12)})
+
+    assert asyncio.run(main()) == ({"price": 12}, ["failed", "slow"])
+
+
+@pytest.mark.parametrize(
+    ("played", "total", "heard"),
+    [(0, 0, "..."), (0, 100, "..."), (50, 100, "one two ..."), (100, 100, "one two three four")],
+)
+def test_a_caller_has_heard_no_more_than_was_played(played: int, total: int, heard: str) -> None:
+    (block,) = [one for one in read_blocks(RESOURCES / "patterns/voice-agents.md") if "def heard" in one.text]
+    names: dict[str, Any] = {}
+    exec(compile(block.text, block.place, "exec", dont_inherit=True), names)
+    assert names["heard"]("one two three four", played, total) == heard
+
+
+@pytest.mark.parametrize(
+    ("answer", "problems"),
+    [
+        ("NOT_FOUND", 0),
+        ("", 1),
+        ("99 EUR [3].", 1),
+        ("99 EUR.", 1),
+        ("12.50 EUR [3].", 0),
+        ("See below. The fee is 12.50 EUR [3].", 0),
+        ("The fee is 2.50 EUR [3].", 1),
+        ("The fee is due in May [3] [9].", 1),
+    ],
+)
+def test_an_answer_is_checked_against_its_sources(answer: str, problems: int) -> None:
+    check = run_block("patterns/rag-pipeline.md")["check"]
+    assert len(check(answer, {3: "Members pay a fee of 12.50 EUR, due in May."})) == problems
+
+
+def test_old_files_are_read_in_their_own_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["scan.py"])
+    scan = run_block("guides/python-legacy-upgrade.md")["scan"]
+    root = tmp_path / "venv" / "project"
+    (root / ".tox").mkdir(parents=True)
+    for name, content in {
+        "latin.py": b"# -*- coding: latin-1 -*-\nimport imp  # \xe9\n",
+        "bom.py": b"\xef\xbb\xbfimport cgi\n",
+        "null.py": b"x = 1\0\n",
+        "two.py": b"print 1\n",
+        "relative.py": b"from . import imp\n",
+        ".tox/other.py": b"import imp\n",
+    }.items():
+        (root / name).write_bytes(content)
+    found = [line.removeprefix(f"{root}/") for line in scan(root)]
+    assert [line for line in found if "gone" in line] == [
+        "bom.py:1: cgi is gone since 3.13",
+        "latin.py:2: imp is gone since 3.12",
+    ]
+    assert [line.partition(":")[0] for line in found if "parse" in line] == ["null.py", "two.py"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        ({"a": True}, {"a": 1}, ["/a: True -> 1"]),
+        ({"a": [0]}, {"a": [False]}, ["/a: [0] -> [False]"]),
+        ({"a": None}, {}, []),
+        ({"a": 1.0}, {"a": 1}, []),
+        ({"total": "10.00"}, {"total": "10.0"}, []),
+        ({"version": "1.10"}, {"version": "1.1"}, ["/version: '1.10' -> '1.1'"]),
+        ([], {}, [": [] -> {}"]),
+    ],
+)
+def test_two_systems_agree_only_on_the_same_values(old: object, new: object, lines: Sequence[str]) -> None:
+    block = run_block("patterns/strangler-fig-migration.md")
+    assert list(block["diff"](block["normal"](old), block["normal"](new))) == lines
+
+
 def script(document: str, folder: Path, name: str, **programs: str) -> dict[str, str]:
     """Write the first script of a document and stand-ins for programs into a folder; return the environment for it."""
     text = next(one.text for one in read_blocks(RESOURCES / document) if one.language == "bash" and "#!" in one.text)
