@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 from content.blocks import read_blocks
-from environments import node_programs
+from environments import cached_environment, node_programs
 from support import brought
 
 RESOURCES = Path(__file__).parents[1] / "resources"
@@ -610,6 +610,263 @@ answer=$(sed -n "$(wc -l < '{tmp_path}/attempts')p" "{tmp_path}/answers")
     (tmp_path / "answers").write_text("\n".join(answers))
     done = run_script(tmp_path / "migrate", "a.sql", env=environment)
     assert (done.returncode, len((tmp_path / "attempts").read_text())) == (code, attempts)
+
+
+@pytest.fixture
+def python_run(tmp_path: Path) -> Callable[[str, str], Any]:
+    """Return what runs a program beside the Python of a document, with the library's packages, and reads its JSON."""
+    programs = brought(lambda: cached_environment(CONTENT / ".venv", CONTENT / "requirements.txt"))
+
+    def run(document: str, main: str) -> object:
+        for block in read_blocks(RESOURCES / document):
+            if block.language == "python":
+                (tmp_path / (block.file or "block.py")).write_text(block.text)
+        (tmp_path / "program.py").write_text(main)
+        command, environment = [str(programs / "python"), "program.py"], {"PATH": os.environ["PATH"]}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, check=False, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        found: object = json.loads(done.stdout.splitlines()[-1])
+        return found
+
+    return run
+
+
+JOBS = """
+import json
+from fastapi.testclient import TestClient
+import app, jobs
+opened, connect = [], jobs.connect
+jobs.connect = lambda: opened.append(connect()) or opened[-1]
+client = TestClient(app.app)
+codes = [client.get("/jobs/1").status_code, client.post("/reports/2026", headers={"Idempotency-Key": "k"}).status_code]
+codes.append(client.post("/reports/2025", headers={"Idempotency-Key": "k"}).status_code)
+def is_open(db):
+    try: return bool(db.execute("SELECT 1"))
+    except jobs.sqlite3.ProgrammingError: return False
+db = connect()
+jobs.HANDLERS["report"] = lambda _: 1 / 0
+tried = 0
+while jobs.work_once(db):
+    tried += 1
+    assert not jobs.work_once(db)  # it waits
+    db.execute("UPDATE job SET run_at = 0")
+first = jobs.enqueue(db, "none", {}, "other") and jobs.claim(db)
+db.execute("UPDATE job SET lease_until = 0 WHERE id = ?", (first["id"],))
+second = jobs.claim(connect())
+states = [state for (state,) in map(tuple, db.execute("SELECT state FROM job ORDER BY id"))]
+print(json.dumps([codes, list(map(is_open, opened)), tried, states, second["attempts"]]))
+"""
+
+
+@pytest.mark.slow
+def test_jobs_end_and_their_requests_leave_no_connection_open(python_run: Callable[[str, str], Any]) -> None:
+    found = python_run("examples/fastapi-background-jobs.md", JOBS)
+    assert found == [[404, 202, 422], [False] * 3, 4, ["dead", "running"], 2]
+
+
+SIGN_INS = """
+import asyncio, json, threading, time
+import block
+at_once, most, lock = 0, 0, threading.Lock()
+class Slow:
+    def check(self, *_):
+        global at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        time.sleep(0.05)
+        with lock:
+            at_once -= 1
+        return True, None
+async def main():
+    for _ in range(3):  # callers who give up
+        tasks = [asyncio.create_task(block.sign_in(Slow(), None, "x")) for _ in range(20)]
+        await asyncio.sleep(0.01)
+        for task in tasks:
+            task.cancel()
+    assert await block.sign_in(Slow(), None, "x") == (True, None)
+    return await block.sign_in(Slow(), None, "x" * 257)
+print(json.dumps([asyncio.run(main()), most]))
+"""
+
+
+@pytest.mark.slow
+def test_callers_who_give_up_do_not_let_more_hashes_into_memory(python_run: Callable[[str, str], Any]) -> None:
+    assert python_run("examples/password-storage-argon2.md", SIGN_INS) == [[False, None], 8]
+
+
+CLIENT = """
+import json
+import httpx2 as httpx
+from client import Api, ApiError, retry_after
+def calls(method, **options):
+    seen = []
+    transport = httpx.MockTransport(lambda request: seen.append(1) or httpx.Response(503))
+    try: Api("https://example.com", "", transport=transport, sleep=lambda _: None).call(method, "/", **options)
+    except ApiError: return len(seen)
+strange = ["Mon, 01 Jan 0001 00:00:00 -0000", "-5", "1e5", "\u00b2", "12:30", "", "Mon, 31 Dec 2026 99:00:00 GMT"]
+waits = [retry_after(httpx.Response(429, headers=[(b"Retry-After", one.encode("latin-1"))])) for one in strange]
+keys = [None, {"idempotency-key": "k"}, [("Idempotency-Key", "k")]]
+print(json.dumps([calls("get"), [calls("POST", headers=one) for one in keys], waits]))
+"""
+
+
+@pytest.mark.slow
+def test_only_requests_that_may_be_repeated_are_sent_again(python_run: Callable[[str, str], Any]) -> None:
+    found = python_run("examples/python-httpx-client.md", CLIENT)
+    assert found == [4, [1, 4, 4], [0.0, None, None, None, None, None, None]]
+
+
+FETCH = """
+import json
+import httpcore
+from block import fetch_untrusted, is_public
+hosts = ["127.0.0.1", "127.1", "0", "2130706433", "localhost", "[::1]", "user@localhost", "localhost:8443", "a" * 70]
+refused = []
+for url in [*(f"https://{host}/" for host in hosts), "http://example.com/", "ftp://example.com/", ""]:
+    try: fetch_untrusted(url)
+    except (httpcore.ConnectError, httpcore.UnsupportedProtocol): refused.append(url)
+public = ["8.8.8.8", "100.64.0.1", "224.0.0.1", "fc00::1", "2002:7f00:1::", "64:ff9b::a00:1", "2606:4700::1111"]
+print(json.dumps([len(refused), [address for address in public if is_public(address)]]))
+"""
+
+
+@pytest.mark.slow
+def test_addresses_inside_are_refused_in_every_spelling(python_run: Callable[[str, str], Any]) -> None:
+    assert python_run("skills/security-api-security.md", FETCH) == [12, ["8.8.8.8", "2606:4700::1111"]]
+
+
+LOCKS = """
+import json, threading, time
+import fakeredis
+from block import Lock
+server = fakeredis.FakeServer()
+client = fakeredis.FakeRedis(server=server)
+won, locks = [], [Lock(client, "one", 5000) for _ in range(12)]
+threads = [threading.Thread(target=lambda lock=lock: won.append(lock.acquire())) for lock in locks]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+long = Lock(client, "long", 300)
+long.acquire()
+time.sleep(0.8)  # longer than it lives without renewal
+kept = not Lock(client, "long", 300).acquire() and not long.lost.is_set()
+first = long.fence
+long.release()
+other = Lock(client, "long", 300)
+print(json.dumps([sum(won), kept, other.acquire(), other.fence > first, Lock(client, "long").release()]))
+"""
+
+
+@pytest.mark.slow
+def test_one_of_many_gets_the_lock_and_keeps_it_for_its_work(python_run: Callable[[str, str], Any]) -> None:
+    assert python_run("examples/redis-distributed-lock.md", LOCKS) == [1, True, True, True, False]
+
+
+LIMITED = """
+import json, threading
+import fakeredis
+from block import RateLimiter
+server = fakeredis.FakeServer()
+limiter = RateLimiter(fakeredis.FakeRedis(server=server), rate=0.01, capacity=20)
+passed = []
+threads = [threading.Thread(target=lambda: passed.append(limiter.check("a")[0])) for _ in range(50)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+refused = []
+for cost in (0, -5, 21, float("nan")):
+    try: limiter.check("b", cost)
+    except ValueError: refused.append(cost)
+headers = limiter.check("a")[1]
+server.connected = False
+print(json.dumps([sum(passed), len(refused), int(headers["Retry-After"]) > 90, limiter.check("a")]))
+"""
+
+
+@pytest.mark.slow
+def test_many_at_once_take_no_more_tokens_than_there_are(python_run: Callable[[str, str], Any]) -> None:
+    assert python_run("examples/redis-rate-limiter.md", LIMITED) == [20, 4, True, [True, {}]]
+
+
+FAULTS = """
+import json
+from fastapi import FastAPI, HTTPException
+from fastapi.testclient import TestClient
+from sqlalchemy.exc import IntegrityError
+from block import install
+app = FastAPI()
+install(app)
+class Driver(Exception):
+    def __init__(self, name): self.constraint_name = name
+@app.get("/faults/{name}")
+def fail(name: str):
+    if name == "auth": raise HTTPException(401, headers={"WWW-Authenticate": "Bearer"})
+    raise IntegrityError("INSERT hunter2", {"p": "hunter2"}, Driver(name))
+client = TestClient(app, raise_server_exceptions=False)
+replies = [client.get(f"/faults/{name}") for name in ("account_email_key", "other_key", "auth")]
+replies.append(client.post("/faults/a"))
+assert "hunter2" not in "".join(reply.text for reply in replies)
+headers = [reply.headers.get("allow") or reply.headers.get("www-authenticate") for reply in replies]
+print(json.dumps([[one.status_code, one.json()["code"], header] for one, header in zip(replies, headers)]))
+"""
+
+
+@pytest.mark.slow
+def test_only_known_constraints_become_conflicts(python_run: Callable[[str, str], Any]) -> None:
+    assert python_run("skills/error-handling-api-patterns.md", FAULTS) == [
+        [409, "EMAIL_TAKEN", None],
+        [500, "INTERNAL", None],
+        [401, "HTTP_401", "Bearer"],
+        [405, "HTTP_405", "GET"],
+    ]
+
+
+ITEMS = """
+import json
+from fastapi.testclient import TestClient
+from main import app
+with TestClient(app, raise_server_exceptions=False) as client:
+    bodies = [{"sku": "a"}, {"sku": "a"}, {"sku": "\\0"}, {"sku": None}, {"sku": "b", "qty": 2**31}, {"x": 1}]
+    posted = [client.post("/items", json=body).status_code for body in bodies]
+    pages = [client.get(f"/items?after={after}").status_code for after in (0, -1, -10**30, 10**30)]
+    ids = [client.get(f"/items/{id}").status_code for id in (1, 0, 10**30)]
+    patched = [client.patch("/items/1", json=body).status_code for body in ({}, {"sku": None}, {"note": None})]
+    deleted = [client.delete("/items/1").status_code for _ in range(2)]
+print(json.dumps([posted, pages, ids, patched, deleted]))
+"""
+
+
+@pytest.mark.slow
+def test_no_request_for_items_is_a_server_error(python_run: Callable[[str, str], Any]) -> None:
+    assert python_run("examples/fastapi-async-crud.md", ITEMS) == [
+        [201, 409, 422, 422, 422, 422],
+        [200, 422, 422, 422],
+        [200, 422, 422],
+        [200, 422, 200],
+        [204, 404],
+    ]
+
+
+PATCHES = """
+import json, threading
+from block import client
+tag = client.get("/docs/d1").headers["etag"]
+codes = []
+def patch(n): codes.append(client.patch("/docs/d1", json={"note": str(n)}, headers={"If-Match": tag}).status_code)
+threads = [threading.Thread(target=patch, args=[n]) for n in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+wrong = [({"title": None}, tag), ({"x": 1}, tag), ({"note": "a"}, "*"), ({"note": "a"}, "W/" + tag)]
+others = [client.patch("/docs/d1", json=body, headers={"If-Match": match}).status_code for body, match in wrong]
+missing = client.patch("/docs/none", json={"note": "a"}, headers={"If-Match": tag}).status_code
+print(json.dumps([sorted(codes), others, missing]))
+"""
+
+
+@pytest.mark.slow
+def test_one_of_many_edits_of_a_version_is_stored(python_run: Callable[[str, str], Any]) -> None:
+    assert python_run("skills/api-design-rest.md", PATCHES) == [[200, *[412] * 7], [422, 422, 412, 412], 404]
 
 
 EXPRESS = """
