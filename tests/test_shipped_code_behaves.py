@@ -612,6 +612,303 @@ answer=$(sed -n "$(wc -l < '{tmp_path}/attempts')p" "{tmp_path}/answers")
     assert (done.returncode, len((tmp_path / "attempts").read_text())) == (code, attempts)
 
 
+MAPPED = """
+import { mapLimit } from "./block.js";
+const wait = (ms) => new Promise((next) => setTimeout(next, ms));
+let running = 0, most = 0;
+const twice = async (n) => { most = Math.max(most, ++running); await wait(2); running--; return 2 * n; };
+const found = { all: await mapLimit([1, 2, 3, 4, 5], 2, twice), none: await mapLimit([], 2, twice), most };
+const refused = (limit) => mapLimit([1], limit, twice).then(() => "let in", (error) => error.name);
+found.limits = await Promise.all([0, -1, NaN].map(refused));
+const seen = [];
+found.failed = await mapLimit([1, 2, 3, 4], 2, async (n, signal) => {
+  if (n === 1) throw new Error("first");
+  await wait(5);
+  seen.push([n, signal.aborted]);
+}).catch((error) => error.message);
+found.seen = seen;
+const parent = new AbortController();
+parent.abort(new Error("gone"));
+found.aborted = await mapLimit([1], 2, twice, parent.signal).catch((error) => error.message);
+console.log(JSON.stringify(found));
+"""
+
+
+@pytest.mark.slow
+def test_a_bounded_map_ends_when_its_siblings_have_and_refuses_a_limit_of_nothing(
+    node_run: Callable[[str, str], Any],
+) -> None:
+    assert node_run("agents/typescript-async-patterns.md", MAPPED) == {
+        "all": [2, 4, 6, 8, 10],
+        "none": [],
+        "most": 2,
+        "limits": ["RangeError"] * 3,
+        "failed": "first",
+        "seen": [[2, True]],
+        "aborted": "gone",
+    }
+
+
+SOCKET = """
+const sockets = [];
+globalThis.WebSocket = class {
+  readyState = 0; sent = [];
+  constructor(url) { this.url = String(url); sockets.push(this); }
+  send(text) { this.sent.push(text); }
+  close(code) { this.readyState = 2; this.closed = code ?? 1005; }
+  open() { this.readyState = 1; this.onopen(); }
+  get(data) { this.onmessage({ data: typeof data === "string" ? data : JSON.stringify(data) }); }
+};
+const { ResilientSocket } = await import("./block.js");
+const tick = (ms = 5) => new Promise((next) => setTimeout(next, ms));
+async function start() {
+  const data = [], states = [], url = async () => new URL("wss://example.com");
+  const onState = (state) => states.push(state), onReset = () => data.push("reset");
+  const client = new ResilientSocket({ url, onData: (one) => data.push(one), onState, onReset, maxDelayMs: 1 });
+  await tick();
+  return { client, data, states, socket: sockets.at(-1) };
+}
+const found = {};
+const a = await start();
+a.client.send("early");
+a.socket.open();
+a.socket.get({ seq: 1, data: "one" });
+a.socket.get({ seq: 1, data: "double" });
+a.socket.onclose({ code: 1006 });
+a.socket.get({ seq: 2, data: "late" });
+await tick(20);
+found.resumed = [a.socket.sent, new URL(sockets.at(-1).url).searchParams.get("after"), [...a.data]];
+const again = sockets.at(-1);
+again.open();
+again.get({ seq: 9, reset: true });
+a.client.close();
+again.get({ seq: 10, data: "after close" });
+found.closed = [a.data, a.client.send("lost"), a.states.at(-1)];
+found.broken = [];
+for (const text of ["{", "null", "{}", '{"seq": "1"}', "[]"]) {
+  const b = await start();
+  b.socket.open();
+  b.socket.get(text);
+  found.broken.push([b.socket.closed !== undefined, b.data.length, b.states.at(-1)]);
+}
+const refused = await start(), before = sockets.length;
+refused.socket.onclose({ code: 4401 });
+await tick(20);
+found.refused = [refused.states.at(-1), sockets.length - before];
+console.log(JSON.stringify(found));
+process.exit();
+"""
+
+
+@pytest.mark.slow
+def test_a_socket_resumes_survives_broken_messages_and_is_silent_once_closed(
+    node_run: Callable[[str, str], Any],
+) -> None:
+    assert node_run("examples/websocket-reconnect-client.md", SOCKET) == {
+        "resumed": [['"early"'], "1", ["one"]],
+        "closed": [["one", "reset"], False, "closed"],
+        "broken": [[True, 0, "closed"]] * 5,
+        "refused": ["closed", 0],
+    }
+
+
+TRANSACTIONS = """
+import pg from "pg";
+const log = [];
+let failed, broken;
+pg.Pool.prototype.connect = async () => ({  // answers as a server does
+  on() {}, off() {}, release(error) { log.push(error ? "discarded" : "released"); },
+  async query(text) {
+    log.push(text);
+    if (broken) throw new Error("connection lost");
+    if (text === "BEGIN") failed = false;
+    if (text === "bad") { failed = true; throw new Error("bad"); }
+    return { command: text === "COMMIT" && failed ? "ROLLBACK" : text };
+  },
+});
+const { withTransaction } = await import("./block.js");
+const run = async (work) => {
+  log.length = 0;
+  const end = await withTransaction(work).catch((error) => `error: ${error.message}`);
+  return [end, log.join(" ")];
+};
+console.log(JSON.stringify([
+  await run(async (c) => { await c.query("good"); return "done"; }),
+  await run(async (c) => { await c.query("bad"); return "done"; }),
+  await run(async (c) => { await c.query("bad").catch(() => {}); return "done"; }),
+  await run(async (c) => { broken = true; await c.query("good"); return "done"; }),
+]));
+"""
+
+
+@pytest.mark.slow
+def test_a_transaction_that_was_rolled_back_is_not_reported_as_done(node_run: Callable[[str, str], Any]) -> None:
+    done, failed, swallowed, cut = node_run("patterns/database-connection-pooling-scaling.md", TRANSACTIONS)
+    assert done == ["done", "BEGIN good COMMIT released"]
+    assert failed == ["error: bad", "BEGIN bad ROLLBACK released"]
+    assert swallowed[0].startswith("error:")
+    assert cut == ["error: connection lost", "BEGIN good ROLLBACK discarded"]
+
+
+RETRIES = """
+import { retry, RetryBudget } from "./block.js";
+const budget = new RetryBudget(), slow = { attempts: 3, baseMs: 1, retryable: (error) => error.message === "again" };
+let calls = 0;
+const fail = (text, options = {}) => async () => { calls++; throw new Error(text); };
+const outcome = async (fn, options = {}) => {
+  calls = 0;
+  const end = await retry(fn, options.budget ?? budget, { ...slow, ...options }).catch((error) => error.message);
+  return [end, calls];
+};
+const found = {
+  again: await outcome(fail("again")),
+  final: await outcome(fail("final")),
+  third: await outcome(async () => { if (++calls < 3) throw new Error("again"); return "served"; }),
+  late: await outcome(fail("again"), { retryAfterMs: () => 60_000 }),
+  strange: await outcome(fail("again"), { retryAfterMs: () => NaN }),
+  aborted: await outcome((signal) => new Promise((_, no) => {
+    calls++;
+    signal.onabort = () => no(new Error("again"));
+    setTimeout(() => {}, 100);
+  }), { perTryMs: 5, attempts: 2 }),
+};
+const drained = new RetryBudget();
+let total = 0;
+for (let n = 0; n < 100; n++) total += (await outcome(fail("again"), { budget: drained }))[1];
+console.log(JSON.stringify({ ...found, total: total <= 121 && total >= 110 }));
+"""
+
+
+@pytest.mark.slow
+def test_a_retry_keeps_to_its_deadline_and_its_budget(node_run: Callable[[str, str], Any]) -> None:
+    assert node_run("skills/error-handling-resilience.md", RETRIES) == {
+        "again": ["again", 3],
+        "final": ["final", 1],
+        "third": ["served", 3],
+        "late": ["again", 1],
+        "strange": ["again", 1],
+        "aborted": ["again", 2],
+        "total": True,
+    }
+
+
+WEBHOOKS = """
+import { createHmac } from "node:crypto";
+import express from "express";
+import { verify, webhookRoute } from "./block.js";
+const key = Buffer.alloc(32, "k"), secret = "whsec_" + key.toString("base64"), now = 1_800_000_000;
+const sign = (body, time = now, by = key) =>
+  "v1," + createHmac("sha256", by).update(`m1.${time}.${body}`).digest("base64");
+const good = { id: "m1", timestamp: String(now), signature: sign("{}") }, body = Buffer.from("{}");
+const cases = {
+  good: [[secret], good], second: [["whsec_" + Buffer.alloc(32).toString("base64"), secret], good],
+  several: [[secret], { ...good, signature: "v1,AAAA v2,x " + good.signature }],
+  unset: [["", "whsec_"], { ...good, signature: sign("{}", now, "") }],
+  short: [[secret], { ...good, signature: "v1," }], none: [[secret], { ...good, signature: undefined }],
+  time: [[secret], { ...good, timestamp: "1e9" }], late: [[secret], good, now + 301],
+  sixth: [[secret], { ...good, signature: "v1,AAAA ".repeat(5) + good.signature }],
+};
+const found = {};
+for (const [name, [secrets, headers, at = now]] of Object.entries(cases))
+  found[name] = verify(secrets, headers, body, at);
+const seen = new Set();
+let down = false;
+const insertOnce = async (id) => { if (down) throw new Error("down"); return seen.size < seen.add(id).size; };
+const app = express();
+app.use(webhookRoute(() => [secret], { insertOnce }));
+app.use((_error, _req, res, _next) => res.sendStatus(500));
+const server = app.listen(0, async () => {
+  const post = async (body, signed = body) => {
+    const time = String(Math.floor(Date.now() / 1000));
+    const headers = { "webhook-id": "m1", "webhook-timestamp": time, "webhook-signature": sign(signed, time) };
+    const at = `http://127.0.0.1:${server.address().port}/webhooks/shop`;
+    return (await fetch(at, { method: "POST", headers, body })).status;
+  };
+  found.posts = [];
+  for (const sent of [["{}"], ["{}"], ["null"], ["{"], [""], ["{}", "x"]]) found.posts.push(await post(...sent));
+  down = true;
+  found.posts.push(await post("{}"));
+  console.log(JSON.stringify(found));
+  server.close();
+  server.closeAllConnections();
+});
+"""
+
+
+@pytest.mark.slow
+def test_a_webhook_is_let_in_by_its_signature_and_stored_before_the_answer(node_run: Callable[[str, str], Any]) -> None:
+    found = node_run("examples/webhook-signature-verification.md", WEBHOOKS)
+    assert found.pop("posts") == [204, 204, 204, 400, 400, 401, 500]
+    assert [name for name, passed in found.items() if passed] == ["good", "second", "several"]
+
+
+TOKEN_CHECKS = """
+import { SignJWT, createLocalJWKSet, createRemoteJWKSet, exportJWK, generateKeyPair } from "jose";
+import { verifyAccessToken } from "./block.js";
+const { publicKey, privateKey } = await generateKeyPair("ES256");
+const keys = createLocalJWKSet({ keys: [{ ...(await exportJWK(publicKey)), kid: "1", alg: "ES256" }] });
+const claims = { sub: "u", jti: "j", iss: "https://id.example.com", aud: "https://api.example.com" };
+const token = (change = {}, header = {}, life = "1m", key = privateKey) => {
+  const made = new SignJWT({ ...claims, ...change });
+  made.setProtectedHeader({ alg: "ES256", kid: "1", typ: "at+jwt", ...header });
+  return (life ? made.setExpirationTime(life) : made).sign(key);
+};
+const other = (await generateKeyPair("ES256")).privateKey;
+const text = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
+const forged = [
+  "", "a", "a.b", "a.b.c", "..", "\\ud800",
+  await token({}, {}, "1m", other), await token({}, {}, ""), await token({}, { typ: "JWT" }),
+  await token({ aud: "https://other.example.com" }), await token({ sub: undefined }), await token({}, {}, "-1m"),
+  await token({}, { kid: "2" }), `${text({ alg: "none", typ: "at+jwt" })}.${text(claims)}.`,
+  `${text({ alg: "HS256", kid: "1", typ: "at+jwt" })}.${text(claims)}.AAAA`, `${text(null)}.${text(null)}.AAAA`,
+  `${text({ alg: "ES256", kid: {}, typ: "at+jwt" })}.${text(claims)}.AAAA`,
+  `${text({ alg: "ES256", kid: "1", typ: "at+jwt", crit: ["x"], x: 1 })}.${text(claims)}.AAAA`,
+];
+const status = async (one, from = keys) => (await verifyAccessToken(one, from)).status ?? 200;
+const good = await token();
+const dead = createRemoteJWKSet(new URL("http://127.0.0.1:9/"));
+const found = { good: await status(good), dead: await status(good, dead) };
+console.log(JSON.stringify({ ...found, forged: await Promise.all(forged.map((one) => status(one))) }));
+"""
+
+
+@pytest.mark.slow
+def test_a_forged_token_is_401_and_only_missing_keys_are_503(node_run: Callable[[str, str], Any]) -> None:
+    found = node_run("skills/security-authentication-jwt.md", TOKEN_CHECKS)
+    assert found == {"good": 200, "dead": 503, "forged": [401] * 18}
+
+
+SITES = """
+import express from "express";
+import http from "node:http";
+import { sameOriginWrites } from "./block.js";
+const app = express();
+app.use(sameOriginWrites);
+app.use((_req, res) => res.sendStatus(204));
+const server = app.listen(0, async () => {
+  const ask = (method, headers) => new Promise((next) => {
+    const answer = (res) => { res.resume(); next(res.statusCode); };
+    http.request({ port: server.address().port, method, headers }, answer).end();
+  });
+  const app = "https://app.example.com", evil = "https://app.example.com.evil.example";
+  console.log(JSON.stringify([
+    await ask("GET", { "sec-fetch-site": "cross-site" }), await ask("POST", { "sec-fetch-site": "same-origin" }),
+    await ask("POST", { origin: app }), await ask("POST", {}),
+    await ask("POST", { "sec-fetch-site": "cross-site" }), await ask("POST", { "sec-fetch-site": "same-site" }),
+    await ask("POST", { origin: evil }), await ask("POST", { origin: "null" }), await ask("POST", { cookie: "a=b" }),
+    await ask("DELETE", { "sec-fetch-site": "none" }),
+  ]));
+  server.close();
+  server.closeAllConnections();
+});
+"""
+
+
+@pytest.mark.slow
+def test_a_write_from_another_site_is_refused(node_run: Callable[[str, str], Any]) -> None:
+    assert node_run("skills/security-web-headers.md", SITES) == [204] * 4 + [403] * 6
+
+
 @pytest.fixture
 def python_run(tmp_path: Path) -> Callable[[str, str], Any]:
     """Return what runs a program beside the Python of a document, with the library's packages, and reads its JSON."""
