@@ -589,6 +589,86 @@ def test_the_guard_stops_a_push_and_nothing_else(command: str, code: int, tmp_pa
     assert run_script(tmp_path / "guard", words=call, env=environment).returncode == code
 
 
+@pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ('{"tool_input": {"command": "psql -c \'DROP   Table t\'"}}', 2),
+        ('{"tool_input": {"command": "psql -c \'drop schema s cascade\'"}}', 2),
+        ('{"tool_input": {"command": "psql -c \'TRUNCATE orders\'"}}', 2),
+        ('{"tool_input": {"command": "truncate -s 0 app.log"}}', 0),
+        ('{"tool_input": {"command": "ls drop tables"}}', 2),
+        ('{"tool_input": {"command": "ls"}}', 0),
+        ('{"tool_input": {}}', 2),
+        ("{", 2),
+        ("", 2),
+    ],
+)
+def test_a_guard_that_cannot_read_the_call_refuses_it(call: str, code: int, tmp_path: Path) -> None:
+    environment = script("agents/agent-workflow-designer.md", tmp_path, "guard")
+    assert run_script(tmp_path / "guard", words=call, env=environment).returncode == code
+
+
+def test_a_guard_without_its_programs_refuses(tmp_path: Path) -> None:
+    script("agents/agent-workflow-designer.md", tmp_path, "guard")
+    bash = shutil.which("bash")
+    assert bash is not None
+    assert run_script(bash, tmp_path / "guard", words="{}", env={"PATH": str(tmp_path)}).returncode == 2
+
+
+def lines_with(document: str, text: str) -> str:
+    """Return the Bash block of a document that has this text."""
+    return next(one.text for one in read_blocks(RESOURCES / document) if one.language == "bash" and text in one.text)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl here")
+@pytest.mark.parametrize(("key", "cert", "match"), [("a", "a", True), ("a", "b", False), ("", "", False)])
+def test_a_key_matches_only_its_own_certificate(key: str, cert: str, match: bool, tmp_path: Path) -> None:
+    make = "openssl req -x509 -newkey ed25519 -nodes -subj /CN=a -days 1".split()
+    for name in ("a", "b"):
+        subprocess.run([*make, "-keyout", f"{name}.key", "-out", f"{name}.pem"], cwd=tmp_path, check=True, stderr=-3)
+    for wanted, name in (("key.pem", f"{key}.key"), ("cert.pem", f"{cert}.pem")):
+        if (tmp_path / name).exists():
+            shutil.copy(tmp_path / name, tmp_path / wanted)
+    (compare,) = [
+        one for one in lines_with("skills/tls-dns-troubleshooting.md", "key.pem").splitlines() if "match" in one
+    ]
+    done = run_script("bash", "-c", compare, env=dict(os.environ), cwd=tmp_path)
+    assert ("match" in done.stdout.split()) is match
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
+def test_pods_that_reach_into_their_host_are_listed(tmp_path: Path) -> None:
+    specs: Mapping[str, Mapping[str, object]] = {
+        "plain": {"containers": [{}], "volumes": [{"emptyDir": {}}]},
+        "network": {"hostNetwork": True, "containers": [{}]},
+        "path": {"containers": [{}], "volumes": [{"hostPath": {"path": "/"}}]},
+        "init": {"containers": [{}], "initContainers": [{"securityContext": {"privileged": True}}]},
+        "unprivileged": {"containers": [{"securityContext": {"privileged": False}}]},
+    }
+    items = [{"metadata": {"namespace": "a", "name": name}, "spec": spec} for name, spec in specs.items()]
+    (tmp_path / "pods").write_text(json.dumps({"items": items}))
+    (tmp_path / "kubectl").write_text(f"#!/bin/sh\ncat '{tmp_path}/pods'\n")
+    (tmp_path / "kubectl").chmod(0o755)
+    command = lines_with("best-practices/container-security.md", "hostNetwork")
+    done = run_script("bash", "-c", command, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert done.stdout.split() == ["a/network", "a/path", "a/init"]
+
+
+def test_modules_that_change_together_are_counted(tmp_path: Path) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    for number in range(7):
+        for name in ("src/orders/a.ts", "src/orders/b.ts", "src/users/a b.ts", *(["src/mail/a"] if number < 2 else [])):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(str(number))
+        subprocess.run([*git, "add", "-A"], check=True)
+        subprocess.run([*git, "commit", "-qm", "change"], check=True)
+    command = lines_with("patterns/architecture-microservices.md", "awk")
+    done = run_script("bash", "-c", command, env=dict(os.environ), cwd=tmp_path)
+    assert done.stdout.splitlines() == ["7 orders users"]
+
+
 @pytest.mark.parametrize(
     ("answers", "code", "attempts"),
     [
@@ -876,6 +956,50 @@ console.log(JSON.stringify({ ...found, forged: await Promise.all(forged.map((one
 def test_a_forged_token_is_401_and_only_missing_keys_are_503(node_run: Callable[[str, str], Any]) -> None:
     found = node_run("skills/security-authentication-jwt.md", TOKEN_CHECKS)
     assert found == {"good": 200, "dead": 503, "forged": [401] * 18}
+
+
+JSON_OF_A_URL = """
+import { nextTick, ref } from "vue";
+globalThis.window = {};
+const answers = [];
+globalThis.fetch = (url, { signal }) => new Promise((yes, no) => {
+  signal.onabort = () => no(signal.reason);
+  answers.push((body, status = 200) => yes(new Response(JSON.stringify(body), { status })));
+});
+const { useJson } = await import("./block.js");
+const url = ref("https://example.com/1"), one = useJson(url), states = [];
+const note = async () => {
+  await new Promise((next) => setTimeout(next, 1));
+  states.push([one.data.value ?? null, one.error.value?.message ?? null, one.pending.value]);
+};
+await note();
+url.value = "https://example.com/2";
+await nextTick();
+answers[1]("new");
+answers[0]("old");
+await note();
+url.value = "https://example.com/3";
+await nextTick();
+answers[2]({}, 500);
+await note();
+url.value = "https://example.com/4";
+await nextTick();
+url.value = undefined;
+await note();
+console.log(JSON.stringify(states));
+"""
+
+
+@pytest.mark.slow
+def test_a_composable_shows_the_newest_url_and_waits_for_nothing_without_one(
+    node_run: Callable[[str, str], Any],
+) -> None:
+    assert node_run("agents/vue-developer.md", JSON_OF_A_URL) == [
+        [None, None, True],
+        ["new", None, False],
+        [None, "HTTP 500", False],
+        [None, None, False],
+    ]
 
 
 SITES = """
