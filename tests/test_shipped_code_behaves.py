@@ -1002,6 +1002,99 @@ def test_a_composable_shows_the_newest_url_and_waits_for_nothing_without_one(
     ]
 
 
+PROBLEMS = """
+const write = console.log;
+console.log = () => {};  // what the block shows when it is loaded
+const { Stay, toProblems } = await import("./block.js");
+const stay = { guests: 2, from: "2026-05-01", to: "2026-05-02", name: "Ann" };
+const inputs = [stay, { ...stay, guests: undefined }, { ...stay, guests: "2" }, { ...stay, "a/b~c": 1, d: 2 }, null, [],
+  { ...stay, to: "2026-05-01" }, { ...stay, to: "x" }, { ...stay, guests: 1e400 }];
+const codes = inputs.map((input) => {
+  const result = Stay.safeParse(input, { reportInput: true });
+  return result.success ? "ok" : toProblems(result.error).map((one) => `${one.code} ${one.pointer}`).join(", ");
+});
+write(JSON.stringify(codes));
+"""
+
+
+@pytest.mark.slow
+def test_problems_of_an_input_point_at_their_place(node_run: Callable[[str, str], Any]) -> None:
+    assert node_run("skills/error-handling-validation.md", PROBLEMS) == [
+        "ok",
+        "REQUIRED /guests",
+        "TYPE /guests",
+        "UNKNOWN /a~1b~0c, UNKNOWN /d",
+        "TYPE ",
+        "TYPE ",
+        "ORDER /to",
+        "INVALID_FORMAT /to",
+        "TYPE /guests",
+    ]
+
+
+GRAPH = """
+import { createServer } from "./block.js";
+let loads = 0, down = false;
+const posts = ["ann", "ann", "gone"].map((authorId, n) => ({ id: n + 1, tenant: "t", authorId, title: "T" }));
+const db = {
+  authors: async () => {
+    loads++;
+    if (down) throw new Error("password hunter2");
+    return [{ id: "ann", name: "Ann" }];
+  },
+  posts: async (_, after, limit) => posts.filter((one) => one.id > after).slice(0, limit),
+  rename: async (_, id, title) => id > 3 ? "missing" : id === 2 ? "locked" : { ...posts[id - 1], title },
+};
+const server = createServer(db, (request) => request.headers.get("tenant"));
+const ask = async (query, tenant = "t") => {
+  const headers = { "content-type": "application/json", accept: "application/json", ...(tenant && { tenant }) };
+  const body = JSON.stringify({ query });
+  const reply = await server.fetch("http://localhost/graphql", { method: "POST", headers, body });
+  const { data, errors } = await reply.json();
+  return errors ? (errors[0].extensions?.code ?? errors[0].message) : data;
+};
+const found = { page: await ask("{ posts(first: 2) { items { id author { name } } next } }"), loads };
+found.gone = (await ask('{ posts(after: "2") { items { author { name } } next } }')).posts;
+found.refused = [];
+const aliases = Array.from({ length: 11 }, (_, n) => `p${n}: posts { next }`).join(" ");
+for (const query of [
+  "{ posts(first: 0) { next } }", '{ posts(after: "x") { next } }',
+  `{ ${aliases} }`, `fragment f on Query { ${aliases} } { ...f }`,
+  `{ posts { items { ${"title ".repeat(250)} } } }`,
+]) found.refused.push(await ask(query));
+found.anonymous = await ask("{ posts { next } }", "");
+const rename = (id, title) => ask(`mutation { renamePost(input: { id: "${id}", title: "${title}" }) { __typename } }`);
+found.renamed = [];
+for (const [id, title] of [["1", "x"], ["2", "x"], ["9", "x"], ["1e400", "x"], ["1", " "]])
+  found.renamed.push((await rename(id, title)).renamePost?.__typename ?? await rename(id, title));
+down = true;
+console.error = () => {};
+found.masked = JSON.stringify(await ask("{ posts { items { author { name } } } }")).includes("hunter2");
+console.log(JSON.stringify(found));
+process.exit();
+"""
+
+
+@pytest.mark.slow
+def test_a_graph_is_loaded_in_one_batch_and_limited_whatever_hides_the_fields(
+    node_run: Callable[[str, str], Any],
+) -> None:
+    assert node_run("examples/graphql-dataloader-server.md", GRAPH) == {
+        "page": {
+            "posts": {
+                "items": [{"id": "1", "author": {"name": "Ann"}}, {"id": "2", "author": {"name": "Ann"}}],
+                "next": "2",
+            }
+        },
+        "loads": 1,
+        "gone": {"items": [{"author": None}], "next": None},
+        "refused": ["BAD_USER_INPUT", "BAD_USER_INPUT", *["QUERY_TOO_LARGE"] * 3],
+        "anonymous": "UNAUTHENTICATED",
+        "renamed": ["RenamePostSuccess", "LockedError", "NotFoundError", "NotFoundError", "BAD_USER_INPUT"],
+        "masked": False,
+    }
+
+
 SITES = """
 import express from "express";
 import http from "node:http";

@@ -421,6 +421,61 @@ def test_both_users_of_a_rotation_may_use_tables_of_later_migrations(connect: Co
     assert db.execute("SELECT count(*) FROM later").fetchone() == (2,)
 
 
+def test_a_foreign_key_counts_as_indexed_only_where_an_index_begins_with_it(connect: Connect) -> None:
+    db = connect()
+    db.execute(
+        """CREATE TABLE a (id int PRIMARY KEY, other int, UNIQUE (id, other));
+           CREATE TABLE plain (a int REFERENCES a, b int);
+           CREATE TABLE second (a int REFERENCES a, b int);
+           CREATE TABLE part (a int REFERENCES a, b int);
+           CREATE TABLE pair (b int, a int, FOREIGN KEY (a, b) REFERENCES a (id, other));
+           CREATE TABLE good (a int REFERENCES a, b int, FOREIGN KEY (a, b) REFERENCES a (id, other));
+           CREATE INDEX ON second (b, a);
+           CREATE INDEX ON part (a) WHERE b = 1;
+           CREATE INDEX ON pair (a);
+           CREATE INDEX ON good (a, b);"""
+    )
+    query, *_ = blocks("patterns/database-indexing-strategies.md")[1].text.split(";\n", 1)
+    assert sorted(row[0] for row in db.execute(query.encode())) == ["pair", "part", "plain", "second"]
+
+
+def test_each_customer_has_its_newest_orders_or_none(connect: Connect) -> None:
+    db = connect()
+    db.execute(
+        """CREATE TABLE customer (id int PRIMARY KEY, email text);
+           CREATE TABLE orders (id int, customer_id int, total_cents int, created_at timestamptz);
+           INSERT INTO customer SELECT n, 'a' || n FROM generate_series(1, 3) n;
+           INSERT INTO orders SELECT n, 1, n, '2026-01-01' FROM generate_series(1, 5) n"""
+    )
+    rows = ask(db, blocks("patterns/database-query-optimization.md")[0].text, [1, 2, 9])
+    found = {id_: [order["id"] for order in orders] for id_, _, orders in rows}
+    assert found == {1: [5, 4, 3], 2: []}
+
+
+def test_an_article_of_next_year_is_no_division_by_zero(connect: Connect) -> None:
+    db = connect()
+    setup, search, *_ = (block.text for block in blocks("examples/postgres-full-text-search.md"))
+    db.execute(setup.encode())
+    with db.transaction():
+        db.execute("UPDATE article SET published_at = now() + interval '31536000 s'")
+        found = db.execute(search.encode()).fetchall()
+    assert [title for _, title, *_ in found] == ["Running PostgreSQL in production"]
+
+
+def test_tables_whose_changes_cannot_be_replicated_are_named(connect: Connect) -> None:
+    db = connect()
+    db.execute(
+        """CREATE TABLE keyed (id int PRIMARY KEY);
+           CREATE TABLE bare (id int);
+           CREATE TABLE whole (id int);
+           CREATE TABLE nothing (id int PRIMARY KEY);
+           ALTER TABLE whole REPLICA IDENTITY FULL;
+           ALTER TABLE nothing REPLICA IDENTITY NOTHING"""
+    )
+    query, *_ = blocks("guides/postgres-major-upgrade.md")[0].text.split(";\n", 1)
+    assert sorted(row[0] for row in db.execute(query.encode())) == ["bare", "nothing"]
+
+
 @pytest.mark.parametrize(("newest", "code"), [("now()", 0), ("now() - interval '2 days'", 1), ("", 1)])
 def test_the_drill_fails_on_an_old_or_empty_dump_and_leaves_no_database(
     newest: str, code: int, server: Server, connect: Connect, tmp_path: Path
