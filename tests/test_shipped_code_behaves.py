@@ -655,6 +655,58 @@ def test_pods_that_reach_into_their_host_are_listed(tmp_path: Path) -> None:
     assert done.stdout.split() == ["a/network", "a/path", "a/init"]
 
 
+@pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
+def test_a_recording_that_is_passed_on_has_no_secret(tmp_path: Path) -> None:
+    def headers(*names: str) -> list[dict[str, str]]:
+        return [{"name": name, "value": "https://example.com/a?token=hunter2"} for name in names]
+
+    cookies = [{"name": "a", "value": "hunter2"}]
+    request = {
+        "method": "POST", "url": "https://example.com/a?token=hunter2", "postData": {"text": "hunter2"},
+        "queryString": [{"name": "token", "value": "hunter2"}], "cookies": cookies,
+        "headers": headers(":path", "Referer", "Cookie", "Authorization", "X-CSRF-Token"),
+    }  # fmt: skip
+    response = {
+        "status": 302, "redirectURL": "https://example.com/b?code=hunter2", "content": {"text": "hunter2"},
+        "cookies": cookies, "headers": headers("Location", "Set-Cookie"),
+    }  # fmt: skip
+    entry = {"time": 7, "request": request, "response": response, "_initiator": {"url": "/a?token=hunter2"}}
+    page = {"title": "https://example.com/a?token=hunter2"}
+    (tmp_path / "page.har").write_text(json.dumps({"log": {"pages": [page], "entries": [entry]}}))
+    command = lines_with("skills/har-analysis/references/fields.md", "clean.har")
+    run_script("bash", "-c", command, env=dict(os.environ), cwd=tmp_path)
+    clean = (tmp_path / "clean.har").read_text()
+    assert "hunter2" not in clean
+    (left,) = json.loads(clean)["log"]["entries"]
+    assert (left["time"], left["request"]["url"], left["response"]["status"]) == (7, "https://example.com/a", 302)
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
+def test_entries_of_a_journal_without_priority_or_as_bytes_are_read(tmp_path: Path) -> None:
+    entries = [
+        {"__REALTIME_TIMESTAMP": "1764072000000000", "PRIORITY": "3", "MESSAGE": "disk full"},
+        {"__REALTIME_TIMESTAMP": "1764072001000000", "MESSAGE": "no priority"},
+        {"__REALTIME_TIMESTAMP": "1764072002000000", "PRIORITY": "4", "MESSAGE": list(b"as bytes")},
+    ]
+    (tmp_path / "entries").write_text("\n".join(map(json.dumps, entries)))
+    (tmp_path / "journalctl").write_text(f"#!/bin/sh\ncat '{tmp_path}/entries'\n")
+    (tmp_path / "journalctl").chmod(0o755)
+    command, _, _ = lines_with("skills/log-triage/references/formats.md", "journalctl").rpartition("|")
+    done = run_script("bash", "-c", command, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert [(one["level"], one["message"]) for one in map(json.loads, done.stdout.splitlines())] == [
+        ("error", "disk full"),
+        ("debug", "no priority"),
+        ("warn", "as bytes"),
+    ]
+
+
+def test_every_level_of_klog_is_translated(tmp_path: Path) -> None:
+    (tmp_path / "klog.txt").write_text("".join(f"{level}1125 12:00:00.1 1 a.go:1] x\n" for level in "FEWI"))
+    command, _, _ = lines_with("skills/log-triage/references/formats.md", "klog").rpartition("|")
+    done = run_script("bash", "-c", command, env=dict(os.environ), cwd=tmp_path)
+    assert [line.split()[1].split(".")[0] for line in done.stdout.splitlines()] == ["FATAL", "ERROR", "WARN", "INFO"]
+
+
 def test_modules_that_change_together_are_counted(tmp_path: Path) -> None:
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-C", str(tmp_path)]
     subprocess.run([*git, "init", "-q"], check=True)
@@ -1093,6 +1145,22 @@ def test_a_graph_is_loaded_in_one_batch_and_limited_whatever_hides_the_fields(
         "renamed": ["RenamePostSuccess", "LockedError", "NotFoundError", "NotFoundError", "BAD_USER_INPUT"],
         "masked": False,
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "document", ["agents/typescript-testing.md", "skills/testing-unit.md", "skills/testing-property-based.md"]
+)
+def test_tests_that_a_document_shows_pass(document: str, tmp_path: Path) -> None:
+    programs = brought(lambda: node_programs(CONTENT))
+    (tmp_path / "node_modules").symlink_to(programs.parent)
+    for number, block in enumerate(read_blocks(RESOURCES / document)):
+        if block.language == "typescript" and (block.file or "expect(" in block.text or "fc." in block.text):
+            path = tmp_path / (block.file or f"block{number}.test.ts")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(block.text)
+    done = run_script(programs / "vitest", "run", env=dict(os.environ), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 SITES = """
