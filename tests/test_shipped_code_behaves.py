@@ -707,18 +707,50 @@ def test_every_level_of_klog_is_translated(tmp_path: Path) -> None:
     assert [line.split()[1].split(".")[0] for line in done.stdout.splitlines()] == ["FATAL", "ERROR", "WARN", "INFO"]
 
 
-def test_modules_that_change_together_are_counted(tmp_path: Path) -> None:
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-C", str(tmp_path)]
+def repository(folder: Path, *commits: Mapping[str, str], message: str = "change") -> list[str]:
+    """Make a repository with these files in its commits; return the command that works in it."""
+    git = ["git", "-c", "user.name=Ann", "-c", "user.email=ann@example.com", "-C", str(folder)]
     subprocess.run([*git, "init", "-q"], check=True)
-    for number in range(7):
-        for name in ("src/orders/a.ts", "src/orders/b.ts", "src/users/a b.ts", *(["src/mail/a"] if number < 2 else [])):
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(str(number))
+    for files in commits:
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
         subprocess.run([*git, "add", "-A"], check=True)
-        subprocess.run([*git, "commit", "-qm", "change"], check=True)
+        subprocess.run([*git, "commit", "-qm", message], check=True)
+    return git
+
+
+def test_modules_that_change_together_are_counted(tmp_path: Path) -> None:
+    always = ("src/orders/a.ts", "src/orders/b.ts", "src/users/a b.ts")
+    names = [always if number > 1 else (*always, "src/mail/a") for number in range(7)]
+    repository(tmp_path, *({name: str(number) for name in some} for number, some in enumerate(names)))
     command = lines_with("patterns/architecture-microservices.md", "awk")
     done = run_script("bash", "-c", command, env=dict(os.environ), cwd=tmp_path)
     assert done.stdout.splitlines() == ["7 orders users"]
+
+
+def test_lines_that_survive_are_counted_whatever_their_file_is_called(tmp_path: Path) -> None:
+    repository(tmp_path, {"src/a b.py": "1\n2\n", "src/é\n.py": "3\nauthor Eve\n", "src/a.ts": "4\n"})
+    command = lines_with("skills/git-forensics/references/recipes.md", "blame")
+    done = run_script("bash", "-c", command, env=dict(os.environ), cwd=tmp_path)
+    assert (done.stdout.split(), done.stderr) == (["4", "Ann"], "")
+
+
+@pytest.mark.parametrize("place", ["nowhere", "a file that is gone", "a message", "a branch"])
+def test_a_secret_in_the_history_is_found_wherever_it_is(place: str, tmp_path: Path) -> None:
+    secret = "hunter2"
+    message = f"use {secret}" if place == "a message" else "change"
+    git = repository(tmp_path, {"a": secret if place == "a file that is gone" else "1"}, {"a": "2"}, message=message)
+    if place == "a branch":
+        subprocess.run([*git, "checkout", "-qb", "other"], check=True)
+        (tmp_path / "b").write_text(secret)
+        subprocess.run([*git, "add", "-A"], check=True)
+        subprocess.run([*git, "commit", "-qm", "change"], check=True)
+        subprocess.run([*git, "checkout", "-q", "-"], check=True)
+    block = lines_with("guides/git-history-cleanup.md", "must print nothing").replace("<start-of-secret>", secret)
+    searches = "\n".join(line for line in block.splitlines() if "must print nothing" in line)
+    done = run_script("bash", "-c", searches, env=dict(os.environ), cwd=tmp_path)
+    assert bool(done.stdout) is (place != "nowhere")
 
 
 @pytest.mark.parametrize(
