@@ -17,9 +17,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from content.blocks import read_blocks
@@ -285,6 +287,95 @@ def test_an_extraction_that_quotes_nothing_of_the_document_goes_to_the_manual_qu
     reply = {"result": block["good"]["result"] | {"quote": quote}}
     with pytest.raises(ValueError, match="no valid extraction"):
         block["extract"](lambda _: json.dumps(reply), block["text"])
+
+
+def test_analyses_of_events_give_what_a_person_counts() -> None:
+    (block,) = [one for one in read_blocks(RESOURCES / "skills/sql-analytics.md") if one.language == "sql"]
+    db = sqlite3.connect(":memory:")
+    answers = [db.execute(statement).fetchall() for statement in block.text.split(";\n")]
+    db.close()
+    _, _, totals, islands, sessions, cohorts, newest, *_ = answers
+    assert [running for user, _, running, _ in totals if user == 1] == [100, 150, 170, 200]
+    assert islands[:2] == [(1, "2026-01-05", "2026-01-06", 2), (1, "2026-01-09", "2026-01-09", 1)]
+    assert [session for user, *_, session in sessions if user == 1] == [1, 2, 3, 4]
+    assert cohorts == [("2026-01", 0, 2, 1.0), ("2026-01", 1, 1, 0.5), ("2026-02", 0, 1, 1.0)]
+    assert sorted(newest) == [(1, "2026-01-09", 30), (2, "2026-02-03", 40), (3, "2026-02-11", 5)]
+
+
+@pytest.mark.parametrize(
+    ("wall", "zone", "kind", "instant"),
+    [
+        ("2026-10-25T02:30", "Europe/Berlin", "twice", "2026-10-25T00:30"),
+        ("2026-03-29T02:30", "Europe/Berlin", "gap", "2026-03-29T01:30"),
+        ("2026-03-29T03:00", "Europe/Berlin", "ok", "2026-03-29T01:00"),
+        ("2026-10-25T03:00", "Europe/Berlin", "ok", "2026-10-25T02:00"),
+        ("2026-10-04T02:15", "Australia/Lord_Howe", "gap", "2026-10-03T15:45"),
+        ("2011-12-30T12:00", "Pacific/Apia", "gap", "2011-12-30T22:00"),
+        ("2026-10-25T02:30", "UTC", "ok", "2026-10-25T02:30"),
+    ],
+)
+def test_a_wall_clock_time_is_resolved_where_clocks_change(wall: str, zone: str, kind: str, instant: str) -> None:
+    resolve = run_block("skills/date-time-handling.md")["resolve"]
+    assert resolve(datetime.fromisoformat(wall), ZoneInfo(zone)) == (kind, datetime.fromisoformat(f"{instant}+00:00"))
+
+
+@pytest.mark.parametrize("limit", range(8))
+def test_a_cut_text_is_a_beginning_that_fits(limit: int) -> None:
+    cut = run_block("skills/unicode-and-encodings.md")["cut_utf8"]("aé€\U0001f600b", limit)
+    assert "aé€\U0001f600b".startswith(cut)
+    assert len(cut.encode()) <= limit < len(cut.encode()) + 4
+
+
+@pytest.mark.parametrize(
+    ("files", "problems"),
+    [
+        ({"0001-a.md": "- Status: accepted\n", "0002-b.md": "- Status: superseded by 0001\r\n"}, 0),
+        ({"0001-a.md": "- Status: accepted\n", "0001-b.md": "- Status: accepted\n"}, 1),
+        ({"0001-a.md": "- Status: superseded by 0002\n"}, 1),
+        ({"0001-a.md": "Status: accepted\n"}, 1),
+        ({"1-a.md": "- Status: accepted\n"}, 1),
+        ({"0001-a.md": ""}, 1),
+        ({}, 0),
+    ],
+)
+def test_records_are_numbered_once_and_have_a_state(
+    files: Mapping[str, str], problems: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["check.py"])
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, newline="")
+    check = run_block("patterns/architecture-decision-records.md")["check"]
+    assert len(check(tmp_path)) == problems
+    monkeypatch.setattr(sys, "argv", ["check.py", str(tmp_path)])
+    assert bool(check(tmp_path)) is bool(problems or not files)
+
+
+@pytest.mark.parametrize("length", [0, 1, 5, 64])
+def test_an_input_is_reduced_to_what_makes_it_fail(length: int) -> None:
+    reduce_input = run_block("agents/debugger.md")["reduce_input"]
+    needed = set(range(0, length, 9))
+    assert reduce_input(list(range(length)), lambda items: needed <= set(items)) == sorted(needed)
+    with pytest.raises(AssertionError, match="does not fail"):
+        reduce_input([1], lambda _: False)
+
+
+def test_a_stale_secret_is_served_while_the_store_is_down() -> None:
+    block = run_block("skills/security-secrets-management.md")
+    now: list[float] = [0]
+    answers: Iterator[str | Exception] = iter(["a", OSError("down"), "b", ValueError("bug")])
+
+    def fetch() -> str:
+        if isinstance(one := next(answers), Exception):
+            raise one
+        return one
+
+    secret = block["RotatingSecret"](fetch, clock=lambda: now[0])
+    for moment, wanted in ((299, "a"), (300, "a"), (301, "a"), (700, "b")):
+        now[0] = moment
+        assert secret.get() == wanted
+    now[0] = 1100
+    with pytest.raises(ValueError, match="bug"):
+        secret.get()
 
 
 @pytest.fixture
