@@ -1749,11 +1749,14 @@ STREAM = """
 import fs from "node:fs";
 import { gzipSync, gunzipSync } from "node:zlib";
 import { convert } from "./block.js";
-fs.writeFileSync("in.gz", gzipSync('{"a": 1}\\nnull\\nbroken\\n{"a": 2}'));
+fs.writeFileSync("in.gz", gzipSync('{"a": 1}\\nnull\\nbroken\\n[]\\n{"a": 2}'));
 const stats = await convert("in.gz", "out.gz", async (record) => record);
 const failed = await convert("in.gz", "none.gz", async () => { throw new Error("service down"); }).catch(String);
 const out = String(gunzipSync(fs.readFileSync("out.gz")));
-console.log(JSON.stringify({ stats, failed, out, files: fs.readdirSync(".") }));
+const slow = (record) => new Promise((next) => setTimeout(next, 5, record));
+const both = await Promise.allSettled([1, 2].map(() => convert("in.gz", "both.gz", slow)));
+const ends = both.map((one) => one.status), again = String(gunzipSync(fs.readFileSync("both.gz")));
+console.log(JSON.stringify({ stats, failed, out, ends, again, files: fs.readdirSync(".") }));
 """
 
 
@@ -1762,7 +1765,8 @@ def test_a_line_that_is_no_object_is_counted_and_a_failed_call_leaves_no_file(
     node_run: Callable[[str, str], Any],
 ) -> None:
     found = node_run("examples/node-stream-pipeline.md", STREAM)
-    assert found["stats"] == {"read": 4, "written": 2, "rejected": 2}
+    assert found["stats"] == {"read": 5, "written": 2, "rejected": 3}
+    assert (found["ends"], found["again"]) == (["fulfilled"] * 2, found["out"])
     assert (found["out"], found["failed"]) == ('{"a":1}\n{"a":2}\n', "Error: service down")
     assert not [name for name in found["files"] if name.startswith("none.gz")]
 
