@@ -84,6 +84,8 @@ def test_every_statement_that_serves_can_be_asked_of_several_shards(sql: str) ->
 def test_a_statement_of_which_no_answer_of_several_shards_is_known_is_not_asked() -> None:
     with pytest.raises(ValueError, match="no answer of several shards"):
         plan_of("SELECT uri FROM fragment ORDER BY title")
+    with pytest.raises(ValueError, match="no answer of several shards"):
+        plan_of("SELECT DISTINCT category FROM fragment")
     assert plan_of("SELECT name FROM prompt ORDER BY name").alone
     assert not plan_of("SELECT uri FROM fragment").alone
 
