@@ -1787,3 +1787,90 @@ def test_a_script_started_by_cron_and_by_a_person_runs_once(tmp_path: Path) -> N
         second = subprocess.run(start, env=session, stdin=subprocess.DEVNULL, check=False, timeout=30)
         first.communicate(b"\n", timeout=30)
     assert (first.returncode, second.returncode) == (0, 75)
+
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+PORTAL = """
+import http from "node:http";
+import { chromium } from "@playwright/test";
+import { guardWrites } from "./block.js";
+const seen = [];
+const page = `<form target=_blank method=post action=/transfer><button id=pay></button></form>
+<form method=post action=/login><button id=login></button></form>`;
+const serve = (name) => http.createServer((req, res) => {
+  if (req.method === "POST") seen.push(`${name} ${req.url}`);
+  if (req.url === "/moved") return res.writeHead(307, { location: `${other}/stolen` }).end();
+  if (req.url === "/login") return res.writeHead(303, { location: "/home", "set-cookie": "s=1" }).end();
+  res.setHeader("content-type", "text/html").end(page + (req.headers.cookie ?? ""));
+});
+const start = (server) => new Promise((done) => {
+  server.listen(0, "127.0.0.1", () => done(`http://127.0.0.1:${server.address().port}`));
+});
+const servers = [serve("portal"), serve("other")];
+const [portal, other] = await Promise.all(servers.map(start));
+const args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"];
+const browser = await chromium.launch({ executablePath: process.env.BROWSER, args });
+const context = await browser.newContext();
+await guardWrites(context, new Set(["/search", "/moved", "/login"].map((path) => `POST ${portal}${path}`)));
+const tab = await context.newPage();
+await tab.goto(portal);
+const stopped = context.waitForEvent("requestfailed", (request) => request.url().endsWith("/transfer"));
+await Promise.all([stopped, tab.click("#pay")]);
+const post = (url) => tab.evaluate((to) => fetch(to, { method: "POST", body: "x" }).then(() => "", String), url);
+for (const url of [`${other}/search`, "/moved", "/search"]) await post(url);
+await tab.click("#login");
+await tab.waitForURL(`${portal}/home`);
+console.log(JSON.stringify({ seen, home: await tab.textContent("body") }));
+await browser.close();
+for (const server of servers) server.close().closeAllConnections?.();
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here")
+def test_a_browser_writes_only_where_it_may(
+    node_run: Callable[[str, str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROWSER", str(BROWSER))
+    found = node_run("patterns/browser-agents.md", PORTAL)
+    assert found["seen"] == ["portal /moved", "portal /search", "portal /login"]
+    assert found["home"].endswith("s=1")
+
+
+VITEST = """#!/bin/sh
+[ -f "$3" ] || exit 1
+grep -q good src/price.ts
+"""
+
+
+@pytest.mark.parametrize("test_added", [1, 4, 5])
+def test_bisect_names_the_commit_that_broke_it_however_young_the_test_is(test_added: int, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    (repository / "src").mkdir(parents=True)
+    programs = {"npm": "#!/bin/sh\n", "npx": VITEST}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        done = subprocess.run(
+            ["git", *who, *words], cwd=repository, check=True, capture_output=True, text=True, env=environment
+        )
+        return done.stdout
+
+    git("init")
+    for number in range(1, 7):
+        (repository / "src/price.ts").write_text(f"{'good' if number < 4 else 'bad'} {number}\n")
+        if number == test_added:
+            (repository / "src/price.test.ts").touch()
+        git("add", ".")
+        git("commit", "-m", f"commit {number}")
+        if number == 1:
+            git("tag", "v2.3.0")
+    lines = lines_with("agents/git-expert.md", "git bisect start").replace("/tmp/", f"{tmp_path}/")
+    run_script("bash", "-e", "-c", lines, env=environment, cwd=repository)
+    assert "first bad commit" in (tmp_path / "bisect.log").read_text()
+    assert (tmp_path / "bisect.log").read_text().splitlines()[-1].endswith("commit 4")

@@ -261,6 +261,24 @@ def test_a_table_that_leaves_nothing_out_of_the_trail_can_be_written(connect: Co
     ]
 
 
+def test_a_row_is_found_in_the_trail_by_its_key_whatever_its_columns_are_called(connect: Connect) -> None:
+    db = connect()
+    run_sql(db, "patterns/database-audit-history.md", 0)
+    db.execute("CREATE TABLE line (order_id int, pos int, cents int, PRIMARY KEY (order_id, pos))")
+    db.execute(
+        "CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON line "
+        "FOR EACH ROW EXECUTE FUNCTION audit.log('{pos}', '{order_id,pos}')"
+    )
+    for change in ("INSERT INTO line VALUES (7, 1, 5)", "UPDATE line SET order_id = 8", "DELETE FROM line"):
+        db.execute(change.encode())
+    trail = db.execute("SELECT op::text, row_id, old_values FROM audit.change ORDER BY id").fetchall()
+    assert trail == [
+        ("I", "7,1", None),
+        ("U", "7,1", {"order_id": 7}),
+        ("D", "8,1", {"order_id": 8, "cents": 5}),
+    ]
+
+
 TREE = "examples/sql-recursive-hierarchy.md"
 
 
