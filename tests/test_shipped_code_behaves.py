@@ -17,9 +17,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from content.blocks import read_blocks
@@ -285,6 +287,95 @@ def test_an_extraction_that_quotes_nothing_of_the_document_goes_to_the_manual_qu
     reply = {"result": block["good"]["result"] | {"quote": quote}}
     with pytest.raises(ValueError, match="no valid extraction"):
         block["extract"](lambda _: json.dumps(reply), block["text"])
+
+
+def test_analyses_of_events_give_what_a_person_counts() -> None:
+    (block,) = [one for one in read_blocks(RESOURCES / "skills/sql-analytics.md") if one.language == "sql"]
+    db = sqlite3.connect(":memory:")
+    answers = [db.execute(statement).fetchall() for statement in block.text.split(";\n")]
+    db.close()
+    _, _, totals, islands, sessions, cohorts, newest, *_ = answers
+    assert [running for user, _, running, _ in totals if user == 1] == [100, 150, 170, 200]
+    assert islands[:2] == [(1, "2026-01-05", "2026-01-06", 2), (1, "2026-01-09", "2026-01-09", 1)]
+    assert [session for user, *_, session in sessions if user == 1] == [1, 2, 3, 4]
+    assert cohorts == [("2026-01", 0, 2, 1.0), ("2026-01", 1, 1, 0.5), ("2026-02", 0, 1, 1.0)]
+    assert sorted(newest) == [(1, "2026-01-09", 30), (2, "2026-02-03", 40), (3, "2026-02-11", 5)]
+
+
+@pytest.mark.parametrize(
+    ("wall", "zone", "kind", "instant"),
+    [
+        ("2026-10-25T02:30", "Europe/Berlin", "twice", "2026-10-25T00:30"),
+        ("2026-03-29T02:30", "Europe/Berlin", "gap", "2026-03-29T01:30"),
+        ("2026-03-29T03:00", "Europe/Berlin", "ok", "2026-03-29T01:00"),
+        ("2026-10-25T03:00", "Europe/Berlin", "ok", "2026-10-25T02:00"),
+        ("2026-10-04T02:15", "Australia/Lord_Howe", "gap", "2026-10-03T15:45"),
+        ("2011-12-30T12:00", "Pacific/Apia", "gap", "2011-12-30T22:00"),
+        ("2026-10-25T02:30", "UTC", "ok", "2026-10-25T02:30"),
+    ],
+)
+def test_a_wall_clock_time_is_resolved_where_clocks_change(wall: str, zone: str, kind: str, instant: str) -> None:
+    resolve = run_block("skills/date-time-handling.md")["resolve"]
+    assert resolve(datetime.fromisoformat(wall), ZoneInfo(zone)) == (kind, datetime.fromisoformat(f"{instant}+00:00"))
+
+
+@pytest.mark.parametrize("limit", range(8))
+def test_a_cut_text_is_a_beginning_that_fits(limit: int) -> None:
+    cut = run_block("skills/unicode-and-encodings.md")["cut_utf8"]("aé€\U0001f600b", limit)
+    assert "aé€\U0001f600b".startswith(cut)
+    assert len(cut.encode()) <= limit < len(cut.encode()) + 4
+
+
+@pytest.mark.parametrize(
+    ("files", "problems"),
+    [
+        ({"0001-a.md": "- Status: accepted\n", "0002-b.md": "- Status: superseded by 0001\r\n"}, 0),
+        ({"0001-a.md": "- Status: accepted\n", "0001-b.md": "- Status: accepted\n"}, 1),
+        ({"0001-a.md": "- Status: superseded by 0002\n"}, 1),
+        ({"0001-a.md": "Status: accepted\n"}, 1),
+        ({"1-a.md": "- Status: accepted\n"}, 1),
+        ({"0001-a.md": ""}, 1),
+        ({}, 0),
+    ],
+)
+def test_records_are_numbered_once_and_have_a_state(
+    files: Mapping[str, str], problems: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["check.py"])
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, newline="")
+    check = run_block("patterns/architecture-decision-records.md")["check"]
+    assert len(check(tmp_path)) == problems
+    monkeypatch.setattr(sys, "argv", ["check.py", str(tmp_path)])
+    assert bool(check(tmp_path)) is bool(problems or not files)
+
+
+@pytest.mark.parametrize("length", [0, 1, 5, 64])
+def test_an_input_is_reduced_to_what_makes_it_fail(length: int) -> None:
+    reduce_input = run_block("agents/debugger.md")["reduce_input"]
+    needed = set(range(0, length, 9))
+    assert reduce_input(list(range(length)), lambda items: needed <= set(items)) == sorted(needed)
+    with pytest.raises(AssertionError, match="does not fail"):
+        reduce_input([1], lambda _: False)
+
+
+def test_a_stale_secret_is_served_while_the_store_is_down() -> None:
+    block = run_block("skills/security-secrets-management.md")
+    now: list[float] = [0]
+    answers: Iterator[str | Exception] = iter(["a", OSError("down"), "b", ValueError("bug")])
+
+    def fetch() -> str:
+        if isinstance(one := next(answers), Exception):
+            raise one
+        return one
+
+    secret = block["RotatingSecret"](fetch, clock=lambda: now[0])
+    for moment, wanted in ((299, "a"), (300, "a"), (301, "a"), (700, "b")):
+        now[0] = moment
+        assert secret.get() == wanted
+    now[0] = 1100
+    with pytest.raises(ValueError, match="bug"):
+        secret.get()
 
 
 @pytest.fixture
@@ -655,18 +746,102 @@ def test_pods_that_reach_into_their_host_are_listed(tmp_path: Path) -> None:
     assert done.stdout.split() == ["a/network", "a/path", "a/init"]
 
 
-def test_modules_that_change_together_are_counted(tmp_path: Path) -> None:
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-C", str(tmp_path)]
+@pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
+def test_a_recording_that_is_passed_on_has_no_secret(tmp_path: Path) -> None:
+    def headers(*names: str) -> list[dict[str, str]]:
+        return [{"name": name, "value": "https://example.com/a?token=hunter2"} for name in names]
+
+    cookies = [{"name": "a", "value": "hunter2"}]
+    request = {
+        "method": "POST", "url": "https://example.com/a?token=hunter2", "postData": {"text": "hunter2"},
+        "queryString": [{"name": "token", "value": "hunter2"}], "cookies": cookies,
+        "headers": headers(":path", "Referer", "Cookie", "Authorization", "X-CSRF-Token"),
+    }  # fmt: skip
+    response = {
+        "status": 302, "redirectURL": "https://example.com/b?code=hunter2", "content": {"text": "hunter2"},
+        "cookies": cookies, "headers": headers("Location", "Set-Cookie"),
+    }  # fmt: skip
+    entry = {"time": 7, "request": request, "response": response, "_initiator": {"url": "/a?token=hunter2"}}
+    page = {"title": "https://example.com/a?token=hunter2"}
+    (tmp_path / "page.har").write_text(json.dumps({"log": {"pages": [page], "entries": [entry]}}))
+    command = lines_with("skills/har-analysis/references/fields.md", "clean.har")
+    run_script("bash", "-c", command, env=dict(os.environ), cwd=tmp_path)
+    clean = (tmp_path / "clean.har").read_text()
+    assert "hunter2" not in clean
+    (left,) = json.loads(clean)["log"]["entries"]
+    assert (left["time"], left["request"]["url"], left["response"]["status"]) == (7, "https://example.com/a", 302)
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
+def test_entries_of_a_journal_without_priority_or_as_bytes_are_read(tmp_path: Path) -> None:
+    entries = [
+        {"__REALTIME_TIMESTAMP": "1764072000000000", "PRIORITY": "3", "MESSAGE": "disk full"},
+        {"__REALTIME_TIMESTAMP": "1764072001000000", "MESSAGE": "no priority"},
+        {"__REALTIME_TIMESTAMP": "1764072002000000", "PRIORITY": "4", "MESSAGE": list(b"as bytes")},
+    ]
+    (tmp_path / "entries").write_text("\n".join(map(json.dumps, entries)))
+    (tmp_path / "journalctl").write_text(f"#!/bin/sh\ncat '{tmp_path}/entries'\n")
+    (tmp_path / "journalctl").chmod(0o755)
+    command, _, _ = lines_with("skills/log-triage/references/formats.md", "journalctl").rpartition("|")
+    done = run_script("bash", "-c", command, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert [(one["level"], one["message"]) for one in map(json.loads, done.stdout.splitlines())] == [
+        ("error", "disk full"),
+        ("debug", "no priority"),
+        ("warn", "as bytes"),
+    ]
+
+
+def test_every_level_of_klog_is_translated(tmp_path: Path) -> None:
+    (tmp_path / "klog.txt").write_text("".join(f"{level}1125 12:00:00.1 1 a.go:1] x\n" for level in "FEWI"))
+    command, _, _ = lines_with("skills/log-triage/references/formats.md", "klog").rpartition("|")
+    done = run_script("bash", "-c", command, env=dict(os.environ), cwd=tmp_path)
+    assert [line.split()[1].split(".")[0] for line in done.stdout.splitlines()] == ["FATAL", "ERROR", "WARN", "INFO"]
+
+
+def repository(folder: Path, *commits: Mapping[str, str], message: str = "change") -> list[str]:
+    """Make a repository with these files in its commits; return the command that works in it."""
+    git = ["git", "-c", "user.name=Ann", "-c", "user.email=ann@example.com", "-C", str(folder)]
     subprocess.run([*git, "init", "-q"], check=True)
-    for number in range(7):
-        for name in ("src/orders/a.ts", "src/orders/b.ts", "src/users/a b.ts", *(["src/mail/a"] if number < 2 else [])):
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(str(number))
+    for files in commits:
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
         subprocess.run([*git, "add", "-A"], check=True)
-        subprocess.run([*git, "commit", "-qm", "change"], check=True)
+        subprocess.run([*git, "commit", "-qm", message], check=True)
+    return git
+
+
+def test_modules_that_change_together_are_counted(tmp_path: Path) -> None:
+    always = ("src/orders/a.ts", "src/orders/b.ts", "src/users/a b.ts")
+    names = [always if number > 1 else (*always, "src/mail/a") for number in range(7)]
+    repository(tmp_path, *({name: str(number) for name in some} for number, some in enumerate(names)))
     command = lines_with("patterns/architecture-microservices.md", "awk")
     done = run_script("bash", "-c", command, env=dict(os.environ), cwd=tmp_path)
     assert done.stdout.splitlines() == ["7 orders users"]
+
+
+def test_lines_that_survive_are_counted_whatever_their_file_is_called(tmp_path: Path) -> None:
+    repository(tmp_path, {"src/a b.py": "1\n2\n", "src/é\n.py": "3\nauthor Eve\n", "src/a.ts": "4\n"})
+    command = lines_with("skills/git-forensics/references/recipes.md", "blame")
+    done = run_script("bash", "-c", command, env=dict(os.environ), cwd=tmp_path)
+    assert (done.stdout.split(), done.stderr) == (["4", "Ann"], "")
+
+
+@pytest.mark.parametrize("place", ["nowhere", "a file that is gone", "a message", "a branch"])
+def test_a_secret_in_the_history_is_found_wherever_it_is(place: str, tmp_path: Path) -> None:
+    secret = "hunter2"
+    message = f"use {secret}" if place == "a message" else "change"
+    git = repository(tmp_path, {"a": secret if place == "a file that is gone" else "1"}, {"a": "2"}, message=message)
+    if place == "a branch":
+        subprocess.run([*git, "checkout", "-qb", "other"], check=True)
+        (tmp_path / "b").write_text(secret)
+        subprocess.run([*git, "add", "-A"], check=True)
+        subprocess.run([*git, "commit", "-qm", "change"], check=True)
+        subprocess.run([*git, "checkout", "-q", "-"], check=True)
+    block = lines_with("guides/git-history-cleanup.md", "must print nothing").replace("<start-of-secret>", secret)
+    searches = "\n".join(line for line in block.splitlines() if "must print nothing" in line)
+    done = run_script("bash", "-c", searches, env=dict(os.environ), cwd=tmp_path)
+    assert bool(done.stdout) is (place != "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -1093,6 +1268,22 @@ def test_a_graph_is_loaded_in_one_batch_and_limited_whatever_hides_the_fields(
         "renamed": ["RenamePostSuccess", "LockedError", "NotFoundError", "NotFoundError", "BAD_USER_INPUT"],
         "masked": False,
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "document", ["agents/typescript-testing.md", "skills/testing-unit.md", "skills/testing-property-based.md"]
+)
+def test_tests_that_a_document_shows_pass(document: str, tmp_path: Path) -> None:
+    programs = brought(lambda: node_programs(CONTENT))
+    (tmp_path / "node_modules").symlink_to(programs.parent)
+    for number, block in enumerate(read_blocks(RESOURCES / document)):
+        if block.language == "typescript" and (block.file or "expect(" in block.text or "fc." in block.text):
+            path = tmp_path / (block.file or f"block{number}.test.ts")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(block.text)
+    done = run_script(programs / "vitest", "run", env=dict(os.environ), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 SITES = """
@@ -1558,11 +1749,14 @@ STREAM = """
 import fs from "node:fs";
 import { gzipSync, gunzipSync } from "node:zlib";
 import { convert } from "./block.js";
-fs.writeFileSync("in.gz", gzipSync('{"a": 1}\\nnull\\nbroken\\n{"a": 2}'));
+fs.writeFileSync("in.gz", gzipSync('{"a": 1}\\nnull\\nbroken\\n[]\\n{"a": 2}'));
 const stats = await convert("in.gz", "out.gz", async (record) => record);
 const failed = await convert("in.gz", "none.gz", async () => { throw new Error("service down"); }).catch(String);
 const out = String(gunzipSync(fs.readFileSync("out.gz")));
-console.log(JSON.stringify({ stats, failed, out, files: fs.readdirSync(".") }));
+const slow = (record) => new Promise((next) => setTimeout(next, 5, record));
+const both = await Promise.allSettled([1, 2].map(() => convert("in.gz", "both.gz", slow)));
+const ends = both.map((one) => one.status), again = String(gunzipSync(fs.readFileSync("both.gz")));
+console.log(JSON.stringify({ stats, failed, out, ends, again, files: fs.readdirSync(".") }));
 """
 
 
@@ -1571,7 +1765,8 @@ def test_a_line_that_is_no_object_is_counted_and_a_failed_call_leaves_no_file(
     node_run: Callable[[str, str], Any],
 ) -> None:
     found = node_run("examples/node-stream-pipeline.md", STREAM)
-    assert found["stats"] == {"read": 4, "written": 2, "rejected": 2}
+    assert found["stats"] == {"read": 5, "written": 2, "rejected": 3}
+    assert (found["ends"], found["again"]) == (["fulfilled"] * 2, found["out"])
     assert (found["out"], found["failed"]) == ('{"a":1}\n{"a":2}\n', "Error: service down")
     assert not [name for name in found["files"] if name.startswith("none.gz")]
 
