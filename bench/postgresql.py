@@ -134,22 +134,29 @@ def size_of(server: Server) -> int:
 
 
 def ask(index: Path, addresses: Sequence[str], queries: Sequence[str]) -> Mapping[str, str]:
-    """Return how long a search takes there, and in the file, by the heads of the table; the two take turns."""
+    """Return how long a search takes there, and in the file, by the heads of the table; the two take turns.
+
+    Also returns how many of the answers differ in anything.
+    """
     spent: dict[Place, list[float]] = {Address(",".join(addresses)): [], index: []}
+    differing = 0
     with ExitStack() as stack:
         catalogs = {place: stack.enter_context(Catalog.open(place)) for place in spent}
         for query in (*queries[:WARMING], *queries):
+            answers = []
             for place, catalog in catalogs.items():
                 started = time.perf_counter()
-                find(catalog, MatchRequest(query), quick=False)
+                answers.append(find(catalog, MatchRequest(query), quick=False))
                 catalog.rest()
                 spent[place].append(time.perf_counter() - started)
+            differing += len({repr(answer._replace(statements=())) for answer in answers}) - 1
     there, here = ([1000 * one for one in times[WARMING:]] for times in spent.values())
     return {
         "search, p50, ms": f"{median(there):.1f}",
         "p99, ms": f"{quantiles(there, n=100)[-1]:.0f}",
         "in the file, p50, ms": f"{median(here):.1f}",
         "its p99, ms": f"{quantiles(here, n=100)[-1]:.0f}",
+        "answers that differ": f"{differing} of {WARMING + len(queries)}",
     }
 
 

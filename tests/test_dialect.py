@@ -32,7 +32,11 @@ def test_the_document_lists_all_differences_and_there_are_ten_at_most() -> None:
     [
         ("SELECT 1 WHERE a = :a AND b > :b", "SELECT 1 WHERE a = %(a)s::text AND b > %(b)s::bigint"),
         ("a LIKE '%' || :a", "a ILIKE '%%' || %(a)s::text"),
-        ("t.fragment_text MATCH f.body AND t.rowid = 1", "t.words @@ (f.body)::tsquery AND t.fragment_id = 1"),
+        (
+            "t.fragment_text MATCH f.body AND t.rowid = 1",
+            "ts_filter(t.words, '{d}') @@ (f.body)::tsquery AND t.fragment_id = 1",
+        ),
+        ("t.fragment_text MATCH f.match", "t.words @@ (f.match)::tsquery"),
         (
             "WHERE fragment_text MATCH :a AND rowid IN (1)",
             "WHERE words @@ (%(a)s::text)::tsquery AND fragment_id IN (1)",
@@ -45,7 +49,7 @@ def test_the_document_lists_all_differences_and_there_are_ten_at_most() -> None:
         pytest.param(
             "FROM keyword_text t WHERE t.rowid = 1 AND t.keyword_text MATCH :a",
             "FROM (SELECT id AS fragment_id, text FROM keyword) AS t "
-            "WHERE t.fragment_id = 1 AND holds_any(t.text, %(a)s::text)",
+            "WHERE t.fragment_id = 1 AND trigrams(t.text) @@ trigram_query(%(a)s::text)",
             id="keyword_text",
         ),
     ],
@@ -62,7 +66,7 @@ def test_words_of_a_request_are_cut_as_the_full_text_cuts_them() -> None:
         (),
         ("retri",),
     ]
-    assert tsquery(["node.js", "it's", ""], ("body", "also")) == "('node':D <-> 'js':D) | ('it':D <-> 's':D)"
+    assert tsquery(["node.js", "it's", ""], ("scenarios",)) == "('node':C <-> 'js':C) | ('it':C <-> 's':C)"
     assert tsquery(["retries"]) == "('retri')"
 
 
@@ -80,6 +84,8 @@ def test_every_statement_that_serves_can_be_asked_of_several_shards(sql: str) ->
 def test_a_statement_of_which_no_answer_of_several_shards_is_known_is_not_asked() -> None:
     with pytest.raises(ValueError, match="no answer of several shards"):
         plan_of("SELECT uri FROM fragment ORDER BY title")
+    with pytest.raises(ValueError, match="no answer of several shards"):
+        plan_of("SELECT DISTINCT category FROM fragment")
     assert plan_of("SELECT name FROM prompt ORDER BY name").alone
     assert not plan_of("SELECT uri FROM fragment").alone
 

@@ -29,6 +29,7 @@ BEGINNINGS = {
     "ranking.default.SHOWN",
     "ranking.default.TOGETHER",
     "ranking.default.TOPICS",
+    "ranking.default.OTHERS",
     "ranking.classic.CONTAINING",
 }
 """What others begin with or hold, no statements by themselves."""

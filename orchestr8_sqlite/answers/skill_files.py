@@ -74,10 +74,13 @@ SELECT fragment_id, path, frontmatter FROM skill WHERE path IN (SELECT value FRO
 FILES_BELOW = """
 SELECT path, size FROM skill_file WHERE fragment_id = :id AND path > :low AND path < :high ORDER BY path
 """
-FOLDERS_BELOW = """
+FOLDERS_BELOW = gathered(
+    """
 SELECT DISTINCT substr(path, length(:low) + 1, instr(substr(path, length(:low) + 1) || '/', '/') - 1) FROM skill
  WHERE path > :low AND path < :high
-"""
+""",
+    added=1,
+)
 FILE = "SELECT content FROM skill_file WHERE fragment_id = :id AND path = :path"
 PATHS_NAMED = gathered(
     "SELECT path FROM skill WHERE path = :name OR path LIKE :pattern ESCAPE '\\' ORDER BY path LIMIT :limit",

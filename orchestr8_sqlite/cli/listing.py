@@ -1,6 +1,8 @@
 """`list`: shows the categories, tags, fragments or prompts of an index."""
 
 import json
+from itertools import groupby
+from operator import itemgetter
 from typing import Annotated
 
 import typer
@@ -31,10 +33,12 @@ SELECT uri, token_estimate AS tokens, title FROM fragment f
     order=[1],
 )
 PROMPTS = """
-SELECT p.name, (SELECT group_concat(name, ', ') FROM (SELECT name FROM prompt_argument a
-                 WHERE a.prompt_id = p.id ORDER BY ordinal) AS named) AS arguments, title
-  FROM prompt p ORDER BY p.name
+SELECT p.name, a.name AS arguments, p.title
+  FROM prompt p LEFT JOIN prompt_argument a ON a.prompt_id = p.id
+ ORDER BY p.name, a.ordinal
 """
+"""One row for each argument."""
+
 WHOLE = {"categories": CATEGORIES, "tags": TAGS, "fragments": FRAGMENTS, "prompts": PROMPTS}
 
 
@@ -73,6 +77,9 @@ def list_contents(
     with Catalog.open(read_settings(db).database) as catalog:
         found = catalog.reader.execute(WHOLE[what], values)
         columns, rows = [column[0] for column in found.description], found.fetchall()
+    if what == "prompts":
+        named = groupby(rows, itemgetter(0, 2))
+        rows = [(name, ", ".join(row[1] for row in own if row[1]), title) for (name, title), own in named]
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:

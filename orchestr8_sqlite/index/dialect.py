@@ -18,16 +18,20 @@ class Difference(NamedTuple):
 
 DIFFERENCES = {
     "%": Difference(re.compile("%"), "%%"),
+    "fragment_text MATCH ….body": Difference(
+        re.compile(r"\b(\w+\.)fragment_text MATCH (\w+\.body)\b"), r"ts_filter(\1words, '{d}') @@ (\2)::tsquery"
+    ),
     "fragment_text MATCH": Difference(
         re.compile(r"(\b\w+\.)?\bfragment_text MATCH (json_extract\([^)]*\)|[:\w.]+)"), r"\1words @@ (\2)::tsquery"
     ),
     "rowid": Difference(re.compile(r"\browid\b"), "fragment_id"),
-    "keyword_text MATCH": Difference(re.compile(r"\b(\w+)\.keyword_text MATCH ([:\w.]+)"), r"holds_any(\1.text, \2)"),
+    "keyword_text MATCH": Difference(
+        re.compile(r"\b(\w+)\.keyword_text MATCH ([:\w.]+)"), r"trigrams(\1.text) @@ trigram_query(\2)"
+    ),
     "keyword_text": Difference(
         re.compile(r"\bkeyword_text (\w+)\b"), r"(SELECT id AS fragment_id, text FROM keyword) AS \1"
     ),
     "LIKE": Difference(re.compile(r"\bLIKE\b"), "ILIKE"),
-    "group_concat": Difference(re.compile(r"\bgroup_concat\b"), "string_agg"),
     "CROSS JOIN … ON": Difference(re.compile(r"\bCROSS JOIN ((?:\w+\([^()]*\)|\w+)(?: \w+)?) ON\b"), r"JOIN \1 ON"),
     "json_each(:ids)": Difference(re.compile(r"\bjson_each\(:ids\)"), "json_numbers(:ids)"),
 }
@@ -50,9 +54,15 @@ FUNCTIONS = {
     "'SELECT CASE WHEN $1 < $2 THEN $1 ELSE $2 END'",
     "round": "(double precision, integer) RETURNS double precision IMMUTABLE LANGUAGE sql AS "
     "'SELECT round($1::text::numeric, $2)::double precision'",
-    "holds_any": "(text, text) RETURNS boolean IMMUTABLE LANGUAGE sql AS $$SELECT "
-    "strpos($1, split_part(btrim($2, '\"'), '\" OR \"', 1)) > 0 OR split_part(btrim($2, '\"'), '\" OR \"', 2) <> '' "
-    "AND strpos($1, split_part(btrim($2, '\"'), '\" OR \"', 2)) > 0$$",  # without a subquery, so that it is inlined
+    "lexeme": r"(text) RETURNS text IMMUTABLE LANGUAGE sql AS "
+    r"$$SELECT '''' || replace(replace($1, '\', '\\'), '''', '''''') || ''''$$",
+    "trigrams": "(text) RETURNS tsvector IMMUTABLE LANGUAGE sql AS "
+    "$$SELECT coalesce(string_agg(lexeme(substr($1, at, 3)) || ':' || at, ' '), '')::tsvector "
+    "FROM generate_series(1, length($1) - 2) AS at$$",
+    "trigram_query": "(text) RETURNS tsquery IMMUTABLE LANGUAGE sql AS "
+    "$$SELECT string_agg((SELECT '(' || string_agg(lexeme(substr(word, at, 3)), ' <-> ' ORDER BY at) || ')' "
+    "FROM generate_series(1, length(word) - 2) AS at), ' | ')::tsquery "
+    "FROM regexp_split_to_table(btrim($1, '\"'), '\" OR \"') AS word$$",
 }
 """Functions that each published schema has, by name; those of SQLite do there what they do here."""
 

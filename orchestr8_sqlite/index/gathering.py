@@ -21,7 +21,7 @@ OWNED = frozenset(
 """Tables of which each shard has its own rows."""
 
 READ_TABLE = re.compile(r"\b(?:FROM|JOIN) +(\w+)")
-NEEDS_ALL = re.compile(r"\bORDER BY\b|\bLIMIT :|\bGROUP BY\b|\b(?:count|sum)\(")
+NEEDS_ALL = re.compile(r"^\s*SELECT DISTINCT\b|\bORDER BY\b|\bLIMIT :|\bGROUP BY\b|\b(?:count|sum)\(")
 OF_ONE = re.compile(r"\b\w*(?:id|path) = :(?:id|path)\b")
 """A statement about a single fragment, whose rows are all on one shard."""
 

@@ -29,7 +29,7 @@ def quoted(text: str) -> str:
 def match_of(db: Reader, phrases: Sequence[str], columns: Sequence[str] = ()) -> str:
     """Return the expression that finds any of *phrases* in any of *columns*, all columns by default."""
     if not isinstance(db, sqlite3.Connection):
-        return tsquery(phrases, columns)
+        return tsquery(phrases, () if columns == BODY else columns)  # ….body is filtered already: see dialect.py
     either = " OR ".join(map(quoted, phrases))
     return f"{{{' '.join(columns)}}} : ({either})" if columns else either
 

@@ -44,10 +44,11 @@ POLL_SECONDS = 1.0
 BEGIN = SQL(
     "BEGIN READ ONLY; SET LOCAL search_path TO {}; SET LOCAL statement_timeout TO {}; SET LOCAL jit TO off; "
     "SET LOCAL client_min_messages TO error; SET LOCAL join_collapse_limit TO 1; SET LOCAL enable_seqscan TO off; "
-    "SET LOCAL enable_hashjoin TO off; SET LOCAL enable_mergejoin TO off"
+    "SET LOCAL enable_hashjoin TO off; SET LOCAL enable_mergejoin TO off; "
+    "SET LOCAL work_mem TO '64MB'; SET LOCAL plan_cache_mode TO force_generic_plan"
 )
 """Joins are made in the order in which they are written, by indexes, as SQLite makes them: PostgreSQL cannot know that
-a list has five rows."""
+a list has five rows. So a plan does not depend on values, and is made once for each prepared statement."""
 
 PROCESS = SQL("SELECT pg_backend_pid()")
 HAS_RELEASES = SQL("SELECT to_regclass('orchestr8.current') IS NOT NULL")
@@ -179,7 +180,7 @@ class Shard:
         if self._db is not None and self._is_reading:
             self._is_reading = False
             with suppress(psycopg.Error):
-                self._db.execute("ROLLBACK")
+                self._db.execute("COMMIT")  # after a ROLLBACK, psycopg prepares statements anew
 
     def interrupt(self) -> None:
         """End the statement that is running."""

@@ -23,9 +23,9 @@ from orchestr8_sqlite.ranking.reading import SAID, Form, Reading
 WORDS = """
 form (number, word, text, how, stem, gain, own, alone, body) AS MATERIALIZED (  -- the forms that stand for each word
     SELECT CAST(json_extract(value, '$[0]') AS BIGINT), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
-           json_extract(value, '$[3]'), json_extract(value, '$[4]'), CAST(json_extract(value, '$[5]') AS BIGINT),
-           CAST(json_extract(value, '$[6]') AS BIGINT), CAST(json_extract(value, '$[7]') AS BIGINT),
-           json_extract(value, '$[8]')
+           json_extract(value, '$[3]'), json_extract(value, '$[4]'),
+           CAST(json_extract(value, '$[5]') AS DOUBLE PRECISION), CAST(json_extract(value, '$[6]') AS BIGINT),
+           CAST(json_extract(value, '$[7]') AS BIGINT), json_extract(value, '$[8]')
       FROM json_each(:words)),
 wanted (keyword_id, number, gain, own, alone) AS MATERIALIZED (
     SELECT k.id, f.number, f.gain, f.own, f.alone FROM form f CROSS JOIN keyword k WHERE k.stem = f.stem)
@@ -58,7 +58,7 @@ bound (points) AS MATERIALIZED (  -- fragments that reach it are looked at more 
 RAISED = f"""
 {BOUND.strip()},
 named (id, uri, points, focus, value) AS MATERIALIZED (
-    SELECT c.id, f.uri, c.points, CAST(c.met AS DOUBLE PRECISION) / l.norm,
+    SELECT c.id, f.uri, c.points, c.met / l.norm,
            c.points * (1 + :name_bonus * min(1.0, coalesce(
                (SELECT sum(t.share) FROM rank_topic t
                  WHERE t.fragment_id = c.id AND t.stem IN (SELECT stem FROM form)), 0) / 1000.0))
@@ -171,45 +171,53 @@ KEPT = f"""
 WITH
 {WORDS.strip()},
 {FOUND.strip()},
-{BOUND.strip()},
-other (id, points, met, group_id, uri, score) AS MATERIALIZED (
-    SELECT c.id, c.points, c.met, coalesce(n.first_id, c.id), f.uri, round(100 * c.points / (c.points + :half), 2)
-      FROM found c CROSS JOIN fragment f LEFT JOIN near_copy n ON n.fragment_id = c.id
-     WHERE f.id = c.id AND c.points >= :least AND c.points < (SELECT points FROM bound)),
-best (id, points, met, uri, score, place) AS (
-    SELECT id, points, met, uri, score, row_number() OVER (PARTITION BY group_id ORDER BY score DESC, uri) FROM other),
-chosen (id, points, met) AS (
-    SELECT id, points, met FROM found WHERE points >= (SELECT points FROM bound)
-     UNION ALL
-    SELECT id, points, met
-      FROM (SELECT id, points, met FROM best WHERE place = 1 ORDER BY score DESC, uri LIMIT :limit) AS listed)
+{BOUND.strip()}
 SELECT c.id, c.points, c.met, f.uri, l.norm, n.first_id,
        CASE WHEN row_number() OVER (ORDER BY c.id) = 1 THEN (SELECT matches FROM counted) ELSE 0 END AS matches
-  FROM chosen c CROSS JOIN fragment f CROSS JOIN rank_length l
+  FROM found c CROSS JOIN fragment f CROSS JOIN rank_length l
   LEFT JOIN near_copy n ON n.fragment_id = c.id
- WHERE f.id = c.id AND l.fragment_id = c.id
+ WHERE f.id = c.id AND l.fragment_id = c.id AND c.points >= (SELECT points FROM bound)
 """
-"""What a shard has that may be raised or listed: of near-copies that are not raised, only the best can be listed. The
-first row also counts the fragments that match there."""
+"""What a shard has that may be raised. The first row also counts the fragments that match there."""
 
-TOPICS = """
+BEST_KEPT = "(SELECT min(points) FROM (SELECT points FROM kept ORDER BY points DESC LIMIT :raised) AS best)"
+TOPICS = f"""
 SELECT t.fragment_id, t.stem, t.share
-  FROM kept k CROSS JOIN rank_topic t
- WHERE t.fragment_id = k.id
-   AND k.points >= (SELECT min(points) FROM (SELECT points FROM kept ORDER BY points DESC LIMIT :raised) AS best)
+  FROM kept k CROSS JOIN rank_topic t WHERE t.fragment_id = k.id AND k.points >= {BEST_KEPT}
 """
+OTHERS = f"""
+WITH
+{WORDS.strip()},
+{FOUND.strip()},
+taken (places) AS MATERIALIZED (
+    SELECT count(DISTINCT coalesce(first_id, id)) FROM kept WHERE points >= {BEST_KEPT}),
+other (id, points, met, uri, norm, first_id, score) AS MATERIALIZED (
+    SELECT c.id, c.points, c.met, f.uri, l.norm, n.first_id, round(100 * c.points / (c.points + :half), 2)
+      FROM taken t CROSS JOIN found c CROSS JOIN fragment f CROSS JOIN rank_length l
+      LEFT JOIN near_copy n ON n.fragment_id = c.id
+     WHERE :limit > t.places AND f.id = c.id AND l.fragment_id = c.id AND c.points >= :least
+       AND c.id NOT IN (SELECT id FROM kept)),
+placed (id, points, met, uri, norm, first_id, score, place) AS (
+    SELECT o.*, row_number() OVER (PARTITION BY coalesce(first_id, id) ORDER BY score DESC, uri) FROM other o)
+SELECT id, points, met, uri, norm, first_id FROM placed WHERE place = 1 ORDER BY score DESC, uri LIMIT :limit
+"""
+"""What a shard has that may be listed though it is not raised, if near-copies leave places: the best of each group."""
+
 TOGETHER = f"""
 WITH
 {WORDS.strip()},
-found (id, points, met) AS MATERIALIZED (SELECT id, points, met FROM kept),
+held (id, points, met, uri, norm, first_id) AS MATERIALIZED (
+    SELECT id, points, met, uri, norm, first_id FROM kept
+     UNION ALL SELECT id, points, met, uri, norm, first_id FROM others),
+found (id, points, met) AS MATERIALIZED (SELECT id, points, met FROM held),
 counted (matches) AS (SELECT CAST(coalesce(sum(matches), 0) AS BIGINT) FROM kept),
-fragment (id, uri) AS MATERIALIZED (SELECT id, uri FROM kept),
-rank_length (fragment_id, norm) AS MATERIALIZED (SELECT id, norm FROM kept),
-near_copy (fragment_id, first_id) AS MATERIALIZED (SELECT id, first_id FROM kept WHERE first_id IS NOT NULL),
+fragment (id, uri) AS MATERIALIZED (SELECT id, uri FROM held),
+rank_length (fragment_id, norm) AS MATERIALIZED (SELECT id, norm FROM held),
+near_copy (fragment_id, first_id) AS MATERIALIZED (SELECT id, first_id FROM held WHERE first_id IS NOT NULL),
 {RAISED.strip()}"""
 """What all shards have kept, in place of their tables."""
 
-COLLECTED = (Step("kept", KEPT), Step("rank_topic", TOPICS))
+COLLECTED = (Step("kept", KEPT), Step("rank_topic", TOPICS), Step("others", OTHERS))
 
 MATCHES = gathered(
     f"""
@@ -252,10 +260,12 @@ SELECT p.fragment_id, form.key, p.fields
 """Which of the fragments `:ids` hold which form in which fields; one row for each keyword of the form."""
 
 HELD_IN_BODIES = """
-SELECT t.rowid, CAST(json_extract(pair.value, '$[1]') AS BIGINT)
-  FROM json_each(:pairs) pair CROSS JOIN fragment_text t
- WHERE t.fragment_text MATCH json_extract(pair.value, '$[2]')
-   AND t.rowid = CAST(json_extract(pair.value, '$[0]') AS BIGINT)
+SELECT t.rowid, pair.form
+  FROM (SELECT CAST(json_extract(value, '$[0]') AS BIGINT) AS fragment_id,
+               CAST(json_extract(value, '$[1]') AS BIGINT) AS form, json_extract(value, '$[2]') AS body
+          FROM json_each(:pairs)) AS pair
+ CROSS JOIN fragment_text t
+ WHERE t.fragment_text MATCH pair.body AND t.rowid = pair.fragment_id
 """
 """Which pairs of a fragment and a form match in the body; FTS5 finds a single fragment quickly."""
 

@@ -2,8 +2,8 @@
 
 What differs: INTEGER is bigint, REAL is double precision, BLOB is bytea, and texts are compared by their bytes (COLLATE
 "C"), as SQLite compares them. The tables of FTS5 become two: `fragment_text` holds the stems of each fragment as a
-tsvector, `fragment_vocabulary` in how many fragments each occurs. The trigrams of keywords are left out, and so are the
-views but for VIEWS.
+tsvector, `fragment_vocabulary` in how many fragments each occurs. The trigrams of keywords become an index. The views
+are left out but for VIEWS.
 """
 
 import re
@@ -175,6 +175,8 @@ def finish_tables(tables: Sequence[Table], *, is_whole: bool) -> Iterator[Compos
                 Identifier(index), Identifier(table.name), names(columns), where
             )
     yield SQL("CREATE INDEX fragment_text_by_word ON fragment_text USING gin (words)")
+    yield SQL("CREATE INDEX fragment_text_by_body ON fragment_text USING gin (ts_filter(words, '{d}'))")
+    yield SQL("CREATE INDEX keyword_by_trigram ON keyword USING gin (trigrams(text))")
     yield from _link_tables(tables, is_whole=is_whole)
     yield from map(SQL, _read_views())
     yield from _comment_on(tables)
