@@ -192,6 +192,18 @@ def test_what_is_left_out_is_counted() -> None:
     assert found(done, "caution") == ["caution  3 lines are no access log, first -:4"]
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("status", "abc"), ("status", 10**20), ("status", -1), ("request_time", 1e999), ("request_time", "NaN"),
+        ("request_time", -5), ("ts", 1e400), ("ts", []), ("ts", "yesterday"), ("uri", None),
+    ],
+)  # fmt: skip
+def test_a_line_with_an_impossible_value_is_left_out_and_counted(field: str, value: object) -> None:
+    odd = json.dumps(json.loads(line(2, "GET /b", 200)) | {field: value})
+    assert report(line(1, "GET /a", 200), odd)["left_out"]["unread"] == 1
+
+
 def test_one_address_for_nearly_all_requests_is_taken_for_a_proxy() -> None:
     lines = [line(n, f"GET /{n}", 200, addr="10.0.0.1" if n else "10.0.0.2") for n in range(100)]
     assert found(report(*lines), "caution") == [

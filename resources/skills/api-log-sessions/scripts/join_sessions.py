@@ -56,6 +56,7 @@ MAYBE_DONE = {408, 499, 502, 504}  # the caller got no answer, the work may be d
 HOPELESS = {400, 401, 403, 404, 405, 409, 410, 413, 422}
 WITHIN = 60.0  # seconds between two attempts of one request
 LONGEST = 65_536  # bytes of a line
+LONGEST_WAIT = 1_000_000  # seconds
 
 
 class Request(NamedTuple):
@@ -111,6 +112,8 @@ class Log:
         found = None
         try:
             found = self.parse_json(text) if text.startswith("{") else self.parse_line(text)
+            if found and not ((found[1] == -1 or 0 <= found[1] < LONGEST_WAIT) and 0 <= found[2] <= 999):
+                found = None  # a time or status that cannot be
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             pass
         if found is None and NO_REQUEST.match(text):
