@@ -1874,3 +1874,32 @@ def test_bisect_names_the_commit_that_broke_it_however_young_the_test_is(test_ad
     run_script("bash", "-e", "-c", lines, env=environment, cwd=repository)
     assert "first bad commit" in (tmp_path / "bisect.log").read_text()
     assert (tmp_path / "bisect.log").read_text().splitlines()[-1].endswith("commit 4")
+
+
+TRACES = """
+import json
+import block
+from opentelemetry import propagate
+def send():
+    with block.tracer.start_as_current_span("send"):
+        headers = {}
+        propagate.inject(headers)
+    return [(name.title(), value.encode()) for name, value in headers.items()] + [("source", b"\\xff")]
+block.consume(send())
+block.consume_batch([send(), send()])
+spans = block.exporter.get_finished_spans()
+sends, (work,) = ([span for span in spans if span.name == name] for name in ("send", "store order"))
+process, batch = (span for span in spans if span.name == "process orders")
+print(json.dumps({
+    "parents": [span.parent and span.parent.span_id for span in (process, work, batch)],
+    "wanted": [sends[0].context.span_id, process.context.span_id, None],
+    "links": [link.context.span_id for link in batch.links] == [span.context.span_id for span in sends[1:]],
+}))
+"""
+
+
+@pytest.mark.slow
+def test_a_trace_goes_on_behind_a_queue_and_in_a_thread(python_run: Callable[[str, str], Any]) -> None:
+    found = python_run("skills/observability-distributed-tracing.md", TRACES)
+    assert found["parents"] == found["wanted"]
+    assert found["links"]
