@@ -1903,3 +1903,28 @@ def test_a_trace_goes_on_behind_a_queue_and_in_a_thread(python_run: Callable[[st
     found = python_run("skills/observability-distributed-tracing.md", TRACES)
     assert found["parents"] == found["wanted"]
     assert found["links"]
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [("best-practices/secrets-handling.md", "AKIA"), ("guides/git-history-cleanup.md", "<start-of-secret>")],
+)
+def test_a_secret_that_came_with_a_merge_is_found(document: str, text: str, tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        return subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    git("init", "--initial-branch=main")
+    git("commit", "--allow-empty", "-m", "first")
+    git("switch", "-c", "side")
+    (tmp_path / "a").write_text("a\n")
+    git("add", "a")
+    git("commit", "-m", "side")
+    git("switch", "main")
+    git("commit", "--allow-empty", "-m", "second")
+    git("merge", "--no-commit", "side")
+    (tmp_path / "a").write_text(f"a\n{text}\n")
+    git("commit", "-a", "-m", "joined")
+    find = next(line for line in lines_with(document, "git log --all").splitlines() if line.startswith("git log --all"))
+    found = run_script("bash", "-c", find, env=dict(os.environ), cwd=tmp_path)
+    assert "joined" in found.stdout
