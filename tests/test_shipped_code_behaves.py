@@ -1874,3 +1874,57 @@ def test_bisect_names_the_commit_that_broke_it_however_young_the_test_is(test_ad
     run_script("bash", "-e", "-c", lines, env=environment, cwd=repository)
     assert "first bad commit" in (tmp_path / "bisect.log").read_text()
     assert (tmp_path / "bisect.log").read_text().splitlines()[-1].endswith("commit 4")
+
+
+TRACES = """
+import json
+import block
+from opentelemetry import propagate
+def send():
+    with block.tracer.start_as_current_span("send"):
+        headers = {}
+        propagate.inject(headers)
+    return [(name.title(), value.encode()) for name, value in headers.items()] + [("source", b"\\xff")]
+block.consume(send())
+block.consume_batch([send(), send()])
+spans = block.exporter.get_finished_spans()
+sends, (work,) = ([span for span in spans if span.name == name] for name in ("send", "store order"))
+process, batch = (span for span in spans if span.name == "process orders")
+print(json.dumps({
+    "parents": [span.parent and span.parent.span_id for span in (process, work, batch)],
+    "wanted": [sends[0].context.span_id, process.context.span_id, None],
+    "links": [link.context.span_id for link in batch.links] == [span.context.span_id for span in sends[1:]],
+}))
+"""
+
+
+@pytest.mark.slow
+def test_a_trace_goes_on_behind_a_queue_and_in_a_thread(python_run: Callable[[str, str], Any]) -> None:
+    found = python_run("skills/observability-distributed-tracing.md", TRACES)
+    assert found["parents"] == found["wanted"]
+    assert found["links"]
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [("best-practices/secrets-handling.md", "AKIA"), ("guides/git-history-cleanup.md", "<start-of-secret>")],
+)
+def test_a_secret_that_came_with_a_merge_is_found(document: str, text: str, tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        return subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    git("init", "--initial-branch=main")
+    git("commit", "--allow-empty", "-m", "first")
+    git("switch", "-c", "side")
+    (tmp_path / "a").write_text("a\n")
+    git("add", "a")
+    git("commit", "-m", "side")
+    git("switch", "main")
+    git("commit", "--allow-empty", "-m", "second")
+    git("merge", "--no-commit", "side")
+    (tmp_path / "a").write_text(f"a\n{text}\n")
+    git("commit", "-a", "-m", "joined")
+    find = next(line for line in lines_with(document, "git log --all").splitlines() if line.startswith("git log --all"))
+    found = run_script("bash", "-c", find, env=dict(os.environ), cwd=tmp_path)
+    assert "joined" in found.stdout

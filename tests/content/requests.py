@@ -55,7 +55,7 @@ CASES = (
     Case(
         "optimize-performance",
         {"problem": "product list page needs 4 seconds because of slow database queries", "target": "p95 below 300 ms"},
-        ("skills/performance-profiling-techniques",),
+        ("skills/performance-profiling-techniques skills/cpu-profile-reading",),
     ),
     Case(
         "deploy",

@@ -1,0 +1,231 @@
+"""The script of the skill api-log-sessions joins log lines into calls and sessions, and prints no one's data."""
+
+import gzip
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("api-log-sessions", "join_sessions.py")
+BEGIN = datetime(2026, 11, 25, 8, tzinfo=UTC)
+
+
+def line(at: float, request: str, status: int, took: float = 0.1, addr: str = "10.0.0.1", agent: str = "app") -> str:
+    """Return a line whose request ends *at* seconds after the beginning, with a time to the millisecond."""
+    method, _, uri = request.partition(" ")
+    record = {"ts": (BEGIN + timedelta(seconds=at)).isoformat(), "remote_addr": addr, "user_agent": agent}
+    return json.dumps(record | {"method": method, "uri": uri, "status": status, "request_time": took})
+
+
+def combined(at: int, request: str, status: int, rest: str = "", addr: str = "10.0.0.1") -> str:
+    stamp = (BEGIN + timedelta(seconds=at)).strftime("%d/%b/%Y:%H:%M:%S %z")
+    return f'{addr} - - [{stamp}] "{request} HTTP/1.1" {status} 12 "-" "app"{rest}'
+
+
+def report(*lines: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
+    return run_json(*SCRIPT, "-", *options, stdin="\n".join(lines) + "\n")
+
+
+def found(report: dict[str, Any], kind: str) -> list[str]:
+    return [one for one in report["findings"] if one.startswith(kind)]
+
+
+def test_a_retry_that_works_makes_one_call_of_two_requests() -> None:
+    done = report(line(1, "GET /a", 502), line(2, "GET /a", 200), line(3, "GET /b", 503), line(4, "GET /c", 404))
+    assert (done["requests"], done["failed"], done["logical"], done["failed_logical"]) == (4, 2, 3, 1)
+    assert done["retries"] == [
+        {"name": "GET /a", "chains": 1, "extra": 1, "longest": 2, "recovered": 1, "wait_s": 0.9,
+         "first_failures": {"502": 1}}
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        line(2, "GET /a", 200, addr="10.0.0.2"),
+        line(2, "GET /a", 200, agent="other"),
+        line(2, "GET /a?x=1", 200),
+        line(2, "POST /a", 200),
+        line(2.1, "GET /a", 200, took=1.5),
+        line(62.2, "GET /a", 200),
+    ],
+)
+def test_another_client_address_method_or_time_is_no_retry(second: str) -> None:
+    assert report(line(1, "GET /a", 502), second)["retries"] == []
+
+
+def test_writes_that_may_be_done_twice_are_named() -> None:
+    again = report(
+        line(10, "POST /pay", 499, 9), line(12, "POST /pay", 201), line(30, "POST /b", 503), line(31, "POST /b", 201)
+    )
+    assert found(again, "double") == [
+        "double   POST /pay: 1 times succeeded after an attempt that may have done the work too (499, 502, 504)"
+    ]
+    click = report(line(1, "POST /pay", 201), line(2, "POST /pay", 201), line(9, "POST /pay", 201))
+    assert [one.split(" (")[0] for one in found(click, "double")] == [
+        "double   POST /pay: 1 times sent again within 2 s of a success"
+    ]
+
+
+def test_retries_without_waits_and_retries_that_cannot_help_are_named() -> None:
+    storm = report(*[line(1 + n / 5, "GET /a", 503) for n in range(4)])
+    assert found(storm, "storm") == ["storm    GET /a: up to 4 attempts, 0.1 s between them: no growing wait"]
+    patient = report(*[line(2**n, "GET /a", 503) for n in range(4)])
+    assert found(patient, "storm") == []
+    hopeless = report(*[line(n, "GET /a", 401) for n in range(5)], line(9, "GET /b", 401), line(10, "GET /b", 401))
+    assert [one.split(":")[0] for one in found(hopeless, "hopeless")] == ["hopeless GET /a (401)"]
+
+
+def test_the_time_limit_of_callers_shows_in_the_durations() -> None:
+    ends = [30.0, 30.1, 29.9, 30.0, 12.0]
+    done = report(*[line(100 * n, f"GET /a/{n}", 504, took) for n, took in enumerate(ends, 1)])
+    assert found(done, "limit") == ["limit    GET /a/{n} (504): 4 of 5 end at 30.0 s: the proxy gives up there"]
+    spread = report(*[line(100 * n, "GET /a", 504, 5.0 * n) for n in range(1, 7)])
+    assert found(spread, "limit") == []
+
+
+def test_sessions_end_after_silence_counted_from_the_end_of_a_request() -> None:
+    lines = [line(0, "GET /a", 200), line(1700, "GET /a", 200), line(4000, "GET /a", 200, 450)]
+    assert report(*lines)["sessions"] == 2
+    assert report(*[line(0, "GET /a", 200), line(2100, "GET /b", 200, took=500)])["sessions"] == 1
+    assert report(*lines, options=("--gap", "60"))["sessions"] == 1
+
+
+def test_steps_are_followed_in_their_order_and_only_when_they_succeed() -> None:
+    lines = [
+        line(1, "GET /items/7", 200), line(11, "POST /cart", 500), line(21.2, "POST /cart", 201, 0.2),
+        line(0, "POST /cart", 201, addr="10.0.0.2"), line(5, "GET /items/8", 200, addr="10.0.0.2"),
+    ]  # fmt: skip
+    items, cart = report(*lines, options=("--steps", "GET /items/*,POST /cart"))["steps"]
+    assert (items["sessions"], cart["sessions"], cart["failed"]) == (2, 1, 1)
+    assert (cart["between_p50_s"], cart["took_p50_s"]) == (20.0, 0.2)
+
+
+def test_a_burst_says_whether_one_client_or_load_is_behind_it() -> None:
+    calm = [line(60 * n + 5, f"GET /a?{n}", 200) for n in range(10)]
+    one = [line(300 + n, f"GET /b?{n}", 500) for n in range(20)]
+    (burst,) = report(*calm, *one)["bursts"]
+    assert (burst["from"], burst["failed"], burst["of"], burst["clients"]) == ("2026-11-25 08:05", 20, 21, 1)
+    assert (burst["top_client_share"], burst["load"], burst["top"]) == (1.0, 21.0, "GET /b")
+    assert report(*calm, *one[:9])["bursts"] == []
+    everywhere = [line(60 * m + n, f"GET /b?{n}", 500) for m in range(10) for n in range(12)]
+    assert report(*everywhere)["bursts"] == []
+
+
+def test_slow_places_are_ranked_by_their_share_of_time_with_nearest_rank_percentiles() -> None:
+    lines = [line(n, f"GET /often/{n}", 200, n / 100) for n in range(1, 21)] + [line(50, "GET /rare", 200, 1.0)]
+    first, second = report(*lines)["slow"]
+    assert first == {"name": "GET /often/{n}", "count": 20, "p50_s": 0.1, "p95_s": 0.19, "max_s": 0.2, "share": 0.677}
+    assert second["name"] == "GET /rare"
+
+
+def test_one_call_for_each_row_is_named() -> None:
+    assert report(*[line(n / 4, f"GET /a/{n}", 200, 0.01) for n in range(25)])["chatter"] == [
+        {"name": "GET /a/{n}", "within_10_s": 25}
+    ]
+    assert report(*[line(n, f"GET /a/{n}", 200) for n in range(25)])["chatter"] == []
+
+
+def test_whole_seconds_do_not_hide_a_retry_whose_end_was_rounded_down() -> None:
+    lines = combined(10, "GET /a", 502, " 0.010"), combined(10, "GET /a", 200, " 0.300")
+    assert report(*lines)["retries"][0]["recovered"] == 1
+
+
+def test_units_and_the_meaning_of_the_time_are_asked_for() -> None:
+    apache = combined(10, "GET /a", 200, " 2000000")
+    assert found(report(apache), "caution")[-1] == (
+        "caution  1 lines end in a whole number: say with --unit what it is"
+    )
+    (row,) = report(apache, options=("--unit", "us"))["slow"]
+    assert row["max_s"] == 2.0
+    assert report(apache, options=("--unit", "us", "--until", "2026-11-25T08:00:09Z"))["requests"] == 1
+    late = run_script(
+        *SCRIPT, "-", "--unit", "us", "--logged", "start", "--until", "2026-11-25T08:00:09Z", stdin=apache
+    )
+    assert (late.returncode, late.stdout.split(":")[0]) == (1, "no request left")
+
+
+def test_caddy_traefik_and_epoch_milliseconds_are_read() -> None:
+    lines = [
+        (
+            '{"ts": 1764057600.5, "request": {"remote_ip": "10.1.1.1", "method": "GET", "uri": "/a"},'
+            ' "duration": 0.5, "status": 200}'
+        ),
+        (
+            '{"StartUTC": "2025-11-25T08:00:00.123456789Z", "RequestMethod": "GET", "RequestPath": "/b",'
+            ' "DownstreamStatus": 502, "Duration": 1500000000}'
+        ),
+        '{"time": 1764057603000, "method": "GET", "url": "https://x.test/c?d", "statusCode": 200, "responseTime": 12}',
+    ]
+    done = report(*lines)
+    assert {row["name"]: row["max_s"] for row in done["slow"]} == {"GET /a": 0.5, "GET /b": 1.5, "GET /c": 0.012}
+    assert (done["from"], done["to"]) == ("2025-11-25 08:00", "2025-11-25 08:00")
+
+
+def test_zones_are_counted_in() -> None:
+    berlin = combined(10, "GET /a", 200).replace("08:00:10 +0000", "09:00:10 +0100")
+    assert report(berlin)["from"] == "2026-11-25 08:00"
+
+
+def test_nothing_of_a_person_is_printed(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    uris = [
+        "/u/ann@example.com",
+        "/t/eyJhbGciOiJIUzI1NiJ9.e30",
+        "/s/9f8e7d6c5b4a39281706",
+        "/cus_8sk2Kd92",
+        "/a?token=geheim",
+    ]
+    path.write_text("\n".join(line(n, f"GET {uri}", 500, addr="192.0.2.77", agent="Bob") for n, uri in enumerate(uris)))
+    for output in (run_script(*SCRIPT, path).stdout, run_script(*SCRIPT, path, "--json").stdout):
+        assert "GET /u/{id}" in output
+        assert not [word for word in ("ann", "eyJ", "9f8e", "8sk2", "geheim", "192.0.2", "Bob") if word in output]
+
+
+def test_what_is_left_out_is_counted() -> None:
+    scan = combined(1, "x", 400).replace('"x HTTP/1.1"', r'"\x16\x03"')
+    done = report(line(1, "GET /a", 200), line(2, "GET /a.css", 200), scan, "nonsense", '{"a": ', "x" * 70_000)
+    assert done["left_out"] == {"static": 1, "filtered": 0, "no HTTP": 1, "unread": 3}
+    assert found(done, "caution") == ["caution  3 lines are no access log, first -:4"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("status", "abc"), ("status", 10**20), ("status", -1), ("request_time", 1e999), ("request_time", "NaN"),
+        ("request_time", -5), ("ts", 1e400), ("ts", []), ("ts", "yesterday"), ("uri", None),
+    ],
+)  # fmt: skip
+def test_a_line_with_an_impossible_value_is_left_out_and_counted(field: str, value: object) -> None:
+    odd = json.dumps(json.loads(line(2, "GET /b", 200)) | {field: value})
+    assert report(line(1, "GET /a", 200), odd)["left_out"]["unread"] == 1
+
+
+def test_one_address_for_nearly_all_requests_is_taken_for_a_proxy() -> None:
+    lines = [line(n, f"GET /{n}", 200, addr="10.0.0.1" if n else "10.0.0.2") for n in range(100)]
+    assert found(report(*lines), "caution") == [
+        "caution  one address has 99 % of the requests: a proxy? sessions are then mixed"
+    ]
+
+
+def test_packed_files_are_read_and_damaged_ones_refused(tmp_path: Path) -> None:
+    packed = tmp_path / "a.log.gz"
+    packed.write_bytes(gzip.compress("\n".join(line(n, f"GET /{n}", 200) for n in range(99)).encode()))
+    assert run_json(*SCRIPT, packed)["requests"] == 99
+    whole = packed.read_bytes()
+    packed.write_bytes(whole[:-40])
+    assert_refused(run_script(*SCRIPT, packed), "a.log.gz", "ended before")
+    packed.write_bytes(b"no gzip")
+    assert_refused(run_script(*SCRIPT, packed), "a.log.gz")
+    packed.write_bytes(whole[:30] + b"\xff\xff\xff\xff" + whole[34:])
+    assert_refused(run_script(*SCRIPT, packed), "a.log.gz")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"hello\n", b'{"a": 1}\n', b"\x00\x01", "é\n".encode("utf-16")])
+def test_what_is_no_access_log_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.log").write_bytes(content)
+    assert_refused(run_script(*SCRIPT, tmp_path / "a.log"), "cannot read")
+    assert_refused(run_script(*SCRIPT, tmp_path / "none"), "none")

@@ -1,0 +1,192 @@
+"""The script of the skill build-context-audit says what a Docker build takes, and what of it should not be taken."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_skills import assert_refused, run_json, run_script
+
+SCRIPT = ("build-context-audit", "audit_context.py")
+PRIVATE = "-----BEGIN RSA PRIVATE " + "KEY-----\nsecretbytes\n"
+ALL = "FROM node:24\nCOPY . .\n"
+
+
+def folder(tmp_path: Path, ignore: str | None = None, dockerfile: str | None = ALL, **files: str) -> Path:
+    """Return a folder with files; `__` in a name is a slash, `_` a full stop."""
+    root = tmp_path / "context"
+    for name, text in files.items():
+        path = root / name.replace("__", "/").replace("_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    root.mkdir(exist_ok=True)
+    for name, content in ((".dockerignore", ignore), ("Dockerfile", dockerfile)):
+        if content is not None:
+            (root / name).write_text(content)
+    return root
+
+
+def passing(root: Path) -> set[str]:
+    """Return the largest places of a report, which are all of them in a small folder."""
+    return {name for name, _, _ in run_json(*SCRIPT, root)["largest"]} - {".dockerignore", "Dockerfile"}
+
+
+def findings(report: dict[str, Any], kind: str) -> list[str]:
+    return [one for one in report["findings"] if f" {kind}: " in one]
+
+
+@pytest.mark.parametrize(
+    ("ignore", "passes"),
+    [
+        ("a.txt\n", {"d/"}),
+        ("**/a.txt\n", set()),
+        ("d\n", {"a.txt"}),
+        ("d/\n", {"a.txt"}),
+        ("/d\n", {"a.txt"}),
+        ("*/a.txt\n", {"a.txt"}),
+        ("*\n!d\n", {"d/"}),
+        ("!d\n*\n", set()),
+        ("d/**\n", {"a.txt"}),
+        ("**.txt\n", set()),
+        ("[ab].txt\n", {"d/"}),
+        ("?.txt\r\n", {"d/"}),
+        ("\ufeffa.txt\n", {"d/"}),
+        (" # a.txt\n", {"a.txt", "d/"}),
+        ("#a.txt\n", {"a.txt", "d/"}),
+        ("../a.txt\n", {"a.txt", "d/"}),
+    ],
+)
+def test_patterns_mean_what_docker_documents(tmp_path: Path, ignore: str, passes: set[str]) -> None:
+    assert passing(folder(tmp_path, ignore, a_txt="1", d__a_txt="1")) == passes
+
+
+def test_secrets_that_a_copy_takes_are_dangers_and_their_values_are_not_printed(tmp_path: Path) -> None:
+    root = folder(tmp_path, "x\n", _env="K=geheim", conf__prod_txt="a\n" + PRIVATE, _env_example="K=", src__a_js="1")
+    for arguments in ([root], [root, "--json"]):
+        done = run_script(*SCRIPT, *arguments)
+        assert done.returncode == 1
+        assert "secret: .env (environment file), copied by line 2" in done.stdout
+        assert "secret: conf/prod.txt (private key, line 2), copied by line 2" in done.stdout
+        assert not [word for word in ("geheim", "secretbytes", "example (") if word in done.stdout]
+
+
+def test_a_secret_that_no_copy_takes_is_only_a_caution(tmp_path: Path) -> None:
+    root = folder(tmp_path, "x\n", "FROM a\nCOPY src /src\n", _env="K=1", src__a_js="1")
+    report = run_json(*SCRIPT, root)
+    assert findings(report, "secret") == [
+        "caution  secret: .env (environment file), passes the ignore file, no COPY takes it"
+    ]
+    assert (report["passes"]["files"], report["copied"]["files"]) == (4, 1)
+
+
+def test_patterns_that_miss_are_named(tmp_path: Path) -> None:
+    root = folder(tmp_path, "deps\n*.log # logs\n!a.js\nnope\n", deps__a="1", sub__deps__b="12345", a_js="1")
+    assert findings(run_json(*SCRIPT, root), "pattern") == [
+        "caution  pattern: line 1 `deps` holds for the root only; 1 deeper pass (5 B), e.g. sub/deps: write `**/deps`",
+        "caution  pattern: line 2 `*.log # logs`: a comment needs a line of its own, here it is part of the name",
+        "note     pattern: line 4 `nope` matches nothing here",
+    ]
+    (root / ".dockerignore").write_text("!a.js\n*\n")
+    assert "line 1 `!a.js` has no effect" in findings(run_json(*SCRIPT, root), "pattern")[0]
+
+
+@pytest.mark.parametrize(
+    ("dockerfile", "found"),
+    [
+        ("FROM a\nCOPY . .\nRUN npm ci\n", ["line 2 `COPY . .` comes before line 3 `npm ci`"]),
+        ("FROM a\nCOPY p.json ./\nRUN pip install -r x\nCOPY . .\n", ["line 2 `COPY p.json ./`"]),
+        ("FROM a\nCOPY package.json ./\nRUN npm ci\nCOPY . .\n", []),
+        ("FROM a\nCOPY . .\nFROM b\nRUN npm ci\n", []),
+        ("FROM a\nCOPY \\\n  # why\n  . .\nRUN <<E\nnpm ci\nE\nRUN x && \\\n npm ci\n", ["line 2", "line 8"]),
+        ("FROM a\nRUN --mount=type=bind,source=p.json,target=p npm ci\n", ["before line 2"]),
+    ],
+)
+def test_files_that_repeat_an_install_step_are_named(tmp_path: Path, dockerfile: str, found: list[str]) -> None:
+    root = folder(tmp_path, "x\n", dockerfile, p_json="1", package_json="{}")
+    text = "\n".join(findings(run_json(*SCRIPT, root), "cache"))
+    assert all(word in text for word in found)
+    assert bool(text) == bool(found)
+
+
+def test_a_copy_of_what_is_ignored_or_missing_is_a_danger(tmp_path: Path) -> None:
+    dockerfile = 'FROM a AS b\nARG D=docs\nCOPY ["lib", "/"]\nCOPY ${D} $E no* /\n'
+    dockerfile += "COPY --from=b /x /y\nADD https://e.example/x /\n"
+    report = run_json(*SCRIPT, folder(tmp_path, "lib\n", dockerfile, lib__a="1"))
+    assert findings(report, "copy") == [
+        "danger   copy: line 3 takes `lib`, but it is ignored: the build fails",
+        "danger   copy: line 4 takes `docs`, but nothing has that name: the build fails",
+        "caution  copy: line 4 takes `no*`, which matches nothing",
+    ]
+    assert findings(report, "dockerfile") == ["note     dockerfile: line 4: $E depends on an argument: not followed"]
+
+
+def test_the_change_that_loses_the_cache_is_found_by_content_and_mode_but_not_by_time(tmp_path: Path) -> None:
+    dockerfile = (
+        "FROM a AS base\nCOPY package.json ./\nRUN npm ci\nCOPY src src\nFROM base\nRUN x\nFROM c\nCOPY gone /\n"
+    )
+    root = folder(tmp_path, "x\n", dockerfile, package_json="{}", src__a_js="1", gone="1", other="1")
+    state = tmp_path / "state"
+    run_json(*SCRIPT, root, "--save", state)
+    os.utime(root / "package.json", (1, 1))
+    (root / "other").write_text("2")
+    report = run_json(*SCRIPT, root, "--against", state)
+    assert (report["changed"], report["lost"]) == ({"other": "content"}, [])
+    (root / "src" / "a.js").chmod(0o755)
+    (root / "gone").unlink()
+    report = run_json(*SCRIPT, root, "--against", state)
+    assert report["changed"] == {"gone": "gone", "other": "content", "src/a.js": "mode 100644 -> 100755"}
+    assert report["lost"] == [
+        "stage 1: from line 4 `COPY src src`, by src/a.js and 0 more",
+        "stage 2: from line 5, as its base is stage 1",
+        "stage 3: from line 8 `COPY gone /`, by gone and 0 more",
+    ]
+
+
+def test_the_ignore_file_of_the_dockerfile_comes_first_and_others_that_do_not_count_are_named(tmp_path: Path) -> None:
+    root = folder(tmp_path, "a.txt\n", a_txt="1", b_txt="1", sub___dockerignore="x\n")
+    (root / "Dockerfile.dockerignore").write_text("b.txt\n")
+    report = run_json(*SCRIPT, root)
+    assert report["ignore_file"] == "Dockerfile.dockerignore"
+    assert "a.txt" in {name for name, _, _ in report["largest"]}
+    (root / "Dockerfile.dockerignore").unlink()
+    (root / ".dockerignore").rename(tmp_path / "outside")
+    assert "caution  ignore: no .dockerignore" in findings(run_json(*SCRIPT, root), "ignore")[0]
+    (root / ".dockerignore").symlink_to(tmp_path / "outside")
+    assert "is a link out of" in findings(run_json(*SCRIPT, root), "ignore")[0]
+    assert run_json(*SCRIPT, root)["ignored"]["files"] == 0
+
+
+def test_what_is_not_searched_is_counted(tmp_path: Path) -> None:
+    root = folder(tmp_path, "x\n", vendor__a="1" + PRIVATE, big="1" * 1_000_001 + PRIVATE)
+    notes = [one for one in run_json(*SCRIPT, root)["findings"] if one.startswith("note     1 ")]
+    assert notes == [
+        "note     1 files of others, not searched",
+        "note     1 files searched only in the first 1,000,000 bytes",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("Dockerfile", "hello\n", "no FROM"),
+        ("Dockerfile", "FROM a\nRUN <<E\nx\n", "heredoc E does not end"),
+        ("Dockerfile", "FROM a\nCOPY 'x .\n", "line 2"),
+        (".dockerignore", "a\n[b\n", "line 2"),
+        (".dockerignore", b"\xff\xfea\x00\n\x00", "not UTF-8"),
+    ],
+)
+def test_what_docker_would_refuse_or_misread_is_refused(
+    tmp_path: Path, name: str, content: str | bytes, words: str
+) -> None:
+    root = folder(tmp_path, "a\n")
+    (root / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert_refused(run_script(*SCRIPT, root), name, words)
+
+
+def test_wrong_arguments_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    root = folder(tmp_path, "a\n")
+    (tmp_path / "bad").write_text("{}")
+    assert_refused(run_script(*SCRIPT, tmp_path / "none"), "no folder")
+    assert_refused(run_script(*SCRIPT, root, "-f", tmp_path / "none"), "no such Dockerfile")
+    assert_refused(run_script(*SCRIPT, root, "--against", tmp_path / "bad"), "no state written by --save")
+    assert_refused(run_script(*SCRIPT, root, "--save", root / "state"), "write it elsewhere")
