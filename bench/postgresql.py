@@ -81,7 +81,8 @@ def main() -> None:
 def build_indexes(size: int, workdir: Path) -> tuple[Path, Path, Sequence[str]]:
     """Return the index of a library with short bodies, the one after a sentence was added, and requests."""
     corpus = make_corpus(ROOT / "resources", size, workdir, seed=SEED, short_from=1)
-    index, changed = (workdir / f"published-{size}{name}.db" for name in ("", "-changed"))
+    grown = corpus.root.parent.name
+    index, changed = (workdir / f"published-{grown}{name}.db" for name in ("", "-changed"))
     if not index.is_file():
         build_index([corpus.root], index)
     file = corpus.some_files(2)[1]
