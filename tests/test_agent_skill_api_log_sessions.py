@@ -229,3 +229,120 @@ def test_what_is_no_access_log_is_refused(tmp_path: Path, content: bytes) -> Non
     (tmp_path / "a.log").write_bytes(content)
     assert_refused(run_script(*SCRIPT, tmp_path / "a.log"), "cannot read")
     assert_refused(run_script(*SCRIPT, tmp_path / "none"), "none")
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1:{}", "[2001:db8::1]:{}", "10.0.0.1, 10.9.9.9:{}"])
+def test_the_port_of_a_connection_does_not_make_a_client(address: str) -> None:
+    lines = (line(n, "GET /a", 200 if n == 2 else 502, addr=address.format(5000 + n)) for n in (1, 2))
+    assert report(*lines)["clients"] == 1
+
+
+@pytest.mark.parametrize(
+    "before", ["x.test:443 ", "2026-11-25T08:00:0{}Z ", "Nov 25 08:00:0{} host nginx: ", "stdout {} "]
+)
+def test_what_a_server_or_collector_puts_before_the_address_is_not_the_client(before: str) -> None:
+    done = report(
+        before.format(1) + combined(1, "GET /a", 502),
+        before.format(2) + combined(2, "GET /a", 200),
+        before.format(3) + combined(3, "GET /a", 200, addr="2001:db8::7"),
+    )
+    assert (done["clients"], done["retries"][0]["recovered"]) == (2, 1)
+
+
+def test_requests_without_the_field_that_tells_clients_apart_are_counted() -> None:
+    done = report(line(1, "GET /a", 200), combined(2, "GET /b", 200), options=("--client", "user_id"))
+    assert found(done, "caution")[0] == "caution  2 requests have no user_id: all of them count as one client"
+    assert "no user:" in found(report(combined(2, "GET /b", 200), options=("--client", "user")), "caution")[0]
+    assert run_script(*SCRIPT, "-", "--client", ",", stdin=combined(2, "GET /b", 200)).returncode == 2
+
+
+def test_the_same_requests_in_two_files_are_noticed(tmp_path: Path) -> None:
+    for name in ("a.log", "b.log"):
+        (tmp_path / name).write_text("\n".join(line(n, f"POST /{n}", 201) for n in range(10)))
+    done = run_json(*SCRIPT, tmp_path / "a.log", tmp_path / "b.log")
+    assert "10 requests are logged twice" in found(done, "caution")[0]
+    assert found(run_json(*SCRIPT, tmp_path / "a.log"), "caution") == []
+
+
+def test_a_write_counts_as_doubled_if_any_attempt_before_may_have_done_it() -> None:
+    done = report(line(1, "POST /a", 499), line(2, "POST /a", 503), line(3, "POST /a", 201))
+    assert len(found(done, "double")) == 1
+    unfinished = report(line(1, "POST /a", 408), line(2, "POST /a", 201))
+    assert found(unfinished, "double") == []
+
+
+def test_limits_hold_to_the_millisecond() -> None:
+    assert report(line(1.3, "GET /a", 502), line(61.4, "GET /a", 200))["retries"][0]["recovered"] == 1
+    assert report(line(1.3, "GET /a", 502), line(61.402, "GET /a", 200))["retries"] == []
+    assert report(line(0, "GET /a", 200), line(1800.1, "GET /b", 200))["sessions"] == 2
+    assert report(line(0, "GET /a", 200), line(1800, "GET /b", 200))["sessions"] == 1
+
+
+def test_the_logged_milliseconds_are_used() -> None:
+    text = json.dumps(json.loads(line(1, "GET /a", 502)) | {"time_iso8601": "2026-11-25T08:00:01+00:00"})
+    first, second = (json.dumps(json.loads(text) | {"msec": f"{BEGIN.timestamp() + at:.3f}"}) for at in (1.25, 1.75))
+    assert report(first, second)["retries"][0]["wait_s"] == 0.4
+
+
+def test_pino_and_the_request_line_in_one_field_are_read() -> None:
+    pino = {"time": 1764057600000, "req": {"method": "get", "url": "/a", "remoteAddress": "::1"}, "responseTime": 3}
+    nginx = {"time_iso8601": "2026-11-25T08:00:01Z", "remote_addr": "::1", "request": "POST /b?t=1 HTTP/2.0"}
+    done = report(
+        json.dumps(pino | {"res": {"statusCode": 200}}), json.dumps(nginx | {"status": 200, "request_time": 0.5})
+    )
+    assert {row["name"]: row["max_s"] for row in done["slow"]} == {"GET /a": 0.003, "POST /b": 0.5}
+
+
+@pytest.mark.parametrize("stamp", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "1969-12-31T23:00:00Z"])
+def test_a_time_that_no_request_has_leaves_the_line_out(stamp: str) -> None:
+    odd = json.dumps(json.loads(line(2, "GET /b", 200)) | {"ts": stamp, "request_time": 9.5})
+    assert report(line(1, "GET /a", 200), odd)["left_out"]["unread"] == 1
+
+
+def test_whole_numbers_taken_for_seconds_are_named() -> None:
+    assert found(report(line(100, "GET /a", 200, 35)), "caution") == [
+        "caution  1 times taken are whole numbers, taken for seconds: say with --unit what they are"
+    ]
+    done = report(line(100, "GET /a", 200, 35), options=("--unit", "ms"))
+    assert (found(done, "caution"), done["slow"][0]["max_s"]) == ([], 0.035)
+
+
+def test_steps_with_numbers_are_found_and_steps_that_no_request_has_are_named() -> None:
+    done = report(line(1, "GET /items/7", 200), options=("--steps", "GET /items/7,GET /itmes"))
+    assert [row["sessions"] for row in done["steps"]] == [1, 0]
+    assert found(done, "caution") == ["caution  no request looks like the step GET /itmes"]
+
+
+def test_uploads_are_not_left_out_as_static_files() -> None:
+    done = report(line(1, "POST /files/a.png", 500), line(2, "GET /a.png", 200))
+    assert (done["requests"], done["failed"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "/cart;jsessionid=geheim", "/a%3Ftoken=geheim", "/a%3bs=geheim", "/u/geheim%2540example.com",
+        "/ip/192.0.2.77", "/tel/+4930901820", "https://geheim:pw@x.test/a", "/a#geheim",
+    ],
+)  # fmt: skip
+def test_ids_in_odd_places_are_not_printed(uri: str) -> None:
+    done = run_script(*SCRIPT, "-", stdin=line(1, f"GET {uri}", 500))
+    assert not [word for word in ("geheim", "192.0.2", "901820") if word in done.stdout]
+
+
+@pytest.mark.parametrize("method", ["GET\x1b[31m", "\ud800", "G\nET"])
+def test_what_is_no_method_is_not_printed(method: str) -> None:
+    odd = json.dumps(json.loads(line(1, "GET /a", 500)) | {"method": method})
+    done = run_script(*SCRIPT, "-", stdin=odd)
+    assert (done.returncode, done.stdout.splitlines()[-1].split("  ")[-1]) == (0, "? /a")
+
+
+def test_a_hostile_file_name_is_printed_without_its_control_characters(tmp_path: Path) -> None:
+    path = tmp_path / "a\x1b[31m\nb.log"
+    assert_refused(run_script(*SCRIPT, path), "a?[31m?b.log")
+    path.write_text(line(1, "GET /a", 200) + "\njunk\n")
+    assert "a?[31m?b.log:2" in run_script(*SCRIPT, path).stdout
+
+
+def test_help_names_the_formats() -> None:
+    assert "Caddy" in run_script(*SCRIPT, "--help").stdout

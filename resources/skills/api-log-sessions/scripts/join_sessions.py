@@ -31,32 +31,35 @@ from urllib.parse import urlsplit
 
 Json = dict[str, Any]
 LINE = re.compile(
-    r'(?P<addr>\S+) \S+ (?P<user>.+?) \[(?P<time>[^\]]{20,30})\] "(?P<method>[A-Z]+) (?P<path>(?:[^"\\]|\\.)*?)(?: HTTP/[\d.]+)?" '
+    r'(?P<head>\S+ \S+ .+?) \[(?P<time>[^\]]{20,30})\] "(?P<method>[A-Z]+) (?P<path>(?:[^"\\]|\\.)*?)(?: HTTP/[\d.]+)?" '
     r'(?P<status>\d{3}) (?:\d+|-)(?: "(?:[^"\\]|\\.)*" "(?P<agent>(?:[^"\\]|\\.)*)")?(?P<rest>.*)'
 )
 NO_REQUEST = re.compile(r'\S+ \S+ .+? \[[^\]]{20,30}\] "(?:-?|\\x[^"]*)" \d{3} ')  # scanners, TLS sent to a plain port
 SECONDS = re.compile(r"(?:^|[\s\"=,])(\d+\.\d{2,6})(?=[\s\",]|s?$)")
 WHOLE = re.compile(r"(?:^|[\s\"=])(\d{1,10})\"?$")
 FIELDS = {  # of JSON lines; a full stop leads into an object
-    "addr": "http_x_forwarded_for x_forwarded_for remote_addr client_ip clientip ClientHost request.client_ip request.remote_ip remote_ip ip",
-    "time": "time_iso8601 @timestamp timestamp ts time StartUTC time_local datetime date",
-    "method": "method request_method RequestMethod request.method http_method verb",
-    "path": "uri request_uri path url RequestPath request.uri http_path target",
-    "status": "status DownstreamStatus status_code statusCode response.status code",
-    "agent": "http_user_agent user_agent userAgent agent request.headers.User-Agent request_User-Agent",
+    "addr": "http_x_forwarded_for x_forwarded_for remote_addr client_ip clientip ClientHost request.client_ip request.remote_ip remote_ip req.remoteAddress ip",
+    "time": "msec time_iso8601 @timestamp timestamp ts time StartUTC time_local datetime date",
+    "method": "method request_method RequestMethod request.method req.method http_method verb",
+    "path": "uri request_uri path url RequestPath request.uri req.url http_path target",
+    "status": "status DownstreamStatus status_code statusCode response.status res.statusCode code",
+    "agent": "http_user_agent user_agent userAgent agent request.headers.User-Agent request_User-Agent req.headers.user-agent",
 }
 TIMES = {  # of JSON lines: field, seconds in one
     "request_time": 1, "duration": 1, "latency": 1, "elapsed": 1, "duration_s": 1, "Duration": 1e-9, "duration_ms": 1e-3,
     "latency_ms": 1e-3, "elapsed_ms": 1e-3, "responseTime": 1e-3, "response_time_ms": 1e-3, "duration_us": 1e-6,
 }  # fmt: skip
 STATIC = re.compile(r"\.(?:css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|mp4|txt)$", re.IGNORECASE)
-ID = re.compile(r"(?=.*\d)(?:[0-9a-f-]{12,}|[\w.~%:=+-]{20,})|.*(?:@|%40).*|eyJ.*|[A-Za-z]{1,6}[_-](?=\w*\d)\w{6,}", re.IGNORECASE)
+ID = re.compile(r"(?=.*\d)(?:[0-9a-f-]{12,}|[\w.~%:=+-]{20,})|.*(?:@|%(?:25)*40).*|eyJ.*|\d+(?:\.\d+){3}|\+?\d[\d()-]{6,}|[A-Za-z]{1,6}[_-](?=\w*\d)\w{6,}", re.IGNORECASE)
+ADDRESS = re.compile(r"(\d{1,3}(?:\.\d{1,3}){3})(?::\d+)?|\[([0-9a-f:.]+)\](?::\d+)?|((?!\d\d:\d\d:\d\d$)(?:[0-9a-f]*:){2,7}[0-9a-f.]*)", re.IGNORECASE)
+ASKED = re.compile(r"([A-Z]+) (\S+)(?: HTTP/[\d.]+)?")
 UNSAFE = {"POST", "PATCH"}
-MAYBE_DONE = {408, 499, 502, 504}  # the caller got no answer, the work may be done
+MAYBE_DONE = {499, 502, 504}  # the caller got no answer, the work may be done
 HOPELESS = {400, 401, 403, 404, 405, 409, 410, 413, 422}
 WITHIN = 60.0  # seconds between two attempts of one request
 LONGEST = 65_536  # bytes of a line
 LONGEST_WAIT = 1_000_000  # seconds
+LATEST = 1e11  # seconds since 1970
 
 
 class Request(NamedTuple):
@@ -105,14 +108,14 @@ class Log:
                     raise ValueError(f"{name}: UTF-16: convert it first (iconv -f UTF-16 -t UTF-8)")
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").strip()
                 if text:
-                    self.add(text, f"{name}:{number}")
+                    self.add(text, f"{shown(name)}:{number}")
 
     def add(self, text: str, place: str) -> None:
         self.counts["lines"] += 1
         found = None
         try:
             found = self.parse_json(text) if text.startswith("{") else self.parse_line(text)
-            if found and not ((found[1] == -1 or 0 <= found[1] < LONGEST_WAIT) and 0 <= found[2] <= 999):
+            if found and not (0 < found[0] < LATEST and (found[1] == -1 or 0 <= found[1] < LONGEST_WAIT) and 0 <= found[2] <= 999):
                 found = None  # a time or status that cannot be
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             pass
@@ -125,7 +128,7 @@ class Log:
             return
         when, took, status, facts = found
         path = urlsplit_safe(facts["path"])
-        if STATIC.search(path) and not self.args.static:
+        if facts["method"] in ("GET", "HEAD") and STATIC.search(path) and not self.args.static:
             self.counts["static"] += 1
             return
         self.counts["fractions"] += when % 1 != 0
@@ -136,6 +139,7 @@ class Log:
         self.counts["without time taken"] += took < 0
         self.addresses[facts["addr"]] += 1
         who = tuple(str(facts.get(part) or "") for part in self.args.client)
+        self.counts["without client"] += not any(who)
         client = self.clients.setdefault(who, len(self.clients) + 1)
         key = hash((facts["method"], facts["path"]))
         self.requests.append(Request(start, took, client, facts["method"], template(path), key, status))
@@ -152,21 +156,27 @@ class Log:
             took = int(whole[1]) * {"s": 1, "ms": 1e-3, "us": 1e-6}[self.args.unit]
         elif whole:
             self.counts["whole numbers"] += 1
-        return clf_time(match["time"]), took, int(match["status"]), match.groupdict()
+        parts = match["head"].split(" ")
+        place = next((n for n, one in enumerate(parts) if ADDRESS.fullmatch(one.rstrip(","))), 0)  # behind a host name or what a collector adds
+        facts = match.groupdict() | {"addr": address(parts[place]), "user": " ".join(parts[place + 2 :]).removeprefix("-")}
+        return clf_time(match["time"]), took, int(match["status"]), facts
 
     def parse_json(self, text: str) -> tuple[float, float, int, Json] | None:
         record = json.loads(text)
         facts: Json = {name: first(record, names) for name, names in FIELDS.items()}
+        if facts["path"] is None and (asked := ASKED.fullmatch(str(record.get("request")))):
+            facts |= {"method": asked[1], "path": asked[2]}
         if facts["status"] is None or facts["time"] is None or facts["path"] is None:
             return None
         took, addr = -1.0, str(facts["addr"] or "?")
         for name, unit in TIMES.items():
             if isinstance(value := record.get(name), str | int | float) and str(value) not in ("", "-"):
+                self.counts["whole seconds"] += unit == 1 and not self.args.unit and isinstance(value, int) and value > 0
                 took = float(value) * (unit if unit != 1 else {"ms": 1e-3, "us": 1e-6}.get(self.args.unit or "s", 1))
                 break
         facts |= {part: first(record, part) for part in self.args.client if part not in ("addr", "agent")}
-        facts |= {"addr": addr.split(",")[0].strip(), "method": str(facts["method"] or "?"), "path": str(facts["path"])}
-        facts["began"] = first(record, "StartUTC") is not None and first(record, "time_iso8601 @timestamp timestamp ts") is None
+        facts |= {"addr": address(addr), "method": method(facts["method"]), "path": str(facts["path"])}
+        facts["began"] = first(record, "StartUTC") is not None and first(record, "msec time_iso8601 @timestamp timestamp ts") is None
         when, zone = any_time(facts["time"])
         self.counts["times without zone"] += not zone
         return when, took, int(facts["status"]), facts
@@ -176,6 +186,17 @@ def opened(name: str) -> AbstractContextManager[IO[bytes]]:
     if name == "-":
         return nullcontext(sys.stdin.buffer)
     return cast("IO[bytes]", gzip.open(name) if name.endswith(".gz") else open(name, "rb"))
+
+
+def address(text: str) -> str:
+    """Return the first address of a list, without the port that would make each connection a client."""
+    one = text.split(",")[0].strip()
+    return next(filter(None, match.groups())) if (match := ADDRESS.fullmatch(one)) else one
+
+
+def method(value: Any) -> str:
+    name = str(value).upper()
+    return name if re.fullmatch(r"[A-Z-]{1,20}", name) else "?"
 
 
 def first(record: Json, names: str) -> Any:
@@ -188,7 +209,7 @@ def first(record: Json, names: str) -> Any:
                 value = value.get(part) if isinstance(value, dict) else None
         if isinstance(value, list):
             value = value[0] if value else None
-        if value not in (None, "", "-"):
+        if value not in (None, "", "-") and not isinstance(value, dict):
             return value
     return None
 
@@ -210,7 +231,7 @@ def any_time(value: Any) -> tuple[float, bool]:
         return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp(), when.tzinfo is not None
     while 1e11 < number < 1e20:  # milli-, micro- or nanoseconds
         number /= 1000
-    if not 0 < number < 1e11:
+    if not 0 < number < LATEST:
         raise ValueError("no time")
     return number, True
 
@@ -224,9 +245,10 @@ def template(path: str) -> str:
 
 def urlsplit_safe(address: str) -> str:
     try:
-        return urlsplit(address).path if "://" in address[:10] else address.partition("?")[0].partition("#")[0]
+        path = urlsplit(address).path if "://" in address[:10] else address
     except ValueError:
         return "/?"
+    return re.split(r"[?#;]|%3[fb]", path, maxsplit=1, flags=re.IGNORECASE)[0]
 
 
 def shown(text: str) -> str:
@@ -245,7 +267,7 @@ def attempts(requests: Iterable[Request], slack: float) -> list[list[Request]]:
     last: dict[tuple[int, int], list[Request]] = {}
     for one in requests:
         chain = last.get((one.client, one.key))
-        if chain and chain[-1].failed and -slack <= one.start - chain[-1].end <= WITHIN:
+        if chain and chain[-1].failed and -slack <= round(one.start - chain[-1].end, 3) <= WITHIN:
             chain.append(one)
         else:
             last[one.client, one.key] = chain = [one]
@@ -280,9 +302,8 @@ def retry_rows(chains: list[list[Request]]) -> list[Json]:
 def findings(log: Log, chains: list[list[Request]], rows: list[Json]) -> Iterator[str]:
     twice: Counter[str] = Counter()
     for chain in chains:
-        for a, b in zip(chain, chain[1:], strict=False):
-            if a.method in UNSAFE and a.status in MAYBE_DONE and 200 <= b.status < 300:
-                twice[a.name] += 1
+        if chain[0].method in UNSAFE and 200 <= chain[-1].status < 300 and any(one.status in MAYBE_DONE for one in chain[:-1]):
+            twice[chain[0].name] += 1
     for name, count in twice.most_common(5):
         yield f"double   {name}: {count:,} times succeeded after an attempt that may have done the work too (499, 502, 504)"
     clicks: Counter[str] = Counter()
@@ -320,8 +341,17 @@ def findings(log: Log, chains: list[list[Request]], rows: list[Json]) -> Iterato
         yield f"caution  one address has {most * 100 // len(log.requests)} % of the requests: a proxy? sessions are then mixed"
     if address == "?" and "addr" in log.args.client:
         yield f"caution  {most:,} requests have no address: all of them count as one client"
+    elif without := log.counts["without client"]:
+        yield f"caution  {without:,} requests have no {shown(','.join(log.args.client))}: all of them count as one client"
+    same = len(log.requests) - len(set(log.requests))
+    if same >= 10 and same > 0.1 * len(log.requests):
+        yield f"caution  {same:,} requests are logged twice, alike in each field: is one log in two files, or one line written twice?"
+    for step in log.args.steps:
+        if not any(step_pattern(step).match(name) for name in {one.name for one in log.requests}):
+            yield f"caution  no request looks like the step {shown(step)}"
     for text, count in (("lines are no access log, first " + log.unread, log.counts["unread"]),
                         ("requests say no time taken: waits and slow steps lack them", log.counts["without time taken"]),
+                        ("times taken are whole numbers, taken for seconds: say with --unit what they are", log.counts["whole seconds"]),
                         ("lines end in a whole number: say with --unit what it is", log.counts["whole numbers"]),
                         ("times have no zone and were taken for UTC", log.counts["times without zone"])):  # fmt: skip
         if count:
@@ -336,7 +366,7 @@ def sessions(requests: list[Request], gap: float) -> list[list[Request]]:
     open_: dict[int, list[Request]] = {}
     for one in requests:
         current = open_.get(one.client)
-        if current and one.start - current[-1].end <= gap:
+        if current and round(one.start - current[-1].end, 3) < gap:
             current.append(one)
         else:
             open_[one.client] = current = [one]
@@ -378,9 +408,13 @@ def chatter(found: list[list[Request]]) -> list[Json]:
     return [{"name": name, "within_10_s": most} for name, most in sorted(worst.items(), key=lambda x: -x[1])]
 
 
+def step_pattern(step: str) -> re.Pattern[str]:
+    return re.compile(re.escape(template(step)).replace(r"\*", "[^/ ]*") + r"\Z")
+
+
 def funnel(found: list[list[Request]], steps: list[str]) -> list[Json]:
     """Return for each step how many sessions reach it after those before, and what it took."""
-    patterns = [re.compile(re.escape(step).replace(r"\*", "[^/ ]*") + r"\Z") for step in steps]
+    patterns = [step_pattern(step) for step in steps]
     rows: list[Json] = [{"step": step, "sessions": 0, "failed": 0, "between": [], "took": []} for step in steps]
     for session in found:
         place, previous = 0, None
@@ -524,7 +558,7 @@ def moment(text: str) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Join the lines of access logs into sessions and attempts.")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n    ")[0])
     parser.add_argument("files", nargs="+", help="access logs, .gz too, or - for standard input")
     parser.add_argument("--client", default="addr,agent", help="what tells clients apart: addr, agent, fields of JSON lines")
     parser.add_argument("--gap", type=float, default=30, help="minutes of silence that end a session (default 30)")
@@ -537,22 +571,25 @@ def main() -> int:
     parser.add_argument("--top", type=int, default=8, help="rows of each kind (default 8)")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     args.client = [part.strip() for part in args.client.split(",") if part.strip()]
     args.steps = [step.strip() for step in args.steps.split(",") if step.strip()]
+    if not args.client:
+        parser.error("--client names nothing")
     log = Log(args)
     for name in args.files:
         try:
             log.read(name)
         except (OSError, EOFError, zlib.error) as error:
             why = getattr(error, "strerror", None) or str(error)
-            print(f"cannot read {name}: {why}", file=sys.stderr)
+            print(f"cannot read {shown(name)}: {shown(why)}", file=sys.stderr)
             return 2
         except ValueError as error:
-            print(f"cannot read {error}", file=sys.stderr)
+            print(f"cannot read {shown(str(error))}", file=sys.stderr)
             return 2
     if log.counts["unread"] == log.counts["lines"]:
         first_ = f"first {log.unread}" if log.unread else "the input is empty"
-        print(f"cannot read: no line is one of an access log ({first_}): see the formats in --help", file=sys.stderr)
+        print(f"cannot read: no line is one of an access log ({first_}): --help names the formats that are read", file=sys.stderr)
         return 2
     if not log.requests:
         print(f"no request left: {log.counts['filtered']} outside --since and --until, {log.counts['static']} static files")
