@@ -63,6 +63,6 @@ def read_instructions(database: Place, profile: Profile = Profile.LIBRARY, *, is
     here = ", ".join(counted(count, one, CATEGORY_FOLDERS[one]) for one, count in counts.items())
     return (
         f"A library{tongue} of {here or 'instructions, being indexed now'}. Before work in an area, call `{search}` "
-        f"with the task{names}, then `{load}` the one or two that fit. Take from them what changes your work, and do all "
-        f"that the task asks. `{search}` says when nothing fits; then go on without."
+        f"with the task{names}, then `{load}` the one or two that fit. Take from them what changes your work, and do "
+        f"all that the task asks. `{search}` says when nothing fits; then go on without."
     )
