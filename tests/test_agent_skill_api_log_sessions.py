@@ -346,3 +346,8 @@ def test_a_hostile_file_name_is_printed_without_its_control_characters(tmp_path:
 
 def test_help_names_the_formats() -> None:
     assert "Caddy" in run_script(*SCRIPT, "--help").stdout
+
+
+def test_requests_alike_only_in_whole_seconds_are_not_taken_for_one() -> None:
+    done = report(*[combined(1, "GET /a", 503)] * 20)
+    assert not [one for one in found(done, "caution") if "twice" in one]

@@ -190,3 +190,137 @@ def test_wrong_arguments_are_refused_in_one_sentence(tmp_path: Path) -> None:
     assert_refused(run_script(*SCRIPT, root, "-f", tmp_path / "none"), "no such Dockerfile")
     assert_refused(run_script(*SCRIPT, root, "--against", tmp_path / "bad"), "no state written by --save")
     assert_refused(run_script(*SCRIPT, root, "--save", root / "state"), "write it elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("dockerfile", "files"),
+    [
+        ("FROM\ta\nCOPY\tsrc /\n", 1),
+        ("FROM a\nRUN echo a\\\\\nCOPY src /\n", 1),
+        ("FROM a\nCOPY sr\\\nc /\n", 1),
+        ("FROM a\nRUN echo $((1<<2)) && cat <<<word\nCOPY src /\n", 1),
+        ("FROM a\nRUN <<E\n  E\nCOPY . /\nE\nCOPY src /\n", 1),
+        ("FROM a\nRUN cat <<A <<-'B'\nA\nCOPY . .\n\tB\nCOPY src /\n", 1),
+        ("FROM a\nCOPY <<E src /x/\nCOPY . .\nE\n", 1),
+        ("FROM a\nONBUILD RUN <<E\nCOPY . .\nE\nONBUILD COPY . .\n", 0),
+        ("FROM a\nCOPY [s]rc /\n", 1),
+        ("FROM a\nARG D=src\nCOPY ${D:-no} ${D:+b.txt} ${X:+no} ${Y:-b.txt} /\n", 2),
+        ("FROM a\nADD ssh://git@h.example/x git@h.example:x https://h.example/x src /\n", 1),
+        ("# escape=`\r\nFROM a\r\nCOPY `\r\n src /\r\n", 1),
+    ],
+)
+def test_a_dockerfile_is_read_as_docker_reads_it(tmp_path: Path, dockerfile: str, files: int) -> None:
+    report = run_json(*SCRIPT, folder(tmp_path, "x\n", dockerfile, src__a_js="1", b_txt="1"))
+    assert (report["copied"]["files"], findings(report, "copy")) == (files, [])
+
+
+def test_lines_that_docker_refuses_are_named(tmp_path: Path) -> None:
+    report = run_json(*SCRIPT, folder(tmp_path, "x\n", "FROM a\nCOPPY . .\nCOPY src\n"))
+    assert findings(report, "dockerfile") == [
+        "note     dockerfile: line 2: COPPY is no instruction, Docker refuses it",
+        "note     dockerfile: line 3: COPY src has no target, Docker refuses it",
+    ]
+
+
+def test_an_install_step_in_a_heredoc_is_seen_unless_it_is_a_comment(tmp_path: Path) -> None:
+    root = folder(tmp_path, "x\n", "FROM a\nCOPY . .\nRUN <<E\nset -e\nnpm ci\nE\n")
+    assert "before line 3 `npm ci`" in findings(run_json(*SCRIPT, root), "cache")[0]
+    (root / "Dockerfile").write_text("FROM a\nCOPY . .\nRUN <<E\n# npm ci\nE\n")
+    assert findings(run_json(*SCRIPT, root), "cache") == []
+
+
+def test_a_copy_of_the_whole_folder_never_fails(tmp_path: Path) -> None:
+    assert findings(run_json(*SCRIPT, folder(tmp_path, "*\n")), "copy") == []
+
+
+def test_a_copy_follows_the_link_that_it_names_and_no_other(tmp_path: Path) -> None:
+    root = folder(tmp_path, "x\n", "FROM a\nCOPY app /\n", pk__app__sub__a="1", pk__app___env="K=1")
+    (root / "app").symlink_to("pk/app")
+    assert findings(run_json(*SCRIPT, root), "secret") == [
+        "danger   secret: pk/app/.env (environment file), copied by line 2"
+    ]
+    for source, files in (("a[p]p", 3), ("app/sub", 1), ("loop", 1), ("out", 1), ("deep", 1)):
+        (root / "Dockerfile").write_text(f"FROM a\nCOPY {source} /\n")
+        for name, target in (("loop", "loop"), ("out", "/"), ("deep/in", "../pk")):
+            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).unlink(missing_ok=True)
+            (root / name).symlink_to(target)
+        assert run_json(*SCRIPT, root)["copied"]["files"] == files, source
+    (root / ".dockerignore").write_text("pk\n")
+    (root / "Dockerfile").write_text("FROM a\nCOPY app /\n")
+    assert "takes `app`, but it is ignored" in findings(run_json(*SCRIPT, root), "copy")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        (".env-prod", "K=1", "environment file"),
+        (".envrc", "K=1", "environment file"),
+        ("k.asc", "-----BEGIN PGP PRIVATE " + "KEY BLOCK-----", "private key, line 1"),
+        ("resample.py", PRIVATE, "private key, line 1"),
+        ("ci.yml", "\n" + "glpat-" + "a1" * 10, "API key, line 2"),
+        ("r.yml", "redis://:geheim@db.test/0", "password in an address, line 1"),
+    ],
+)
+def test_secrets_of_less_common_forms_are_found(tmp_path: Path, name: str, content: str, kind: str) -> None:
+    root = folder(tmp_path, "x\n")
+    (root / name).write_text(content)
+    (found,) = findings(run_json(*SCRIPT, root), "secret")
+    assert f"secret: {name} ({kind})" in found
+
+
+def test_examples_without_a_real_secret_are_no_secrets(tmp_path: Path) -> None:
+    root = folder(tmp_path, "x\n", _env_example="K=AKIA" + "IOSFODNN7EXAMPLE", id_rsa_pub="ssh-rsa A")
+    (root / "id_rsa.pub").write_text("ssh-rsa A")
+    assert findings(run_json(*SCRIPT, root), "secret") == []
+
+
+def test_no_command_of_a_run_line_is_printed(tmp_path: Path) -> None:
+    run = "RUN --mount=type=bind,target=/x T=geheim npm ci\n"
+    done = run_script(*SCRIPT, folder(tmp_path, "x\n", "FROM a\n" + run, a="1"))
+    assert "line 2 `RUN --mount=type=bind,target=/x` comes before line 2 `npm ci`" in done.stdout
+    assert "geheim" not in done.stdout
+
+
+@pytest.mark.parametrize("copy", ["COPY $A\x1bm /", "COPY 'x\x1bm /", "COPY no\x1bm /", "C\x1bm x"])
+def test_escape_codes_of_a_dockerfile_are_not_printed(tmp_path: Path, copy: str) -> None:
+    done = run_script(*SCRIPT, folder(tmp_path, "x\n", f"FROM a\n{copy}\n"))
+    assert "?m" in (done.stdout + done.stderr).lower()
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_bytes_of_all_deeper_folders_are_counted(tmp_path: Path) -> None:
+    root = folder(tmp_path, "deps\n", **{f"p{n}__deps__a": "1234567890" for n in range(80)})
+    assert "80 deeper pass (800 B)" in findings(run_json(*SCRIPT, root), "pattern")[0]
+
+
+def test_links_to_folders_count_as_ignored_whether_or_not_there_are_exceptions(tmp_path: Path) -> None:
+    root = folder(tmp_path, "d\n", d__a="1")
+    (root / "d" / "link").symlink_to("..")
+    assert run_json(*SCRIPT, root)["ignored"]["files"] == 2
+    (root / ".dockerignore").write_text("d\n!no\n")
+    assert run_json(*SCRIPT, root)["ignored"]["files"] == 2
+
+
+@pytest.mark.parametrize("pattern", ["//d", "d//", "[d[]"])
+def test_odd_patterns_mean_what_docker_makes_of_them(tmp_path: Path, pattern: str) -> None:
+    assert passing(folder(tmp_path, pattern + "\n", d__a="1")) == set()
+
+
+def test_links_and_nesting_without_end_are_no_crash(tmp_path: Path) -> None:
+    root = folder(tmp_path, None, "FROM a\n")
+    (root / ".dockerignore").symlink_to(".dockerignore")
+    assert run_script(*SCRIPT, root).returncode == 0
+    (tmp_path / "state").write_text("[" * 100_000)
+    assert_refused(run_script(*SCRIPT, root, "--against", tmp_path / "state"), "no state written by --save")
+    (root / "Dockerfile").write_text("FROM a\nCOPY " + "[" * 100_000 + " x\n")
+    assert_refused(run_script(*SCRIPT, root), "Dockerfile: line 2")
+
+
+@pytest.mark.parametrize("copy", ["COPY [z-a] /", "COPY [x /", "COPY --exclude=[z-a] . /"])
+def test_a_pattern_of_a_copy_that_docker_refuses_is_refused(tmp_path: Path, copy: str) -> None:
+    assert_refused(run_script(*SCRIPT, folder(tmp_path, "a\n", f"FROM a\n{copy}\n")), "Dockerfile: line 2")
+
+
+def test_an_exception_without_a_pattern_is_refused(tmp_path: Path) -> None:
+    assert_refused(run_script(*SCRIPT, folder(tmp_path, "a\n!\n")), ".dockerignore", "line 2")

@@ -343,7 +343,8 @@ def findings(log: Log, chains: list[list[Request]], rows: list[Json]) -> Iterato
         yield f"caution  {most:,} requests have no address: all of them count as one client"
     elif without := log.counts["without client"]:
         yield f"caution  {without:,} requests have no {shown(','.join(log.args.client))}: all of them count as one client"
-    same = len(log.requests) - len(set(log.requests))
+    exact = [one for one in log.requests if one.took >= 0 or one.start % 1]  # whole seconds alone are often alike
+    same = len(exact) - len(set(exact))
     if same >= 10 and same > 0.1 * len(log.requests):
         yield f"caution  {same:,} requests are logged twice, alike in each field: is one log in two files, or one line written twice?"
     for step in log.args.steps:

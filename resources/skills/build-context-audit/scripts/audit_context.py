@@ -31,7 +31,7 @@ SEARCHED = 1_000_000  # bytes of a file that are searched for secrets
 FOREIGN = {"node_modules", ".git", ".venv", "venv", "vendor", ".yarn"}  # not searched: others' test keys are there
 HARMLESS = re.compile(r"(?i)example|sample|template|\.dist$|\.pub$")
 NAMES = (
-    (re.compile(r"\.env(\..+)?|.+\.env"), "environment file"),
+    (re.compile(r"\.env([._-].+)?|\.envrc|.+\.env"), "environment file"),
     (re.compile(r"id_(rsa|dsa|ecdsa|ed25519)"), "SSH key"),
     (re.compile(r".+\.(p12|pfx|jks|keystore|kdbx)"), "key store"),
     (re.compile(r"\.netrc|\.pgpass|\.pypirc|\.htpasswd|\.git-credentials|kubeconfig|.+\.kubeconfig"), "credentials"),
@@ -39,12 +39,12 @@ NAMES = (
 )
 PATHS = re.compile(r"(^|/)(\.aws/credentials|\.docker/config\.json|\.kube/config|\.config/gcloud/.+\.(db|json))$")
 CONTENTS = (
-    (re.compile(rb"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"), "private key"),
-    (re.compile(rb"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), "AWS key"),
+    (re.compile(rb"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----"), "private key"),
+    (re.compile(rb"\b(?:AKIA|ASIA)(?!\w*EXAMPLE)[A-Z0-9]{16}\b"), "AWS key"),
     (re.compile(rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_\w{40})"), "GitHub token"),
     (re.compile(rb"\bnpm_[A-Za-z0-9]{36}\b|:_(?:authToken|password)\s*=\s*(?!\s*[\"']?\$\{)\S"), "npm token"),
-    (re.compile(rb"\bxox[abprs]-[\w-]{10}|\b[sr]k_live_\w{16}|\bAIza[\w-]{35}|\bsk-(?:ant|proj)-[\w-]{20}"), "API key"),
-    (re.compile(rb"(?i)\b[a-z+]+://[^\s/:@$<{]+:[^\s/@$<{]+@(?!localhost|127\.|example)"), "password in an address"),
+    (re.compile(rb"\bxox[abprs]-[\w-]{10}|\b[sr]k_live_\w{16}|\bAIza[\w-]{35}|\bsk-(?:ant|proj)-[\w-]{20}|\bglpat-[\w-]{20}"), "API key"),
+    (re.compile(rb"(?i)\b[a-z+]+://[^\s/:@$<{]*:[^\s/@$<{]+@(?!localhost|127\.|example)"), "password in an address"),
 )
 VOLATILE = re.compile(
     r"(^|/)(\.git|coverage|htmlcov|\.nyc_output|\.pytest_cache|__pycache__|\.mypy_cache|\.ruff_cache|\.turbo|\.next|\.idea"
@@ -60,6 +60,9 @@ INSTALL = re.compile(
     r"\b(npm (ci|i|install)|pnpm (i|install|fetch)|yarn( install|\s*$| --)|bun install|pip3? install|uv (sync|pip)|poetry install"
     r"|bundle install|composer install|go mod download|cargo (fetch|build)|mvn|gradlew?|dotnet restore|apt(-get)? |apk add|dnf |yum )"
 )
+INSTRUCTIONS = set("ADD ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK LABEL MAINTAINER ONBUILD RUN SHELL STOPSIGNAL USER VOLUME WORKDIR".split())
+WORD = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^\s"'\\])+""")
+HEREDOC = re.compile(r"""\d*<<(-?)(['"]?)([^<'"]+)\2""")
 Json = dict[str, Any]
 
 
@@ -70,7 +73,7 @@ class Pattern:
         self.line, self.written, self.hits = line, written, 0
         self.exception = written.startswith("!")
         text = posixpath.normpath(written.removeprefix("!").strip() or "!")
-        self.text = text[1:] if len(text) > 1 and text.startswith("/") else text
+        self.text = text.lstrip("/") or "/"
         self.regex = re.compile(self._expression())
 
     def _expression(self) -> str:
@@ -93,7 +96,7 @@ class Pattern:
                 end = text.find("]", place + 1)
                 if end < 0:
                     raise ValueError(f"line {self.line}: `[` without `]` in {self.written!r}: Docker refuses it")
-                found, place = found + "[" + text[place:end].replace("\\", "\\\\") + "]", end + 1
+                found, place = found + "[" + re.sub(r"([\[&~|\\])", r"\\\1", text[place:end]) + "]", end + 1
             else:
                 found += re.escape(char)
         return rf"(?s:{found})\Z"
@@ -150,7 +153,9 @@ def read_text(path: Path) -> str:
 
 
 def read_patterns(text: str) -> list[Pattern]:
-    lines = enumerate(text.split("\n"), 1)
+    lines = list(enumerate(text.split("\n"), 1))
+    if alone := next((n for n, line in lines if line.strip() == "!"), 0):
+        raise ValueError(f"line {alone}: `!` without a pattern: Docker refuses it")
     return [Pattern(n, line.strip()) for n, line in lines if line.strip() and not line.startswith("#")]
 
 
@@ -169,6 +174,8 @@ def walk(root: Path, patterns: list[Pattern]) -> tuple[list[Entry], Counter[str]
         try:
             inside = sorted(os.scandir(root / folder), key=lambda one: one.name)
         except OSError as error:
+            if not folder:
+                raise
             unread.append(f"{shown(folder)}: {error.strerror}")
             continue
         for one in inside:
@@ -205,8 +212,8 @@ def decide(path: str, patterns: list[Pattern], parents: list[bool]) -> tuple[boo
 
 def sizes(folder: Path) -> Counter[str]:
     found: Counter[str] = Counter()
-    for where, _, names in os.walk(folder):
-        for name in names:
+    for where, below, names in os.walk(folder):
+        for name in names + [one for one in below if os.path.islink(os.path.join(where, one))]:
             found += Counter(files=1, bytes=os.lstat(os.path.join(where, name)).st_size)
     return found
 
@@ -215,38 +222,59 @@ def sizes(folder: Path) -> Counter[str]:
 
 
 def instructions(text: str, name: str) -> Iterator[tuple[int, str]]:
-    """Yield first line and text of each instruction, without comments, continuations joined, heredocs left out."""
+    """Yield first line and text of each instruction, without comments, continuations joined, heredocs behind a line end."""
     directive = re.match(r"(?i)(?:\s*#\s*\w+\s*=.*\n)*?\s*#\s*escape\s*=\s*(`)", text)
-    escape, first, joined = ("`" if directive else "\\"), 0, ""
-    until: list[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    escape = re.escape("`" if directive else "\\")
+    continued = re.compile(rf"((?:^|[^{escape}])){escape}[ \t]*$")
+    first, joined = 0, ""
+    until: list[tuple[str, str]] = []
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         if until:
-            if line.strip("\t") == until[0] or line.strip() == until[0]:
+            if (line.lstrip("\t") if until[0][0] else line) == until[0][1]:
                 until.pop(0)
+            elif not line.lstrip().startswith("#"):
+                joined += "\n" + line
+        elif line.lstrip().startswith("#") or not line.strip():
             continue
-        if line.lstrip().startswith("#") or (not line.strip()):
-            continue
-        first = first or number
-        if line.rstrip().endswith(escape):
-            joined += line.rstrip()[:-1] + " "
-            continue
-        joined += line
-        if re.match(r"\s*(RUN|COPY|ADD)\b", joined, re.IGNORECASE):
-            until = [end for _, end in re.findall(r"<<-?(['\"]?)(\w+)\1", joined)]
-        yield first, joined.strip()
-        first, joined = 0, ""
+        else:
+            first = first or number
+            if continued.search(line):
+                joined += continued.sub(r"\1", line)
+                continue
+            joined += line
+            if re.match(r"\s*(?:ONBUILD\s+)?(RUN|COPY|ADD)\b", joined, re.IGNORECASE):
+                heredocs = (HEREDOC.fullmatch(word) for word in WORD.findall(joined))
+                until = [(found[1], found[3]) for found in heredocs if found]
+        if not until:
+            yield first, joined.strip()
+            first, joined = 0, ""
     if until:
-        raise ValueError(f"{name}: heredoc {until[0]} does not end: cut off?")
+        raise ValueError(f"{name}: heredoc {until[0][1]} does not end: cut off?")
     if joined:
         yield first, joined.strip()
+
+
+def expand(text: str, values: dict[str, str]) -> str:
+    """Return *text* with its variables replaced; those without a value stay."""
+
+    def value(match: re.Match[str]) -> str:
+        known = values.get(match[1] or match[4])
+        if not match[2]:
+            return match[0] if known is None else known
+        there = bool(known) if ":" in match[2] else known is not None
+        return (match[3] if there else "") if "+" in match[2] else (known or "") if there else match[3]
+
+    return re.sub(r"\$(?:\{(\w+)(?:(:?[-+])([^{}$]*))?\}|(\w+))", value, text)
 
 
 def read_dockerfile(path: Path, name: str) -> Dockerfile:
     found = Dockerfile(name)
     values: dict[str, str] = {}
     for line, text in instructions(read_text(path), name):
-        word, _, rest = text.partition(" ")
+        word, rest = (*text.split(None, 1), "")[:2]
         word = word.upper()
+        if word not in INSTRUCTIONS:
+            found.notes.append(f"line {line}: {shown(word)[:30]} is no instruction, Docker refuses it")
         if word in ("ARG", "ENV"):
             values |= dict(re.findall(r"(\w+)=[\"']?([^\s\"']*)", rest))
         elif word == "FROM":
@@ -258,47 +286,98 @@ def read_dockerfile(path: Path, name: str) -> Dockerfile:
             read_copy(found, line, text, rest, values)
         elif word == "RUN":
             found.runs.append((line, len(found.bases), rest))
-            for mount in re.findall(r"--mount=(\S+)", rest):
+            for mount in re.findall(r"--mount=(\S+)", flags_of(rest)):
                 options = dict(part.partition("=")[::2] for part in mount.split(","))
                 if options.get("type", "bind") == "bind" and "from" not in options:
-                    source = options.get("source") or options.get("src") or "."
-                    found.copies.append(Copy(line, len(found.bases), text, [source], [], bound=True))
+                    copy = Copy(line, len(found.bases), f"RUN --mount={mount}", [], [], bound=True)
+                    add_sources(found, copy, [options.get("source") or options.get("src") or "."], values)
     if not found.bases:
         raise ValueError(f"{name}: no FROM: not a Dockerfile, or cut off")
     return found
 
 
+def flags_of(rest: str) -> str:
+    return re.match(r"(?:--\S+\s+)*", rest)[0]  # type: ignore[index]
+
+
 def read_copy(found: Dockerfile, line: int, text: str, rest: str, values: dict[str, str]) -> None:
-    flags = re.match(r"(?:--\S+\s+)*", rest)
-    options, rest = (flags.group(), rest[flags.end() :]) if flags else ("", rest)
-    if re.search(r"--from=", options) or re.search(r"<<-?['\"]?\w", rest):
+    text, rest = text.partition("\n")[0], rest.partition("\n")[0]
+    options = flags_of(rest)
+    if "--from=" in options:
         return
+    words = copy_words(rest.removeprefix(options))
+    if words is None:
+        raise ValueError(f"{found.name}: line {line}: cannot be read: {text[:60]}")
+    if len(words) < 2:
+        found.notes.append(f"line {line}: {shown(text)[:60]} has no target, Docker refuses it")
+    excludes = [pattern_of(found.name, line, one) for one in re.findall(r"--exclude=(\S+)", options)]
+    remote = r"(?i)<<|(https?|ssh|git)://|git@|github\.com/" if text[:3].upper() == "ADD" else "<<"
+    add_sources(found, Copy(line, len(found.bases), text, [], excludes), words[:-1], values, remote)
+
+
+def copy_words(rest: str) -> list[str] | None:
+    """Return sources and target; what is no JSON list of strings is read as words, as Docker does."""
     try:
-        words = json.loads(rest) if rest.startswith("[") else shlex.split(rest)
+        words = json.loads(rest) if rest.startswith("[") else None
+        if isinstance(words, list) and all(isinstance(word, str) for word in words):
+            return words
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return shlex.split(rest)
     except ValueError:
-        raise ValueError(f"{found.name}: line {line}: cannot be read: {text[:60]}") from None
-    sources = []
-    for word in words[:-1]:
-        known = re.sub(r"\$\{?(\w+)\}?", lambda m: values.get(m[1], m[0]), str(word))
+        return None
+
+
+def pattern_of(name: str, line: int, text: str) -> Pattern:
+    try:
+        return Pattern(line, text)
+    except (ValueError, re.error) as error:
+        raise ValueError(f"{name}: line {line}: `{text[:60]}` is a pattern that Docker refuses: {error}") from None
+
+
+def add_sources(found: Dockerfile, copy: Copy, words: list[str], values: dict[str, str], remote: str = "<<") -> None:
+    for word in words:
+        known = expand(word, values)
         if "$" in known:
-            found.notes.append(f"line {line}: {known} depends on an argument: not followed")
-        elif not re.match(r"(?i)https?://|git@|.+\.git(#|$)", known):
-            sources.append(known)
-    excludes = [Pattern(line, one) for one in re.findall(r"--exclude=(\S+)", options)]
-    if sources:
-        found.copies.append(Copy(line, len(found.bases), text, sources, excludes))
+            found.notes.append(f"line {copy.line}: {shown(known)} depends on an argument: not followed")
+        elif known and not re.match(remote, known):
+            pattern_of(found.name, copy.line, known)
+            copy.sources.append(known)
+    if copy.sources:
+        found.copies.append(copy)
 
 
-def take(copy: Copy, entries: list[Entry]) -> list[str]:
+def links_of(root: Path, entries: list[Entry]) -> dict[str, str]:
+    """Return where links lead that stay in the folder: COPY follows one that it names."""
+    top, found = os.path.realpath(root), {}
+    for one in entries:
+        if stat.S_ISLNK(one.mode):
+            target = os.path.relpath(os.path.realpath(root / one.path), top).replace(os.sep, "/")
+            if target != one.path and not target.startswith("../"):
+                found[one.path] = "" if target == "." else target
+    return found
+
+
+def follow(path: str, links: dict[str, str]) -> str:
+    for match in re.finditer("/|$", path):
+        if (head := path[: match.start()]) in links:
+            return follow((links[head] + path[match.start() :]).lstrip("/"), links)
+    return path
+
+
+def take(copy: Copy, entries: list[Entry], links: dict[str, str]) -> list[str]:
     """Fill in what *copy* takes and return its sources that are nothing."""
     missing, taken = [], {}
     for source in copy.sources:
         plain = posixpath.normpath("/" + source).lstrip("/")
+        plain = follow(plain, links)
         regex = Pattern(copy.line, plain or ".").regex
-        hit = False
+        targets = {target for path, target in links.items() if regex.match(path)}
+        hit = not plain
         for one in entries:
             parents = (one.path[: m.start()] for m in re.finditer("/|$", one.path))
-            if not plain or any(regex.match(part) for part in parents):
+            if not plain or any(part in targets or regex.match(part) for part in parents):
                 hit = True
                 if not any(x.regex.match(one.path) for x in copy.excludes):
                     taken[one.path] = one
@@ -314,12 +393,10 @@ def take(copy: Copy, entries: list[Entry]) -> list[str]:
 def secret_of(root: Path, one: Entry, skipped: Counter[str]) -> tuple[str, int]:
     """Return what kind of secret a file is and in which line, or nothing."""
     name = posixpath.basename(one.path).lower()
-    if HARMLESS.search(name) or not one.is_file or not one.size:
+    if not one.is_file or not one.size:
         return "", 0
-    if PATHS.search(one.path.lower()):
-        return "credentials", 0
-    kind = next((kind for regex, kind in NAMES if regex.fullmatch(name)), "")
-    if kind:
+    kind = "credentials" if PATHS.search(one.path.lower()) else next((kind for regex, kind in NAMES if regex.fullmatch(name)), "")
+    if kind and not HARMLESS.search(name):
         return kind, 0
     if FOREIGN & set(one.path.split("/")[:-1]) and not one.path.endswith(".git/config"):
         skipped["files of others, not searched"] += 1
@@ -348,7 +425,8 @@ def pattern_findings(patterns: list[Pattern], entries: list[Entry]) -> Iterator[
             continue
         found = [e for e in entries if "/" in e.path and deeper.match(posixpath.basename(e.path))]
         if found:
-            size = sum(e.size for e in entries if any(e.path == f.path or e.path.startswith(f.path + "/") for f in found[:50]))
+            heads = {e.path for e in found}
+            size = sum(e.size for e in entries if any(e.path[: m.start()] in heads for m in re.finditer("/|$", e.path)))
             yield (
                 f"caution  pattern: {where} holds for the root only; {len(found)} deeper pass ({bytes_of(size)}), "
                 f"e.g. {shown(found[0].path)}: write `**/{shown(one.text)}`"
@@ -414,7 +492,7 @@ def broken(docker: Dockerfile, changed: dict[str, str]) -> list[str]:
             continue
         for copy in sorted((c for c in docker.copies if c.stage == stage), key=lambda c: c.line):
             lost = Copy(copy.line, stage, copy.text, copy.sources, copy.excludes)
-            take(lost, gone)
+            take(lost, gone, {})
             hits = [e.path for e in (*copy.taken, *lost.taken) if e.path in changed]
             if hits:
                 hits.sort(key=lambda path: "." not in posixpath.basename(path))
@@ -423,8 +501,8 @@ def broken(docker: Dockerfile, changed: dict[str, str]) -> list[str]:
     return list(found.values())
 
 
-def shown(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)[:200] or "."
+def shown(text: str, longest: int = 200) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)[:longest] or "."
 
 
 def bytes_of(size: float) -> str:
@@ -448,6 +526,10 @@ def folders(entries: list[Entry]) -> list[tuple[str, int, int]]:
     return [(name, count[name], bytes_) for name, bytes_ in sorted(size.items(), key=lambda x: (-x[1], x[0]))]
 
 
+def within(path: Path, root: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+
+
 def audit(root: Path, given: str | None, against: str | None, save: str | None) -> Json:
     if not root.is_dir():
         raise ValueError(f"{root}: no folder: name the folder that `docker build` gets")
@@ -457,8 +539,8 @@ def audit(root: Path, given: str | None, against: str | None, save: str | None) 
     own = path.with_name(path.name + ".dockerignore")
     ignore = own if own.is_file() else root / ".dockerignore"
     findings: list[str] = []
-    if not ignore.resolve().is_relative_to(root.resolve()) and ignore != own:
-        findings.append(f"caution  ignore: {ignore.name} is a link out of {root}: BuildKit does not read it")
+    if not within(ignore, root) and ignore != own:
+        findings.append(f"caution  ignore: {ignore.name} is a link out of {shown(str(root))}: BuildKit does not read it")
         ignore = root / "nothing to ignore"
     try:
         patterns = read_patterns(read_text(ignore)) if ignore.is_file() else []
@@ -469,9 +551,10 @@ def audit(root: Path, given: str | None, against: str | None, save: str | None) 
     entries, ignored, unread = walk(root, patterns)
     files = [one for one in entries if not stat.S_ISDIR(one.mode)]
     docker = read_dockerfile(path, path.name) if path.is_file() else None
+    links = links_of(root, entries)
     copied: dict[str, Copy] = {}
     for copy in docker.copies if docker else []:
-        for source in take(copy, entries):
+        for source in take(copy, entries, links):
             if re.search(r"[*?\[]", source):
                 findings.append(f"caution  copy: line {copy.line} takes `{shown(source)}`, which matches nothing")
                 continue
@@ -501,9 +584,9 @@ def audit(root: Path, given: str | None, against: str | None, save: str | None) 
     if not ignore.is_file():
         below = [e.path for e in entries if e.path.endswith("/.dockerignore")]
         hint = f"; {shown(below[0])} is not read, it must stand in the folder of the build" if below else ""
-        findings.append(f"caution  ignore: no .dockerignore in {root}{hint}")
+        findings.append(f"caution  ignore: no .dockerignore in {shown(str(root))}{hint}")
     elif ignore == own and (root / ".dockerignore").is_file():
-        findings.append(f"note     ignore: {own.name} replaces .dockerignore, whose patterns do not count")
+        findings.append(f"note     ignore: {shown(own.name)} replaces .dockerignore, whose patterns do not count")
     if (root / ".containerignore").is_file():
         findings.append("note     ignore: Podman and Buildah read .containerignore instead")
     findings += pattern_findings(patterns, entries)
@@ -529,7 +612,7 @@ def audit(root: Path, given: str | None, against: str | None, save: str | None) 
             changed = changes(read_state(against), now)
             report["changed"] = changed
             report["lost"] = broken(docker, changed) if docker else []
-        if save and Path(save).resolve().is_relative_to(root.resolve()):
+        if save and within(Path(save), root):
             raise ValueError(f"{save}: lies in {root} and would itself change the next build: write it elsewhere")
         if save:
             Path(save).write_text(json.dumps({"build_context": 1, "entries": now}, indent=0), "utf-8")
@@ -540,7 +623,7 @@ def read_state(name: str) -> dict[str, str]:
     try:
         state = json.loads(Path(name).read_bytes())
         return {str(path): str(value) for path, value in state["entries"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError(f"{name}: no state written by --save") from None
 
 
@@ -548,9 +631,9 @@ def show(report: Json, top: int) -> None:
     def part(name: str) -> str:
         return f"{report[name]['files']:,} files, {bytes_of(report[name]['bytes'])}"
 
-    print(f"ignored  {part('ignored')} by {report['ignore_file'] or 'nothing'}, {report['patterns']} patterns")
+    print(f"ignored  {part('ignored')} by {shown(report['ignore_file'] or 'nothing')}, {report['patterns']} patterns")
     print(f"passes   {part('passes')}")
-    print(f"copied   {part('copied')} by {report['dockerfile']}" if report["copied"] else "copied   unknown: no Dockerfile")
+    print(f"copied   {part('copied')} by {shown(report['dockerfile'])}" if report["copied"] else "copied   unknown: no Dockerfile")
     for text in report["findings"][:top]:
         print(text)
     if len(report["findings"]) > top:
@@ -574,13 +657,14 @@ def main() -> int:
     parser.add_argument("--top", type=int, default=30, help="findings shown (default 30)")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
         report = audit(Path(args.folder), args.file, args.against, args.save)
     except OSError as error:
-        print(f"cannot audit {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"cannot audit {shown(str(error.filename), 2000)}: {error.strerror}", file=sys.stderr)
         return 2
     except ValueError as error:
-        print(f"cannot audit {error}", file=sys.stderr)
+        print(f"cannot audit {shown(str(error), 2000)}", file=sys.stderr)
         return 2
     if args.json:
         print(json.dumps(report, indent=1))
