@@ -177,6 +177,15 @@ def test_a_worker_pool_gives_the_signals_back(run_pool: Pool) -> None:
     assert asyncio.run(main()) is False
 
 
+def test_a_worker_pool_that_has_read_all_still_ends_in_time_after_a_signal(run_pool: Pool) -> None:
+    async def handle(_: int) -> None:
+        asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(60)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(run_pool(count_to(1), handle, grace=0.1), 5))
+
+
 def test_a_full_disk_is_reported_as_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     block = run_block("agents/sqlite-specialist.md", "db, gate =")
