@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psycopg
 import pytest
@@ -28,9 +30,10 @@ from support import Invoke, brought, build, markdown, write_files
 from orchestr8_sqlite.builder.writer import write_synonyms
 from orchestr8_sqlite.errors import CatalogError, RequestError
 from orchestr8_sqlite.index.catalog import Catalog
-from orchestr8_sqlite.index.postgresql import PublishedCatalog, Release
+from orchestr8_sqlite.index.postgresql import POLL_SECONDS, PublishedCatalog, Release
 from orchestr8_sqlite.model.parameters import make_request
 from orchestr8_sqlite.model.requests import LookupResult, MatchRequest, Ranker
+from orchestr8_sqlite.ranking import default, typos, weights
 from orchestr8_sqlite.ranking.holdout import HeldOut
 from orchestr8_sqlite.ranking.lookup import find
 from orchestr8_sqlite.service.service import Service
@@ -104,6 +107,18 @@ def test_classic_ranker_has_the_answers_of_the_file(address: Address) -> None:
             assert answer_of(published, wanted, quick=False) == answer_of(file, wanted, quick=False), text
 
 
+def test_bodies_and_parts_of_words_are_found_by_their_indexes(spread: Spread) -> None:
+    halves = {"halves": '"kuber" OR "netes"', "length": 10}
+    with Catalog.open(spread.whole) as published:
+        (asked,) = find(published, MatchRequest("retry backoff"), quick=False).statements
+        plans = [
+            str(published.reader.execute(f"EXPLAIN {sql.strip()}", dict(values)).fetchall())
+            for sql, values in ((default.KEPT, asked.parameters), (typos.WITH_A_HALF, halves))
+        ]
+    assert "fragment_text_by_body" in plans[0]
+    assert "keyword_by_trigram" in plans[1]
+
+
 numbers = count(1)
 NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 """Each example takes seconds."""
@@ -126,14 +141,16 @@ def spread_over(stack: ExitStack, catalog: Catalog, server: Server, *databases: 
     with_twins(topical_libraries()),
     st.lists(st.tuples(with_synonyms(topical_queries()), filters()), min_size=4, max_size=8),
     st.sampled_from([(), ("queue", "go lang")]),
+    st.sampled_from([2, weights.RAISED]),
 )
 @settings(
     max_examples=12, deadline=None, phases=NO_SHRINKING, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_any_library_has_the_same_answers_in_a_file_in_one_database_and_in_three(
-    spread: Spread, library: list[Any], asked: list[Any], terms: tuple[str, ...]
+    spread: Spread, library: list[Any], asked: list[Any], terms: tuple[str, ...], raised: int
 ) -> None:
     with open_in_memory(library) as file, ExitStack() as stack:
+        stack.enter_context(patch.object(weights, "RAISED", raised))  # few of them leave places to others
         write_synonyms(file.db, asked[0][0][1])
         ways = [("random",), ("one", "two", "three")]
         published = [spread_over(stack, file, spread.server, *databases) for databases in ways]
@@ -257,6 +274,7 @@ def test_a_server_goes_over_to_a_new_generation_and_tells_its_clients(spread: Sp
             assert heard["method"] == "notifications/resources/list_changed"
             send(server, request(5, "resources/read", uri="orchestr8://skills/version"))
             assert receive(server)["result"]["contents"][0]["text"] == "# Version 2\n\nText 2."
+            time.sleep(POLL_SECONDS)  # the service may have asked just before
             assert service.read("orchestr8://skills/version").text == "# Version 2\n\nText 2."
         finally:
             release(server)
@@ -526,5 +544,8 @@ def test_a_statement_that_fails_announces_nothing(spread: Spread, invoke: Invoke
     assert code == 1
     assert err.endswith('/failing refused: column "none" does not exist.\n')
     assert invoke("search", "retry", "--db", to)[2].startswith("Nothing was published to the channel stable")
+    (tmp_path / "latin.sql").write_bytes(b"SELECT '\xe9'")
+    code, _, err = invoke("publish", BUNDLED, "--to", to, "--no-gate", "--sql", tmp_path / "latin.sql")
+    assert (code, err) == (2, f"{tmp_path / 'latin.sql'} is not UTF-8 at byte 9; save it as UTF-8.\n")
     code, _, err = invoke("publish", BUNDLED, "--to", tmp_path, "--no-gate", "--sql", tmp_path / "rights.sql")
     assert (code, err) == (2, "Only PostgreSQL takes --sql.\n")

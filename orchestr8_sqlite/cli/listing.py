@@ -79,7 +79,7 @@ def list_contents(
         columns, rows = [column[0] for column in found.description], found.fetchall()
     if what == "prompts":
         named = groupby(rows, itemgetter(0, 2))
-        rows = [(name, ", ".join(row[1] for row in own if row[1]), title) for (name, title), own in named]
+        rows = [(name, ", ".join(row[1] for row in own if row[1]) or None, title) for (name, title), own in named]
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:

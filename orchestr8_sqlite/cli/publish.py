@@ -81,8 +81,7 @@ def publish(
         if read is not None:
             raise RequestError("PostgreSQL takes no --read: what arrives is compared over the same connection.")
         gate = _gate(index, fail_under or [], fail_over or [], config, no_gate=no_gate)
-        statements = sql.read_text(encoding="utf-8") if sql is not None else ""
-        _publish_to_postgresql(Order(index, channel, gate, key, serial, statements), to, as_json=as_json)
+        _publish_to_postgresql(Order(index, channel, gate, key, serial, _statements(sql)), to, as_json=as_json)
         return
     if sql is not None:
         raise RequestError("Only PostgreSQL takes --sql.")
@@ -102,6 +101,15 @@ def publish(
             "Of two publishers at the same time this target may not refuse the later one: let only one job publish.",
             err=True,
         )
+
+
+def _statements(file: Path | None) -> str:
+    if file is None:
+        return ""
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as problem:
+        raise RequestError(f"{file} is not UTF-8 at byte {problem.start + 1}; save it as UTF-8.") from None
 
 
 def _publish_to_postgresql(order: "Order", to: str, *, as_json: bool) -> None:

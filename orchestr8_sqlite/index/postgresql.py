@@ -180,7 +180,7 @@ class Shard:
         if self._db is not None and self._is_reading:
             self._is_reading = False
             with suppress(psycopg.Error):
-                self._db.execute("COMMIT")  # after a ROLLBACK, psycopg prepares statements anew
+                self._db.execute("COMMIT")  # after a ROLLBACK, psycopg prepares them all again
 
     def interrupt(self) -> None:
         """End the statement that is running."""

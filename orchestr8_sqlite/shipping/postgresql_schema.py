@@ -2,8 +2,8 @@
 
 What differs: INTEGER is bigint, REAL is double precision, BLOB is bytea, and texts are compared by their bytes (COLLATE
 "C"), as SQLite compares them. The tables of FTS5 become two: `fragment_text` holds the stems of each fragment as a
-tsvector, `fragment_vocabulary` in how many fragments each occurs. The trigrams of keywords become an index. The views
-are left out but for VIEWS.
+tsvector, `fragment_vocabulary` in how many fragments each occurs. The trigrams of keywords become an index. Of the
+views, only VIEWS are there.
 """
 
 import re
