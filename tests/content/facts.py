@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 RESOURCES = ROOT / "resources"
-LISTED = Path(__file__).with_name("facts.tsv")
+LISTED = RESOURCES / "facts.tsv"
 KINDS = frozenset({"version", "security", "support", "change", "limit", "price", "standard"})
 SOURCE = re.compile(r"https://\S+|(?:pypi|npm):\S+")
 ASKS: dict[str, Callable[[str], list[str]]] = {
