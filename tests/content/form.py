@@ -11,7 +11,7 @@ import frontmatter
 from orchestr8_sqlite.model.requests import CATEGORY_FOLDERS
 from orchestr8_sqlite.text.tokens import estimate_tokens
 
-SCENARIOS, TAGS, CAPABILITIES, LINKS = (4, 8), (3, 8), (3, 6), (2, 5)
+SCENARIOS, TAGS, CAPABILITIES, LINKS = (4, 12), (3, 8), (3, 6), (2, 5)
 TOKENS = (300, 1500)
 TOKEN_TOLERANCE = 10
 """`estimatedTokens` is the project's own estimate, rounded to tens."""
