@@ -403,10 +403,27 @@ def test_an_endpoint_that_hangs_holds_five_deliveries_and_the_others_go_out(conn
     assert len(db.execute(claim.encode()).fetchall()) == 10
     assert db.execute(claim.encode()).fetchall() == []
     db.execute(
-        """UPDATE delivery SET state = 'done', leased_until = '-infinity'
-           WHERE attempt = 1 AND endpoint_id = md5('1')::uuid"""
+        """UPDATE delivery SET state = 'done' WHERE attempt = 1 AND endpoint_id = md5('1')::uuid;
+           UPDATE endpoint SET busy_until = '-infinity' WHERE id = md5('1')::uuid"""
     )
     assert len(db.execute(claim.encode()).fetchall()) == 3
+
+
+def test_workers_that_claim_at_once_take_five_deliveries_of_one_endpoint(connect: Connect) -> None:
+    db = connect()
+    schema, claim = (block.text for block in blocks("skills/api-webhooks.md"))
+    db.execute(schema.encode())
+    workers = [connect() for _ in range(4)]
+    for _ in range(10):
+        db.execute(
+            """TRUNCATE endpoint CASCADE;
+               INSERT INTO endpoint (id, tenant_id, url, secret_enc, types)
+               VALUES (md5('1')::uuid, md5('t')::uuid, 'https://example.com', '', '{}');
+               INSERT INTO delivery (endpoint_id, event_id, payload)
+               SELECT md5('1')::uuid, md5(n::text)::uuid, '{}' FROM generate_series(1, 300) n"""
+        )
+        found = at_once([partial(ask, worker, claim) for worker in workers])
+        assert sorted(map(len, found)) == [0, 0, 0, 5]  # type: ignore[arg-type]
 
 
 def test_a_backfill_reaches_every_row_and_can_be_run_again(connect: Connect) -> None:
