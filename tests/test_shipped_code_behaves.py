@@ -1808,7 +1808,8 @@ const seen = [];
 const page = `<form target=_blank method=post action=/transfer><button id=pay></button></form>
 <form method=post action=/login><button id=login></button></form>`;
 const serve = (name) => http.createServer((req, res) => {
-  if (req.method === "POST") seen.push(`${name} ${req.url}`);
+  if (["POST", "PUT"].includes(req.method)) seen.push(`${name} ${req.url}`);
+  if (req.url === "/put") return res.writeHead(302, { location: `${other}/stolen` }).end();
   if (req.url === "/moved") return res.writeHead(307, { location: `${other}/stolen` }).end();
   if (req.url === "/login") return res.writeHead(303, { location: "/home", "set-cookie": "s=1" }).end();
   res.setHeader("content-type", "text/html").end(page + (req.headers.cookie ?? ""));
@@ -1821,13 +1822,15 @@ const [portal, other] = await Promise.all(servers.map(start));
 const args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"];
 const browser = await chromium.launch({ executablePath: process.env.BROWSER, args });
 const context = await browser.newContext();
-await guardWrites(context, new Set(["/search", "/moved", "/login"].map((path) => `POST ${portal}${path}`)));
+const posts = ["/search", "/moved", "/login"].map((path) => `POST ${portal}${path}`);
+await guardWrites(context, new Set([...posts, `PUT ${portal}/put`]));
 const tab = await context.newPage();
 await tab.goto(portal);
 const stopped = context.waitForEvent("requestfailed", (request) => request.url().endsWith("/transfer"));
 await Promise.all([stopped, tab.click("#pay")]);
 const post = (url) => tab.evaluate((to) => fetch(to, { method: "POST", body: "x" }).then(() => "", String), url);
 for (const url of [`${other}/search`, "/moved", "/search"]) await post(url);
+await tab.evaluate(() => fetch("/put", { method: "PUT", body: "x" }).catch(String));
 await tab.click("#login");
 await tab.waitForURL(`${portal}/home`);
 console.log(JSON.stringify({ seen, home: await tab.textContent("body") }));
@@ -1843,7 +1846,7 @@ def test_a_browser_writes_only_where_it_may(
 ) -> None:
     monkeypatch.setenv("BROWSER", str(BROWSER))
     found = node_run("patterns/browser-agents.md", PORTAL)
-    assert found["seen"] == ["portal /moved", "portal /search", "portal /login"]
+    assert found["seen"] == ["portal /moved", "portal /search", "portal /put", "portal /login"]
     assert found["home"].endswith("s=1")
 
 
