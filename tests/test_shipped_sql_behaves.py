@@ -234,6 +234,19 @@ def test_writers_at_once_decide_each_on_all_events(seen: int | None, connect: Co
     assert {one.sqlstate for one in answers if isinstance(one, psycopg.Error)} == {"40001"}
 
 
+def test_an_event_that_becomes_visible_after_the_decision_is_noticed(connect: Connect) -> None:
+    late, db = connect(), connect()
+    run_sql(db, "patterns/event-driven-eventsourcing.md", 0)
+    append = "SELECT append_if('joined', $1, '{}', $1, $2)"
+    with late.transaction():
+        ask(late, append, "{course:1,student:9}", 0)
+        ask(db, append, "{course:2,student:7}", 0)
+        seen = ask(db, "SELECT count(*) FROM event WHERE tags && $1", "{course:1,student:7}")[0][0]
+    assert seen == 1
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        ask(db, append, "{course:1,student:7}", seen)
+
+
 def test_the_trail_has_what_changed_and_nothing_else(connect: Connect) -> None:
     db = connect()
     run_sql(db, "patterns/database-audit-history.md", 0)
