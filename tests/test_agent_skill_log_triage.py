@@ -163,3 +163,33 @@ def test_a_traceback_before_the_format_is_known_belongs_to_its_entry(tmp_path: P
     report = run_json(*SCRIPT, log)
     assert report["entries"] == 2
     assert report["groups"][0]["exceptions"] == {"ValueError": 2}
+
+
+def test_objects_after_a_time_are_read_as_objects_and_those_in_a_text_as_text(tmp_path: Path) -> None:
+    log = write(
+        tmp_path / "a.log",
+        '2026-11-21T10:00:01.5Z {"level":50,"time":1795255201500,"reqId":"a1","msg":"payment failed"}',
+        '2026-11-21T10:00:02.5Z stderr F {"level":"error","reqId":"b2","msg":"payment failed"}',
+        '2026-11-21T10:00:03+0000 host app[7]: {"level":"error","reqId":"c3","msg":"payment failed"}',
+        '2026-11-21T10:00:04Z INFO got {"msg":"hello"}',
+        '2026-11-21T10:00:05Z warn {"a":1}',
+    )
+    found = groups(log)
+    assert found["payment failed"]["count"] == 3
+    assert found["payment failed"]["level"] == "error"
+    assert found["payment failed"]["first"] == "2026-11-21 10:00:01"
+    assert {group["level"] for group in found.values()} == {"error", "info", "warn"}
+
+
+def test_both_forms_of_serilog_are_read(tmp_path: Path) -> None:
+    log = write(
+        tmp_path / "a.log",
+        '{"@t":"2026-11-21T10:00:01Z","@mt":"Started {Name}","Name":"x"}',
+        '{"@t":"2026-11-21T10:00:02Z","@mt":"Lost {Name}","@l":"Warning","Name":"x"}',
+        '{"Timestamp":"2026-11-21T10:00:03Z","Level":"Information","MessageTemplate":"Ready","Properties":{}}',
+    )
+    assert {template: (group["level"], group["first"][-8:]) for template, group in groups(log).items()} == {
+        "Started {Name}": ("info", "10:00:01"),
+        "Lost {Name}": ("warn", "10:00:02"),
+        "Ready": ("info", "10:00:03"),
+    }

@@ -29,9 +29,10 @@ from typing import IO, Any, cast
 
 LEVELS = ("fatal", "error", "warn", "info", "debug", "?")
 LEVEL = re.compile(
-    r"(?<![\w-])(?:(fatal|panic|emerg|crit(?:ical)?|alert)|(err(?:or)?)|(warn(?:ing)?)|(info|notice)|(debug|trace))(?![\w-])",
+    r"(?<![\w-])(?:(fatal|panic|emerg|crit(?:ical)?|alert)|(err(?:or)?)|(warn(?:ing)?)|(info(?:rmation)?|notice)|(debug|trace))(?![\w-])",
     re.IGNORECASE,
 )
+MESSAGES = ("message", "msg", "event", "log", "error", "body", "@m", "@mt", "MessageTemplate")
 PINO = {60: "fatal", 50: "error", 40: "warn", 30: "info", 20: "debug", 10: "debug"}
 TIME = re.compile(
     r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?"
@@ -127,18 +128,35 @@ def parse_json(line: str) -> tuple[str, str, str] | None:
         return None
     if not isinstance(record, dict):
         return None
-    message = next(
-        (record[key] for key in ("message", "msg", "event", "log", "error", "body") if record.get(key)), line
+    message = next((record[key] for key in MESSAGES if record.get(key)), line)
+    raw = next(
+        (record[key] for key in ("level", "severity", "levelname", "lvl", "log.level", "Level", "@l") if key in record),
+        "",
     )
-    raw = next((record[key] for key in ("level", "severity", "levelname", "lvl", "log.level") if key in record), "")
+    if "@mt" in record and not raw:  # Serilog leaves out what is information
+        raw = "info"
     level = PINO.get(raw, "?") if isinstance(raw, int) else find_level(str(raw or message))
-    when = next((record[key] for key in ("timestamp", "time", "ts", "@timestamp", "date") if key in record), "")
+    when = next(
+        (record[key] for key in ("timestamp", "time", "ts", "@timestamp", "date", "Timestamp", "@t") if key in record),
+        "",
+    )
     if isinstance(when, int | float):
         while when > 1e11 and when != float("inf"):  # milli-, micro- or nanoseconds
             when /= 1000
         when = datetime.fromtimestamp(when, UTC).isoformat() if 0 < when < 1e11 else ""
     error = record.get("err") or record.get("exc_info") or record.get("stack") or ""
     return parse_time(str(when))[0], level, f"{message} {str(error)[:300]}".strip()
+
+
+def parse_json_after_time(line: str) -> tuple[str, str, str] | None:
+    """Return the same of an object after a time, as `kubectl logs --timestamps` and journald print it.
+
+    An object that names no message is part of a text, and so is one after a level.
+    """
+    start = line.find("{", 0, 120) if line[-1] == "}" else -1
+    stamp, rest = parse_time(line[:start]) if start > 0 else ("", "")
+    parsed = parse_json(line[start:]) if stamp and find_level(rest) == "?" else None
+    return (parsed[0] or stamp, *parsed[1:]) if parsed and parsed[2] != line[start:] else None
 
 
 def find_level(text: str) -> str:
@@ -185,7 +203,7 @@ class Grouping:
         self.current = None
 
     def take(self, line: str, place: str) -> None:
-        parsed = parse_json(line) if line[0] == "{" else None
+        parsed = parse_json(line) if line[0] == "{" else parse_json_after_time(line)
         stamp, level, message = parsed or self._plain(line)
         if not parsed and not stamp and self._continues(line):
             if self.current and (match := EXCEPTION.search(line)):
