@@ -211,12 +211,29 @@ def untuned(sets: Sequence[JudgedSet]) -> str:
         table[f"{judged.name}, {len(judged.answerable)} requests"] = {
             **{system: f"{found['ALL']:.3f}" for system, found in means.items()},
             "prob": " / ".join(problems) or "–",
+            "right in five": " / ".join(found_right(judged, runs[one] or {}, 5) for one in HELP if one in means),
+            "right first": " / ".join(found_right(judged, runs[one] or {}, 1) for one in HELP if one in means),
             "judged@10": f"{judged_share(judged, runs['plain'] or {}):.2f}",
             "answered in vain": " / ".join(one[0] for one in (plain, helped)),
             "refused": " / ".join(one[1] for one in (plain, helped)),
         }
-    columns = ("plain", "with terms", "classic", "FTS5 bm25", "prob", "judged@10", "answered in vain", "refused")
-    return _table(("not tuned on, nDCG@10", *columns), table)
+    columns = ("plain", "with terms", "classic", "FTS5 bm25", "prob")
+    shares = ("right in five", "right first", "judged@10", "answered in vain", "refused")
+    return _table(("not tuned on, nDCG@10", *columns, *shares), table)
+
+
+def found_right(judged: JudgedSet, run: Run, places: int) -> str:
+    """Return the share of the right documents that the first *places* hold, of as many as fit there.
+
+    The mean is that of the requests that have a right document.
+    """
+    shares = []
+    for query in judged.answerable:
+        right = {document for document, grade in judged.qrels.get(query.id, {}).items() if grade >= RIGHT}
+        if right:
+            found = right & {document for document, _ in run.get(query.id, [])[:places]}
+            shares.append(len(found) / min(places, len(right)))
+    return f"{mean(shares):.3f}" if shares else "–"
 
 
 def judged_share(judged: JudgedSet, run: Run) -> float:

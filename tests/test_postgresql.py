@@ -655,7 +655,9 @@ def test_without_the_driver_the_command_names_what_to_install(invoke: Invoke, mo
 
 
 def test_an_index_below_its_bounds_is_not_published(server: Server, invoke: Invoke, tmp_path: Path) -> None:
-    pages = {f"skills/{name}.md": markdown(f"useWhen: [Doing {name[::-1]}]") for name in ("ants", "bees", "cats", "dogs")}
+    pages = {
+        f"skills/{name}.md": markdown(f"useWhen: [Doing {name[::-1]}]") for name in ("ants", "bees", "cats", "dogs")
+    }
     index = build(write_files(tmp_path / "library", pages), tmp_path / "index.db")
     code, _, err = invoke("publish", index, "--to", server.address("one"), "--fail-under", "success@1=1.0")
     assert code == 1
