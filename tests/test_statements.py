@@ -232,3 +232,17 @@ def test_refusal_says_what_is_allowed(invoke: Invoke, index: Path) -> None:
     code, _, err = invoke("sql", "DELETE FROM fragment", "--db", index)
     assert code == 2
     assert err.startswith("SQLite says: not authorized. Only reading is allowed here.")
+
+
+def test_damage_is_not_told_as_a_mistake_in_the_statement(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "plain.db")) as db, db:
+        db.execute("CREATE TABLE word (text)")
+        db.executemany("INSERT INTO word VALUES (?)", [(f"word {number}",) for number in range(5000)])
+    content = bytearray((tmp_path / "plain.db").read_bytes())
+    content[8192:8208] = b"x" * 16  # the header of a page
+    (tmp_path / "plain.db").write_bytes(content)
+    with (
+        closing(sqlite3.connect(tmp_path / "plain.db")) as db,
+        pytest.raises(sqlite3.DatabaseError, match="malformed"),
+    ):
+        statements.run_statement(db, "SELECT count(text) FROM word", 5)

@@ -19,6 +19,9 @@ LARGEST_VALUE = 64 << 20
 LARGEST_RESULT = 256 << 20
 """Limit in bytes of all rows as Python objects; they stay in memory until the last one is read."""
 
+DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR})
+"""Primary result codes of SQLite that no statement is to blame for."""
+
 MOST_MEMORY = 512 << 20
 """Limit in bytes of SQLite's memory in this process, sorting included: it never sorts in files."""
 
@@ -63,6 +66,7 @@ def run_statement(db: sqlite3.Connection, statement: str, seconds: float) -> tup
 
     Raises:
         RequestError: The statement is wrong, does more than read, or exceeds its time or memory.
+        sqlite3.DatabaseError: The index is damaged.
     """
     confine(db)
     with _deadline(db, seconds):
@@ -70,6 +74,8 @@ def run_statement(db: sqlite3.Connection, statement: str, seconds: float) -> tup
             cursor = db.execute(statement)
             rows = list(_bounded(cursor))
         except (sqlite3.Error, sqlite3.Warning, MemoryError) as problem:
+            if getattr(problem, "sqlite_errorcode", 0) & 0xFF in DAMAGED:
+                raise
             raise RequestError(_sentence(problem, seconds)) from None
     if cursor.description is None:  # only blanks and comments: every statement that reads has columns
         raise RequestError("The statement is empty; write a SELECT.")
