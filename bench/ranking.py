@@ -21,6 +21,7 @@ from judged import SETS, SHARED, JudgedSet, open_set, open_untuned
 from settings import GRID_OF_TERMS, cross_validate, measure_queries
 
 from orchestr8_sqlite.answers.render import render
+from orchestr8_sqlite.evaluation.judgements import ALL
 from orchestr8_sqlite.evaluation.measures import Run, false_answers, false_refusals, run_queries, score_run
 from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.model.requests import MatchRequest, Mode, Ranker
@@ -211,8 +212,12 @@ def untuned(sets: Sequence[JudgedSet]) -> str:
         table[f"{judged.name}, {len(judged.answerable)} requests"] = {
             **{system: f"{found['ALL']:.3f}" for system, found in means.items()},
             "prob": " / ".join(problems) or "–",
-            "right in five": " / ".join(found_right(judged, runs[one] or {}, 5) for one in HELP if one in means),
-            "right first": " / ".join(found_right(judged, runs[one] or {}, 1) for one in HELP if one in means),
+            "right in five": " / ".join(
+                found_right(judged, runs[one] or {}, "recall@5") for one in HELP if one in means
+            ),
+            "right first": " / ".join(
+                found_right(judged, runs[one] or {}, "success@1") for one in HELP if one in means
+            ),
             "judged@10": f"{judged_share(judged, runs['plain'] or {}):.2f}",
             "answered in vain": " / ".join(one[0] for one in (plain, helped)),
             "refused": " / ".join(one[1] for one in (plain, helped)),
@@ -222,18 +227,15 @@ def untuned(sets: Sequence[JudgedSet]) -> str:
     return _table(("not tuned on, nDCG@10", *columns, *shares), table)
 
 
-def found_right(judged: JudgedSet, run: Run, places: int) -> str:
-    """Return the share of the right documents that the first *places* hold, of as many as fit there.
-
-    The mean is that of the requests that have a right document.
-    """
-    shares = []
-    for query in judged.answerable:
-        right = {document for document, grade in judged.qrels.get(query.id, {}).items() if grade >= RIGHT}
-        if right:
-            found = right & {document for document, _ in run.get(query.id, [])[:places]}
-            shares.append(len(found) / min(places, len(right)))
-    return f"{mean(shares):.3f}" if shares else "–"
+def found_right(judged: JudgedSet, run: Run, measure: str) -> str:
+    """Return the mean of *measure* if only right documents count, of the requests that have one."""
+    right = {
+        query.id: found
+        for query in judged.answerable
+        if (found := {name: grade for name, grade in judged.qrels.get(query.id, {}).items() if grade >= RIGHT})
+    }
+    asked = [query for query in judged.answerable if query.id in right]
+    return next(f"{score.means[measure]:.3f}" for score in score_run(asked, right, run) if score.stratum == ALL)
 
 
 def judged_share(judged: JudgedSet, run: Run) -> float:

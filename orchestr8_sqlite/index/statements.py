@@ -19,8 +19,8 @@ LARGEST_VALUE = 64 << 20
 LARGEST_RESULT = 256 << 20
 """Limit in bytes of all rows as Python objects; they stay in memory until the last one is read."""
 
-DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR})
-"""Primary result codes of SQLite that no statement is to blame for."""
+DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+"""Primary result codes of SQLite for a damaged file."""
 
 MOST_MEMORY = 512 << 20
 """Limit in bytes of SQLite's memory in this process, sorting included: it never sorts in files."""

@@ -32,7 +32,9 @@ LEVEL = re.compile(
     r"(?<![\w-])(?:(fatal|panic|emerg|crit(?:ical)?|alert)|(err(?:or)?)|(warn(?:ing)?)|(info(?:rmation)?|notice)|(debug|trace))(?![\w-])",
     re.IGNORECASE,
 )
-MESSAGES = ("message", "msg", "event", "log", "error", "body", "@m", "@mt", "MessageTemplate")
+MESSAGE_KEYS = ("message", "msg", "event", "log", "error", "body", "@m", "@mt", "MessageTemplate")
+LEVEL_KEYS = ("level", "severity", "levelname", "lvl", "log.level", "Level", "@l")
+TIME_KEYS = ("timestamp", "time", "ts", "@timestamp", "date", "Timestamp", "@t")
 PINO = {60: "fatal", 50: "error", 40: "warn", 30: "info", 20: "debug", 10: "debug"}
 TIME = re.compile(
     r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?"
@@ -128,18 +130,11 @@ def parse_json(line: str) -> tuple[str, str, str] | None:
         return None
     if not isinstance(record, dict):
         return None
-    message = next((record[key] for key in MESSAGES if record.get(key)), line)
-    raw = next(
-        (record[key] for key in ("level", "severity", "levelname", "lvl", "log.level", "Level", "@l") if key in record),
-        "",
-    )
-    if "@mt" in record and not raw:  # Serilog leaves out what is information
-        raw = "info"
+    message = next((record[key] for key in MESSAGE_KEYS if record.get(key)), line)
+    unsaid = "info" if "@mt" in record else ""  # by Serilog
+    raw = next((record[key] for key in LEVEL_KEYS if key in record), unsaid)
     level = PINO.get(raw, "?") if isinstance(raw, int) else find_level(str(raw or message))
-    when = next(
-        (record[key] for key in ("timestamp", "time", "ts", "@timestamp", "date", "Timestamp", "@t") if key in record),
-        "",
-    )
+    when = next((record[key] for key in TIME_KEYS if key in record), "")
     if isinstance(when, int | float):
         while when > 1e11 and when != float("inf"):  # milli-, micro- or nanoseconds
             when /= 1000
