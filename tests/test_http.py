@@ -18,7 +18,7 @@ from mcp_types import TextContent
 from replacing import Index
 from serving import HANDSHAKES, MODERN, PATIENCE, REVISIONS, Era, both_eras, text_of
 from support import MakeLibrary, markdown, write_files
-from web_servers import TOKEN, Reply, WebServer, web_client, web_server
+from web_servers import TOKEN, WebServer, web_client, web_server
 
 from orchestr8_sqlite.index.catalog import Catalog
 
@@ -364,25 +364,18 @@ def test_health_says_since_when_changes_are_not_followed_and_when_they_are_again
 ) -> None:
     root, index = make_library({"skills/retry.md": "# Retrying\n"}), tmp_path / "index.db"
 
-    def wait_for(server: WebServer, status: str) -> Reply:
-        until = time.monotonic() + 3 * PATIENCE
-        while (reply := server.send("GET", "/healthz")).message["status"] != status:
-            assert time.monotonic() < until
-            time.sleep(0.01)
-        assert reply.status == 200
-        assert reply.message["generation"]
-        return reply
-
     with web_server("--root", root, "--db", index, "--workers", workers) as server:
-        wait_for(server, "ok")
+        server.wait_for_health("ok")
         (number,) = set(processes(index)) - {server.process.pid}
         os.kill(number, signal.SIGKILL)
-        reply = wait_for(server, "stale")
+        reply = server.wait_for_health("stale")
+        assert reply.status == 200
+        assert reply.message["generation"]
         (stale,) = reply.message["stale"]
         assert (stale["what"], stale["why"]) == ("library", "the process that follows changes has ended")
         assert abs(datetime.fromisoformat(stale["since"]).timestamp() - time.time()) < 3 * PATIENCE
         assert str(tmp_path).encode() not in reply.body
-        assert wait_for(server, "ok").message.keys() == {"status", "generation"}
+        assert server.wait_for_health("ok").message.keys() == {"status", "generation"}
 
 
 def test_workers_end_with_the_process_above_them(index: Index) -> None:

@@ -1,6 +1,7 @@
 """The library in resources/ has the size, the form and the links that its readers and its index count on."""
 
 import json
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,7 @@ def test_every_fragment_has_a_card_with_the_lines_that_a_model_would_not_write_u
         assert 2 <= len(card["lines"]) <= 4, card["id"]
         assert [line for line in card["lines"] if " ".join(line.split()) not in text] == [], card["id"]
         assert len(card["task"].split()) >= 6, card["id"]
+        assert date.fromisoformat(card.get("checked", "2026-11-28")) <= datetime.now(UTC).date(), card["id"]
 
 
 def test_a_scenario_in_other_words_order_and_letter_case_counts_as_the_same() -> None:

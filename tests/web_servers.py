@@ -76,6 +76,14 @@ class WebServer:
                 return line
         raise AssertionError((message, fields, self.lines))
 
+    def wait_for_health(self, status: str) -> Reply:
+        """Return an answer of `/healthz` with that status; a worker hears of it a moment after the log."""
+        until = time.monotonic() + START_PATIENCE
+        while (reply := self.send("GET", "/healthz")).message["status"] != status:
+            assert time.monotonic() < until, reply.message
+            time.sleep(0.01)
+        return reply
+
     def ask(
         self, method: str = "tools/list", revision: str = "2025-11-25", *, headers: Sequence[str] = (), **params: object
     ) -> Reply:

@@ -8,6 +8,7 @@ Run as a program, `make facts`, it prints the facts that are due, and those that
 """
 
 import csv
+import json
 import re
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 RESOURCES = ROOT / "resources"
 LISTED = RESOURCES / "facts.tsv"
+CARDS = RESOURCES / "worth.jsonl"
+"""A card for each fragment; `checked` is the day on which somebody had run or read in a source all that it states."""
 KINDS = frozenset({"version", "security", "support", "change", "limit", "price", "standard"})
 SOURCE = re.compile(r"https://\S+|(?:pypi|npm):\S+")
 ASKS: dict[str, Callable[[str], list[str]]] = {
@@ -127,7 +130,12 @@ def main(arguments: Sequence[str]) -> None:
         for line in contradicted(facts, newest_version):
             sys.stdout.write(f"warning: {line}\n")
     never = sum(fact.checked is None for fact in facts)
-    sys.stdout.write(f"{len(facts)} facts that age: {len(late)} due, {never} never compared with their source\n")
+    cards = [json.loads(line) for line in CARDS.read_text(encoding="utf-8").splitlines()]
+    whole = sum("checked" in card for card in cards)
+    sys.stdout.write(
+        f"{len(facts)} facts that age: {len(late)} due, {never} never compared with their source; "
+        f"{whole} of {len(cards)} fragments checked statement by statement\n"
+    )
 
 
 if __name__ == "__main__":
