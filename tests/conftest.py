@@ -1,11 +1,11 @@
 """Fixtures that many test modules use."""
 
+import functools
 import itertools
 import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,17 @@ from checkouts import Git, run_git
 from environments import make_environment, pip
 from hypothesis import is_hypothesis_test, settings
 from strategies import open_in_memory
-from support import Invoke, MakeCatalog, MakeIndex, MakeLibrary, write_files, write_fragments
+from support import (
+    SHARED,
+    CorpusIndex,
+    Invoke,
+    MakeCatalog,
+    MakeIndex,
+    MakeLibrary,
+    build,
+    write_files,
+    write_fragments,
+)
 
 from orchestr8_sqlite.builder.writer import write_synonyms
 from orchestr8_sqlite.cli import main
@@ -56,11 +66,17 @@ def fewer(examples: int) -> int:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def beginnings(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let indexes that are built in this process begin with copies, but where all tests are slow ones."""
-    quick = any(item.get_closest_marker("slow") is None for item in request.session.items)
-    with copied_beginnings() if quick else nullcontext():
+def beginnings() -> Iterator[None]:
+    """Let indexes that are built in this process begin with copies; those of other processes begin as ever."""
+    with copied_beginnings():
         yield
+
+
+@pytest.fixture(scope="session")
+def corpus_index(tmp_path_factory: pytest.TempPathFactory) -> CorpusIndex:
+    """Return a function that returns the index of a shared corpus, built once for all tests of this process to read."""
+    folder = tmp_path_factory.mktemp("corpora")
+    return functools.cache(lambda name: build(SHARED / "corpora" / name, folder / f"{name}.db"))
 
 
 @pytest.fixture

@@ -40,6 +40,9 @@ for it unless a share of the request is given that answers must cover."""
 MakeIndex = Callable[..., Catalog]
 """`make_index(*fragments, synonyms=(…))` returns the index of these fragments, in memory, with these synonyms."""
 
+CorpusIndex = Callable[[str], Path]
+"""`corpus_index("skills")` returns the index of a shared corpus, built once for all tests of a process to read."""
+
 MakeLibrary = Callable[[Mapping[str, str | bytes]], Path]
 """`make_library({"agents/a.md": "text"})` writes the files and returns the root folder."""
 

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support import SHARED, Invoke, build, markdown, needs_shared, write_files
+from support import CorpusIndex, Invoke, build, markdown, needs_shared, write_files
 
 from orchestr8_sqlite.budget.listing import Fate, Listing, Skill, list_skills
 from orchestr8_sqlite.budget.rules import Overflow, find_rule, read_rules
@@ -229,8 +229,10 @@ def test_server_costs_what_its_definitions_and_instructions_have_tokens() -> Non
 @needs_shared
 @pytest.mark.slow
 @pytest.mark.parametrize("library", ["skills", "orchestr8"])
-def test_figures_of_the_document_are_what_the_command_prints(invoke: Invoke, tmp_path: Path, library: str) -> None:
-    out = invoke("budget", "--db", build(SHARED / "corpora" / library, tmp_path / "index.db"))[1]
+def test_figures_of_the_document_are_what_the_command_prints(
+    invoke: Invoke, corpus_index: CorpusIndex, library: str
+) -> None:
+    out = invoke("budget", "--db", corpus_index(library))[1]
     document = BUDGET_DOCUMENT.read_text(encoding="utf-8")
     for line in out.splitlines()[1:-1]:
         assert f"| {' | '.join(line.split(chr(9)))} |" in document

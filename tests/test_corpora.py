@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
-from support import SHARED, build, needs_shared, rows
+from support import SHARED, CorpusIndex, build, needs_shared, rows
 from tokenizer import true_tokens
 
 from orchestr8_sqlite.index.catalog import Catalog
@@ -31,8 +31,8 @@ BUDGETS = {Mode.INDEX: 130, Mode.CATALOG: 1100, Mode.FULL: 3000}
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(CORPUS, tmp_path_factory.mktemp("corpus") / "o8.db")
+def index(corpus_index: CorpusIndex) -> Path:
+    return corpus_index("orchestr8")
 
 
 @pytest.fixture(scope="module")
@@ -173,10 +173,9 @@ def orchestr8(index: Path) -> Judged:
 
 
 @pytest.fixture(scope="module")
-def skills(tmp_path_factory: pytest.TempPathFactory) -> Judged:
+def skills(corpus_index: CorpusIndex) -> Judged:
     """Return the answers of 2,294 real skills and subagents."""
-    index = build(SHARED / "corpora" / "skills", tmp_path_factory.mktemp("skills") / "skills.db")
-    return answer_judged(index, SHARED / "eval" / "dev" / "skills")
+    return answer_judged(corpus_index("skills"), SHARED / "eval" / "dev" / "skills")
 
 
 @pytest.mark.parametrize(("name", "least"), [("orchestr8", 0.85), ("skills", 0.82)])

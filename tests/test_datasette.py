@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from browsed import QUERIES, build_browsed
-from support import SHARED, Invoke, MakeCatalog, build, needs_shared
+from support import CorpusIndex, Invoke, MakeCatalog, needs_shared
 
 import orchestr8_sqlite
 from orchestr8_sqlite.errors import CatalogError
@@ -126,8 +126,8 @@ def test_stored_queries_answer_at_once() -> None:
 
 @needs_shared
 @pytest.mark.slow
-def test_stored_queries_answer_at_once_on_thousands_of_skills(tmp_path: Path) -> None:
-    assert slow_queries(build(SHARED / "corpora" / "skills", tmp_path / "index.db")) == {}
+def test_stored_queries_answer_at_once_on_thousands_of_skills(corpus_index: CorpusIndex) -> None:
+    assert slow_queries(corpus_index("skills")) == {}
 
 
 def test_export_writes_the_folder_and_leaves_the_index_alone(invoke: Invoke, index: Path, tmp_path: Path) -> None:

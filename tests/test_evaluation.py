@@ -10,7 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support import GARDENING, SHARED, MakeCatalog, MakeLibrary, build, make_fragment, markdown, needs_shared, rows
+from support import (
+    GARDENING,
+    SHARED,
+    CorpusIndex,
+    MakeCatalog,
+    MakeLibrary,
+    build,
+    make_fragment,
+    markdown,
+    needs_shared,
+    rows,
+)
 from typer.testing import CliRunner
 
 from orchestr8_sqlite.cli.app import make_app
@@ -253,10 +264,12 @@ SCORER = {"recall@5": "R@5", "recall@15": "R@15", "success@1": "S@1"}
 @needs_shared
 @pytest.mark.slow
 @pytest.mark.parametrize("ranker", list(Ranker))
-def test_figures_equal_those_of_the_independent_scorer(tmp_path: Path, ranker: Ranker) -> None:
+def test_figures_equal_those_of_the_independent_scorer(
+    corpus_index: CorpusIndex, tmp_path: Path, ranker: Ranker
+) -> None:
     judged = SHARED / "eval" / "dev" / "orchestr8"
     queries, qrels = read_queries(judged / "queries.jsonl"), read_qrels(judged / "qrels.tsv")
-    with Catalog.open(build(SHARED / "corpora" / "orchestr8", tmp_path / "o8.db")) as catalog:
+    with Catalog.open(corpus_index("orchestr8")) as catalog:
         report = run_queries(catalog, queries, document_names(catalog, qrels), ranker)
     (tmp_path / "o8.run").write_text(format_run(report, "t"), encoding="utf-8")
     scorer = str(SHARED / "eval" / "score.py")
@@ -277,10 +290,10 @@ def test_figures_equal_those_of_the_independent_scorer(tmp_path: Path, ranker: R
 
 @needs_shared
 @pytest.mark.slow
-def test_default_ranker_is_far_better_than_the_classic_one_on_judged_queries(tmp_path: Path) -> None:
+def test_default_ranker_is_far_better_than_the_classic_one_on_judged_queries(corpus_index: CorpusIndex) -> None:
     judged = SHARED / "eval" / "dev" / "orchestr8"
     queries, qrels = read_queries(judged / "queries.jsonl"), read_qrels(judged / "qrels.tsv")
-    with Catalog.open(build(SHARED / "corpora" / "orchestr8", tmp_path / "index.db")) as catalog:
+    with Catalog.open(corpus_index("orchestr8")) as catalog:
         names = document_names(catalog, qrels)
         default, classic = (run_queries(catalog, queries, names, ranker).run for ranker in Ranker)
     reached = score_run(queries, qrels, default)[0].means["nDCG@10"]

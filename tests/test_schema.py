@@ -14,7 +14,7 @@ import pytest
 from dumps import check_full_texts
 from hypothesis import given, settings
 from strategies import libraries, open_in_memory, queries
-from support import SHARED, MakeCatalog, MakeLibrary, build, make_fragment, markdown, needs_shared, rows
+from support import CorpusIndex, MakeCatalog, MakeLibrary, build, make_fragment, markdown, needs_shared, rows
 
 import orchestr8_sqlite
 from orchestr8_sqlite.builder import writer
@@ -281,8 +281,8 @@ ASKED = {
 
 @needs_shared
 @pytest.mark.slow
-def test_every_view_answers_at_once_on_a_library_of_thousands_of_skills(tmp_path: Path) -> None:
-    index = build(SHARED / "corpora" / "skills", tmp_path / "index.db")
+def test_every_view_answers_at_once_on_a_library_of_thousands_of_skills(corpus_index: CorpusIndex) -> None:
+    index = corpus_index("skills")
     assert rows(index, "SELECT count(*) >= 2294 FROM source") == [(1,)]
     assert ASKED.keys() == VIEWS
     for view, sql in ASKED.items():

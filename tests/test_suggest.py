@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 from imports import read_imports
-from support import GARDENING, SHARED, MakeCatalog, build, make_fragment, markdown, needs_shared, write_files
+from support import (
+    GARDENING,
+    SHARED,
+    CorpusIndex,
+    MakeCatalog,
+    build,
+    make_fragment,
+    markdown,
+    needs_shared,
+    write_files,
+)
 
 from orchestr8_sqlite.cli import main
 from orchestr8_sqlite.evaluation.judgements import NO_ANSWER, read_queries
@@ -189,12 +199,12 @@ def test_three_of_four_requests_that_the_shipped_library_answers_get_a_suggestio
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "least"), [("orchestr8", 0.65), ("skills", 0.75)])
 def test_foreign_requests_and_chat_get_nothing_where_judged_requests_do(
-    tmp_path: Path, name: str, least: float
+    corpus_index: CorpusIndex, name: str, least: float
 ) -> None:
     judged = read_queries(SHARED / "eval" / "dev" / name / "queries.jsonl")
     foreign = [query.text for query in judged if query.stratum == NO_ANSWER]
     requests = [query.text for query in judged if query.stratum != NO_ANSWER]
-    with Catalog.open(build(SHARED / "corpora" / name, tmp_path / "index.db")) as catalog:
+    with Catalog.open(corpus_index(name)) as catalog:
         assert share_spoken_to(catalog, foreign) == 0
         assert share_spoken_to(catalog, everyday()) <= 0.03
         assert share_spoken_to(catalog, requests) >= least

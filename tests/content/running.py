@@ -69,7 +69,7 @@ def _run_python(run: _Run, python: Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
         _write(Path(folder), run.files)
         path = f"{python.parent}{os.pathsep}{os.environ.get('PATH', '')}"
-        environment = {"PATH": path, "HOME": folder, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1"}
+        environment = {"PATH": path, "HOME": folder, "LANG": "C.UTF-8", "NO_COLOR": "1"}
         try:
             done = subprocess.run(
                 [str(python), *run.arguments], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
