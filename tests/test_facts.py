@@ -81,8 +81,19 @@ def test_a_package_that_moved_on_and_a_registry_that_is_silent_are_reported() ->
     assert not list(contradicted(listed, lambda _: "0.13.9"))
 
 
-@pytest.mark.parametrize(("printed", "code", "expected"), [("uv (0.13.9)\n", 0, "0.13.9"), ("7.0.2\n", 0, "7.0.2"),
-                                                          ("uv (0.13.9)\n", 1, None), ("\n", 0, None)])  # fmt: skip
+def test_what_came_with_a_version_is_not_compared_with_the_newest_one() -> None:
+    assert not list(contradicted(read_facts(HEAD + UV.replace("version", "change")), lambda _: "0.14.2"))
+
+
+@pytest.mark.parametrize(
+    ("printed", "code", "expected"),
+    [
+        ("uv (0.13.9)\n", 0, "0.13.9"),
+        ("14.0.0-rc.7\n", 0, "14.0.0-rc.7"),
+        ("uv (0.13.9)\n", 1, None),
+        ("\n", 0, None),
+    ],
+)
 def test_the_newest_version_is_what_the_client_prints_first(
     monkeypatch: pytest.MonkeyPatch, printed: str, code: int, expected: str | None
 ) -> None:

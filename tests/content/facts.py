@@ -1,8 +1,9 @@
 """The facts of the shipped library that age: where each stands, its source, and when to look again.
 
-`facts.tsv` has a line for each: `file` below resources/; `snippet`, words of one line of that file; `kind`; `value`,
-what the fragment claims; `source`, an address, or `pypi:NAME` or `npm:NAME`; `checked`, the day on which somebody
-compared fragment and source, empty if nobody did; `recheck`, the day on which to do so again.
+`facts.tsv` has a line for each: `file` below resources/; `snippet`, words of one line of that file; `kind`, of
+which `version` is a package's newest one, and `change` what came with one; `value`, what the fragment claims; `source`,
+an address, or `pypi:NAME` or `npm:NAME`; `checked`, the day on which somebody compared fragment and source, empty if
+nobody did; `recheck`, the day on which to do so again.
 
 Run as a program, `make facts`, it prints the facts that are due, and those that package registries contradict.
 """
@@ -13,6 +14,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +42,8 @@ ASKS: dict[str, Callable[[str], list[str]]] = {
 """By registry, the command of its own client that prints the newest version of a package first."""
 TIMEOUT = 60
 """Seconds that a registry has to answer."""
+AT_ONCE = 8
+"""Clients that ask a registry side by side; each takes a second to start."""
 
 
 class Fact(NamedTuple):
@@ -104,16 +108,18 @@ def newest_version(source: str) -> str | None:
         answer = subprocess.run(ASKS[registry](name), capture_output=True, text=True, timeout=TIMEOUT, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    version = re.search(r"\d+(?:\.\w+)+", answer.stdout)
+    version = re.search(r"\d+(?:\.\w+)+(?:-[\w.]+)?", answer.stdout)
     return version[0] if answer.returncode == 0 and version else None
 
 
 def contradicted(facts: Iterable[Fact], newest: Callable[[str], str | None]) -> Iterator[str]:
-    """Yield a line for each fact about a package that is no longer so, or that could not be asked about."""
-    for fact in facts:
-        if fact.source.startswith("https:"):
-            continue
-        now = newest(fact.source)
+    """Yield a line for each newest version of a package that is so no longer, or that could not be asked about."""
+    named = [fact for fact in facts if fact.kind == "version" and not fact.source.startswith("https:")]
+    sources = sorted({fact.source for fact in named})
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        newest_of = dict(zip(sources, pool.map(newest, sources), strict=True))
+    for fact in named:
+        now = newest_of[fact.source]
         if now is None:
             yield f"{fact.source}: no answer (offline?); {fact.file} says {fact.value}"
         elif not is_newest(fact.value, now):
