@@ -43,6 +43,17 @@ def test_codes_with_leading_zeros_and_long_numbers_are_to_stay_text(tmp_path: Pa
     assert columns(report)["card"]["notes"] == ["2 above 2^53: read as text or int64, never float"]
 
 
+def test_the_first_number_that_a_float_does_not_hold_is_named(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", f"id,n\n1,{2**53 + 1}\n2,7\n")
+    assert columns(report)["n"]["notes"] == ["1 above 2^53: read as text or int64, never float"]
+
+
+def test_a_comma_before_three_digits_stays_ambiguous_until_a_value_has_two_separators(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "a;b\n1,234;1,234\n5,678;1,234,567\n")
+    assert columns(report)["a"]["notes"] == ["1,234 may be 1.234 or 1234"]
+    assert columns(report)["b"]["notes"] == []
+
+
 def test_the_order_of_day_and_month_is_proven_or_left_open(tmp_path: Path) -> None:
     report = profile(tmp_path / "a.csv", "a,b,c\n03/04/2024,13/04/2024,13/04/2024\n05/06/2024,01/02/2024,04/13/2024\n")
     assert [column["notes"][0] for column in report["columns"]] == [

@@ -144,6 +144,11 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     assert_refused(run_script(*SCRIPT, tmp_path), "not a file")
 
 
+def test_texts_anywhere_below_a_key_of_secrets_are_hidden(tmp_path: Path) -> None:
+    report = shape(tmp_path / "a.json", '{"token": {"access": "s3cr3t"}, "secrets": [{"value": "s3cr3t"}]}')
+    assert "s3cr3t" not in json.dumps(report)
+
+
 def test_texts_below_keys_of_secrets_are_hidden(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(lines(*[{"user": {"password": f"hunter{n}", "apiKey": "abc", "name": "ann"}} for n in range(50)]))

@@ -20,6 +20,9 @@ def rules(sql: str, *arguments: str) -> list[tuple[int, str]]:
     [
         ("CREATE UNIQUE INDEX i ON t (a);", "index-blocks-writes"),
         ("ALTER TABLE t ALTER COLUMN a SET NOT NULL;", "set-not-null-scans"),
+        ("ALTER TABLE t ADD CONSTRAINT n NOT NULL a;", "set-not-null-scans"),
+        ("ALTER TABLE t ADD NOT NULL a;", "set-not-null-scans"),
+        ("REPACK t;", "table-rewrites"),
         ("ALTER TABLE s.t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES u (id);", "foreign-key-scans"),
         ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0);", "check-scans"),
         ("ALTER TABLE t ADD UNIQUE (a);", "unique-builds-index"),
@@ -42,6 +45,9 @@ def test_a_dangerous_statement_is_named(sql: str, rule: str) -> None:
     [
         "CREATE INDEX CONCURRENTLY i ON t (a);",
         "CREATE TABLE t (id int PRIMARY KEY, a text); CREATE INDEX ON t (a); ALTER TABLE t ALTER a SET NOT NULL;",
+        "ALTER TABLE t ADD CONSTRAINT n NOT NULL a NOT VALID;",
+        "ALTER TABLE t ADD NOT NULL a NOT VALID;",
+        "REPACK (CONCURRENTLY) t;",
         "ALTER TABLE t ADD COLUMN a int NOT NULL DEFAULT 0;",
         "ALTER TABLE t ADD COLUMN at timestamptz DEFAULT now();",
         "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES u NOT VALID;",

@@ -72,7 +72,7 @@ class Column:
         self.first: dict[str, tuple[int, str]] = {}
         self.top: Counter[str] = Counter()
         self.hashes: set[int] = set()
-        self.mask, self.big, self.damaged, self.days, self.months = 0, 0, 0, 0, 0
+        self.mask, self.big, self.damaged, self.days, self.months, self.grouped = 0, 0, 0, 0, 0, 0
         self.numbers, self.low, self.high = 0, float("inf"), float("-inf")
         self.sample: list[float] = []
         self.step = 1
@@ -108,6 +108,7 @@ class Column:
     def _measure(self, value: str, kind: str, times: int) -> None:
         if kind in NUMBERS:
             self.damaged += times * (kind == "exponent" and bool(SPREADSHEET.fullmatch(value)))
+            self.grouped += kind == "thousands" and (value.count(",") > 1 or "." in value)
             self._count_number(number(value, kind), kind, times)
         elif kind in ("date", "datetime"):
             self.early, self.late = min(self.early, value), max(self.late, value)
@@ -121,7 +122,7 @@ class Column:
     def _count_number(self, amount: float, kind: str, times: int) -> None:
         """Keep range and a sample: every number, then every second one, every fourth, ..."""
         before, self.numbers = self.numbers, self.numbers + times
-        self.big += times * (kind == "integer" and abs(amount) > 2**53)
+        self.big += times * (kind == "integer" and abs(amount) >= 2**53)  # as a float, 2**53 + 1 is 2**53
         self.low, self.high = min(self.low, amount), max(self.high, amount)
         self.sample += [amount] * (self.numbers // self.step - before // self.step)
         if len(self.sample) > 2 * SAMPLE:
@@ -161,7 +162,7 @@ class Column:
             yield "some like 1E+11: digits lost in a spreadsheet"
         if self.big:
             yield f"{self.big} above 2^53: read as text or int64, never float"
-        if {"comma", "thousands"} <= set(self.kinds):
+        if self.kinds["thousands"] and (self.kinds["comma"] or not self.grouped):
             yield "1,234 may be 1.234 or 1234"
         if self.kinds["daymonth"]:
             yield _order(self.days, self.months)

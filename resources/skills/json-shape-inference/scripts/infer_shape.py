@@ -395,7 +395,7 @@ def looks_like_lines(path: Path) -> bool:
 def walk(place: Place, path: str, of: int) -> Iterator[dict[str, Any]]:
     """Yield a row for each path, in the order of the file."""
     row = {"path": path or ".", "kinds": dict(place.kinds), "present": place.kinds.total(), "of": of}
-    yield row | {"content": place.content(bool(SECRET.search(path.rpartition(".")[2]))), "notes": list(place.notes(of))}
+    yield row | {"content": place.content(bool(SECRET.search(path))), "notes": list(place.notes(of))}
     for name, one in place.keys.items():
         plain = re.fullmatch(r"[A-Za-z_]\w*|\*", name)
         yield from walk(
