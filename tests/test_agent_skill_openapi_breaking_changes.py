@@ -179,3 +179,25 @@ def test_a_reference_to_nothing_is_refused_and_not_compared_as_anything(tmp_path
         json.dumps({"openapi": "3.1.0", "info": {"title": "a", "version": "1"}, "paths": {"/a": operation}})
     )
     assert_refused(run_script(*SCRIPT, path, path), "#/components/schemas/Gone points to nothing")
+
+
+def test_a_request_that_names_less_than_before_is_a_risk(tmp_path: Path) -> None:
+    closed = {**ORDER, "additionalProperties": False}
+    assert changes(tmp_path, describe(), describe(closed)) == [
+        ("risk", "request schema Order", "properties that it does not name are refused now")
+    ]
+    old, new = (with_property("lot", schema) for schema in ({"type": "integer"}, {"type": "integer", "multipleOf": 6}))
+    assert changes(tmp_path, describe(old), describe(new)) == [
+        ("risk", "request schema Order.lot", "multipleOf None -> 6")
+    ]
+
+
+def test_another_constant_and_another_address_are_found(tmp_path: Path) -> None:
+    old, new = (with_property("kind", {"const": value}) for value in ("order", "sale"))
+    assert changes(tmp_path, describe(old), describe(new)) == [
+        ("break", "request schema Order.kind", "values no longer accepted: order"),
+        ("risk", "response schema Order.kind", "new values may arrive: sale"),
+    ]
+    before, after = ({**describe(), "servers": [{"url": f"https://a.example/v{n}"}]} for n in (1, 2))
+    assert changes(tmp_path, before, after) == [("risk", "servers", "no longer listed: https://a.example/v1")]
+    assert changes(tmp_path, describe(), {**describe(), "servers": []}) == []

@@ -94,6 +94,12 @@ class Description:
             found = merged
         return found
 
+    def addresses(self) -> set[str]:
+        """Return the base addresses, relative ones as they are written."""
+        if self.swagger:
+            return {str(self.document.get("host", "")) + str(self.document.get("basePath", "/"))}
+        return {str(one.get("url")) for one in self.document.get("servers") or [{"url": "/"}]}
+
     def operations(self) -> dict[str, tuple[str, Json]]:
         """Return operations by method and path, with the names of path parameters left out."""
         found = {}
@@ -166,6 +172,11 @@ def types(schema: Json) -> set[str]:
     return found | ({"null"} if found and (schema.get("nullable") or schema.get("x-nullable")) else set())
 
 
+def allowed(schema: Json) -> Any:
+    """Return the values that a schema lists, if it does."""
+    return [schema["const"]] if "const" in schema else schema.get("enum")
+
+
 def reference_of(node: Any) -> str:
     return str(node.get("$ref", "")) if isinstance(node, dict) else ""
 
@@ -195,6 +206,8 @@ class Comparison:
                 yield place, (level, place, "operation removed" + (" (was deprecated)" if level == "risk" else ""))
         for key in new.keys() - old.keys():
             yield new[key][0], ("add", new[key][0], "operation added")
+        if lost := ", ".join(sorted(self.old.addresses() - self.new.addresses())):
+            yield "servers", ("risk", "servers", f"no longer listed: {lost}")
 
     def _expand(self, found: list[Change | Pair]) -> Iterator[Change]:
         """Yield the changes, and those of all schemas reached from there; each pair of schemas is compared once."""
@@ -304,13 +317,14 @@ class Comparison:
             yield "risk", place, f"type {'|'.join(before) or 'any'} -> {'|'.join(after) or 'any'}"
         if old.get("format") != new.get("format"):
             yield "risk", place, f"format {old.get('format')} -> {new.get('format')}"
-        yield from self._enum(place, old.get("enum"), new.get("enum"), sent)
+        yield from self._enum(place, allowed(old), allowed(new), sent)
         for word, sign in LIMITS.items() if sent else ():
             limit, bound = (None if isinstance(one, bool) else one for one in (old.get(word), new.get(word)))
             if bound is not None and (limit is None or (bound - limit) * sign > 0) and (bound or limit is not None):
                 yield "break", place, f"{word} {limit} -> {bound}"
-        if sent and new.get("pattern") and new["pattern"] != old.get("pattern"):
-            yield "risk", place, f"pattern {old.get('pattern')} -> {new['pattern']}"
+        for word in ("pattern", "multipleOf", "uniqueItems") if sent else ():
+            if new.get(word) and new[word] != old.get(word):
+                yield "risk", place, f"{word} {old.get(word)} -> {new[word]}"
         if old.get("default") != new.get("default") and sent:
             yield "risk", place, f"default {old.get('default')} -> {new.get('default')} for who leaves it out"
 
@@ -334,6 +348,8 @@ class Comparison:
             for side, schema in ((self.old, old), (self.new, new))
         )
         needed, needs = set(old.get("required", ())), set(new.get("required", ()))
+        if sent and new.get("additionalProperties") is False and old.get("additionalProperties") is not False:
+            yield "risk", place, "properties that it does not name are refused now"
         for name, schema in before.items():
             where = f"{place}.{name}"
             if name not in after:
