@@ -167,3 +167,12 @@ def test_variables_that_a_module_hands_out_are_reads(tmp_path: Path) -> None:
     found = audit(tmp_path, files)["all"]
     assert set(found) == {"N_A", "N_B", "S_A", "S_B", "S_C", "G_A"}
     assert {name for name, one in found.items() if one["required"]} == {"N_B", "S_A", "S_B"}
+
+
+def test_a_target_in_another_format_is_refused_instead_of_taken_as_empty(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text('import os\nos.environ["A"]\n')
+    for content in (b'{"A": "x"}', "A=x\n".encode("utf-16"), b"A: x\n"):
+        (tmp_path / "target").write_bytes(content)
+        assert_refused(run_script(*SCRIPT, tmp_path, "--env", tmp_path / "target"), "no line NAME=value")
+    (tmp_path / "target").write_text("# nothing is set\n")
+    assert run_script(*SCRIPT, tmp_path, "--env", tmp_path / "target").returncode == 1

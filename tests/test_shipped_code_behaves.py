@@ -742,6 +742,10 @@ def test_pods_that_reach_into_their_host_are_listed(tmp_path: Path) -> None:
         "path": {"containers": [{}], "volumes": [{"hostPath": {"path": "/"}}]},
         "init": {"containers": [{}], "initContainers": [{"securityContext": {"privileged": True}}]},
         "unprivileged": {"containers": [{"securityContext": {"privileged": False}}]},
+        "ipc": {"hostIPC": True, "containers": [{}]},
+        "debug": {"containers": [{}], "ephemeralContainers": [{"securityContext": {"privileged": True}}]},
+        "admin": {"containers": [{"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}]},
+        "port": {"containers": [{"securityContext": {"capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}}}]},
     }
     items = [{"metadata": {"namespace": "a", "name": name}, "spec": spec} for name, spec in specs.items()]
     (tmp_path / "pods").write_text(json.dumps({"items": items}))
@@ -749,7 +753,7 @@ def test_pods_that_reach_into_their_host_are_listed(tmp_path: Path) -> None:
     (tmp_path / "kubectl").chmod(0o755)
     command = lines_with("best-practices/container-security.md", "hostNetwork")
     done = run_script("bash", "-c", command, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
-    assert done.stdout.split() == ["a/network", "a/path", "a/init"]
+    assert done.stdout.split() == ["a/network", "a/path", "a/init", "a/ipc", "a/debug", "a/admin"]
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")

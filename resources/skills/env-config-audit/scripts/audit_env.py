@@ -107,7 +107,11 @@ class Audit:
             if path.is_file() and path.stat().st_size < 1 << 20:
                 self.read(path, name, tracked)
         for path in given:
-            self.read_env(path.read_bytes().decode("utf-8-sig", errors="replace"), str(path), example=False)
+            text = path.read_bytes().decode("utf-8-sig", errors="replace")
+            lines = [line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
+            if lines and not any(map(LINE.match, lines)):  # JSON, or UTF-16: nothing set would be a wrong answer
+                raise ValueError(f"{path} has no line NAME=value in UTF-8")
+            self.read_env(text, str(path), example=False)
         for name in os.environ if current else ():
             if name in self.variables:
                 self.variables[name].set_in.append("this environment")
