@@ -193,3 +193,14 @@ def test_both_forms_of_serilog_are_read(tmp_path: Path) -> None:
         "Lost {Name}": ("warn", "10:00:02"),
         "Ready": ("info", "10:00:03"),
     }
+
+
+def test_an_error_whose_time_has_another_form_is_not_lost_in_the_entry_before(tmp_path: Path) -> None:
+    log = write(
+        tmp_path / "a.log",
+        *["2026-11-21 10:00:01 INFO fine"] * 8,
+        "11/21/2026 10:00:09 ERROR disk full",
+        "12 more lines of the trace",
+    )
+    report = run_json(*SCRIPT, log, "--level", "error")
+    assert [(group["count"], group["first"]) for group in report["groups"]] == [(1, "")]

@@ -228,9 +228,12 @@ class Grouping:
         """A line without time belongs to the entry before where most entries have one, or where it is indented.
 
         So does the first line after a Python traceback that is not indented: it names the exception.
+        A digit and a level word begin an entry of their own, whose time has another form.
         """
         if line[0] in " \t":
             return True
+        if line[0].isdigit() and find_level(line) != "?":
+            return False
         ended, self.raised = self.raised, line.startswith("Traceback")
         known = line.startswith(("Caused by", "Traceback", "During handling of", "The above exception"))
         return known or (ended and self.entries > 0) or self.timed * 2 > self.entries > 4
