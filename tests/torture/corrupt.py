@@ -67,11 +67,11 @@ def cases(seed: int, *, bounded: bool) -> Iterator[Case]:
     for mutant in damaged(seed + 2, as_large):
         yield Case(f"{mutant.fault}, too large", mutant.name, partial(judge_as_large, mutant))
     others = [*foreign(), *altered(tables), *rewritten()]
-    for mutant in others[:: 2 if bounded else 1]:
+    for mutant in others[:: 4 if bounded else 1]:
         yield Case(mutant.fault, mutant.name, partial(judge, small, mutant))
-    for mutant in [*damaged(seed + 3, 1), *others][:: 12 if bounded else 1]:
+    for mutant in [*damaged(seed + 3, 1), *others][:: 24 if bounded else 1]:
         yield Case("a build over it", f"{mutant.fault} {mutant.name}", partial(build_over, mutant))
-    for mutant in [*damaged(seed + 4, 1), *others][:: 20 if bounded else 4]:
+    for mutant in [*damaged(seed + 4, 1), *others][:: 40 if bounded else 4]:
         yield Case("commands as processes", f"{mutant.fault} {mutant.name}", partial(run_commands, mutant))
     yield from server_cases(seed, bounded=bounded)
 
@@ -149,7 +149,7 @@ def server_cases(seed: int, *, bounded: bool) -> Iterator[Case]:
     """Yield servers that begin with a mutant, or whose index becomes one under them, in place or as another file."""
     text = Mutant("text changed", "", damaging(changed(1, in_text), f"{seed} server"))
     some = [*(Mutant(fault, "", damaging(change, f"{seed} server")) for fault, change in DAMAGE.items()), *foreign()]
-    for mutant in [text, *some[:: 14 if bounded else 2]]:
+    for mutant in [text, *some[:: 20 if bounded else 2]]:
         name = f"{mutant.fault} {mutant.name}".strip()
         yield Case("a server begins with it", name, partial(serve_from, mutant))
         if mutant.name not in ("a folder", "nothing"):
