@@ -273,6 +273,10 @@ def test_two_kinds_of_lock_file_are_not_compared(tmp_path: Path) -> None:
         ),
         (npm("x", "1.0.0", integrity="sha1-AA="), "checksum: x 1.0.0 has only sha1 where it had sha512"),
         (npm("x", "1.1.0", integrity=None), "checksum: x 1.1.0 has none, the version before had one"),
+        (
+            npm("x", "1.1.0", integrity="sha1-AA="),
+            "checksum: x 1.1.0 has only a weak one, the version before had a strong one",
+        ),
         (npm("x", "1.0.0", resolved=f"{REGISTRY}/x/-/y-6.6.6.tgz"), "name: x 1.0.0 is fetched as y-6.6.6"),
         (npm("x", "1.0.0-rc.1"), "downgrade: x 1.0.0 -> 1.0.0-rc.1"),
     ],

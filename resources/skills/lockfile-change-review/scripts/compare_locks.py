@@ -486,6 +486,8 @@ def dangers(old: Lock, new: Lock, before: Names) -> Iterator[str]:
             yield from (f"checksum: {label} {what}" for what in checksum_problems(twin, one))
         elif had and all(other.sums for other in had) and not one.sums and one.source in {other.source for other in had}:
             yield f"checksum: {label} has none, the version before had one"
+        elif had and is_weak(one) and not any(is_weak(other) or not other.sums for other in had):
+            yield f"checksum: {label} has only a weak one, the version before had a strong one"
         if one.odd and not any(other.odd == one.odd for other in had):
             yield f"name: {label} {one.odd}"
         if one.script and not any(other.script for other in had):
@@ -495,6 +497,11 @@ def dangers(old: Lock, new: Lock, before: Names) -> Iterator[str]:
 def downgrades(changed: list[Json]) -> Iterator[str]:
     rows = [row for row in changed if row["jump"] == "downgrade"]
     return (f"downgrade: {row['name']} {', '.join(row['from'])} -> {', '.join(row['to'])}" for row in rows)
+
+
+def is_weak(one: Package) -> bool:
+    """Say whether no checksum of a package withstands a forgery."""
+    return bool(one.sums) and {algorithm for _, algorithm in one.sums} <= WEAK
 
 
 def checksum_problems(old: Package, new: Package) -> Iterator[str]:
