@@ -1,5 +1,6 @@
 """The script of the skill cpu-profile-reading gives each function its time, from each format, and no more than that."""
 
+import cProfile
 import gzip
 import json
 from pathlib import Path
@@ -273,3 +274,12 @@ def test_a_baseline_that_only_waited_is_compared(tmp_path: Path) -> None:
 )
 def test_odd_profiles_are_refused_in_one_sentence(tmp_path: Path, content: object, words: str) -> None:
     assert_refused(run_script(*SCRIPT, write(tmp_path / "a", content)), words)
+
+
+def test_what_cprofile_writes_is_named_and_refused(tmp_path: Path) -> None:
+    profile = cProfile.Profile()
+    profile.runcall(sorted, [2, 1])
+    profile.dump_stats(tmp_path / "a.pstats")
+    (tmp_path / "a.txt").write_text("         270 function calls (269 primitive calls) in 0.001 seconds\n")
+    for name in ("a.pstats", "a.txt"):
+        assert_refused(run_script(*SCRIPT, tmp_path / name), name, "cProfile", "py-spy")

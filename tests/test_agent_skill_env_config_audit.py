@@ -176,3 +176,43 @@ def test_a_target_in_another_format_is_refused_instead_of_taken_as_empty(tmp_pat
         assert_refused(run_script(*SCRIPT, tmp_path, "--env", tmp_path / "target"), "no line NAME=value")
     (tmp_path / "target").write_text("# nothing is set\n")
     assert run_script(*SCRIPT, tmp_path, "--env", tmp_path / "target").returncode == 1
+
+
+def test_code_that_stops_without_a_variable_has_no_default_for_it(tmp_path: Path) -> None:
+    files = {
+        "a.cs": 'GetEnvironmentVariable("R_CS") ?? throw new E();\n',
+        "a.ts": 'process.env.R_A ?? raise("x"); process.env.R_B || fail(); process.env.N_C || load();\n'
+        "if (!process.env.N_D || !process.env.N_E) throw 1;\n",
+        "a.py": 'os.environ.get("R_P") or sys.exit("no")\nos.environ["R_Q"] or "x"\nos.getenv("N_F", None)\n',
+        "a.php": "<?php $_ENV['R_H'] ?? throw new E(); getenv('D_H') ?: 'x';\n",
+        "a.rb": 'ENV.fetch("D_R") { 5 }\nENV.fetch("D_S") do\n  "x"\nend\nENV.fetch("R_T") { raise "no" }\n',
+        "a.kt": 'System.getenv("R_K") ?: error("no")\nSystem.getenv("D_K") ?: "x"\n',
+        "a.rs": 'env::var("R_R").unwrap_or_else(|_| panic!("x"));\nenv!("R_M", "message");\n'
+        'env::var("D_U").unwrap_or_else(|_| "x".into());\n',
+        "A.java": 'Objects.requireNonNull(System.getenv("R_J")); System.getenv().getOrDefault("D_J", "x");\n',
+    }
+    for name, one in audit(tmp_path, files)["all"].items():
+        assert (name, one["required"], one["default"]) == (name, name.startswith("R_"), name.startswith("D_"))
+
+
+def test_the_next_argument_of_a_call_is_no_default(tmp_path: Path) -> None:
+    files = {"a.py": 'connect(os.environ["A_HOST"], os.environ["A_PORT"])\n', "a.js": "f(process.env.A_JS, 1);\n"}
+    found = audit(tmp_path, files)["all"]
+    assert {name: (one["required"], one["default"]) for name, one in found.items()} == {
+        "A_HOST": (True, False),
+        "A_PORT": (True, False),
+        "A_JS": (False, False),
+    }
+
+
+def test_spring_values_aliases_and_server_variables_are_reads(tmp_path: Path) -> None:
+    files = {
+        "A.java": '@Value("${S_MUST}") String a;\n@Value("${S_DEF:x}") String b;\n@Value("${my.name}") String c;\n',
+        "a.kt": '@Value("\\${S_KT}") val a: String\n',
+        "a.py": 'from os import environ as env\nenv["P_A"]; env.get("P_B", "x")\n',
+        "a.js": "const e = process.env;\ne.J_A; e.message;\n",
+        "a.php": "<?php $_SERVER['H_A']; $_SERVER['HTTP_HOST'];\n",
+    }
+    found = audit(tmp_path, files)["all"]
+    assert set(found) == set("S_MUST S_DEF S_KT P_A P_B J_A H_A".split())
+    assert {name for name, one in found.items() if one["required"]} == {"S_MUST", "S_KT", "P_A"}

@@ -145,3 +145,16 @@ def test_entries_that_are_damaged_or_not_of_the_network_are_left_out(tmp_path: P
     report = run_json(*SCRIPT, record(tmp_path / "a.har", *entries))
     assert (report["requests"], len(report["unreadable"])) == (2, 2)
     assert "2 entries left out, entry 3: " in run_script(*SCRIPT, tmp_path / "a.har").stdout
+
+
+def test_a_web_socket_that_stays_open_hides_no_silence_and_is_not_the_load(tmp_path: Path) -> None:
+    har = record(
+        tmp_path / "a.har",
+        entry(0, "https://a.example.com/", wait=100),
+        entry(110, "wss://a.example.com/live", status=101, wait=60_000),
+        entry(110, "https://a.example.com/events", kind="text/event-stream", wait=60_000),
+        entry(2000, "https://a.example.com/data", wait=300, kind="application/json"),
+    )
+    report = run_json(*SCRIPT, har)
+    assert report["last_request_ms"] == 2300
+    assert [one.partition(" for ")[2][:7] for one in report["findings"] if one.startswith("idle")] == ["1890 ms"]

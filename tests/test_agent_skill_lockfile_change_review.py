@@ -339,3 +339,59 @@ def test_a_text_that_looks_like_a_checksum_is_none(tmp_path: Path) -> None:
     assert compared(tmp_path, old, new)["dangers"] == [
         "checksum: @s/y 1.0.0 has another sha512 without another version"
     ]
+
+
+BERRY = """__metadata:
+  version: 8
+
+"x@npm:^1.0.0":
+  version: 1.0.0
+  resolution: "x@npm:1.0.0{}"
+  checksum: 10/aa
+  languageName: node
+  linkType: hard
+"""
+
+
+def test_the_archive_address_of_yarn_berry_is_the_source(tmp_path: Path) -> None:
+    found = compared(tmp_path, BERRY.format(""), BERRY.format("::__archiveUrl=https%3A%2F%2Fevil.example%2Fx.tgz"))
+    assert found["dangers"] == ["source: x from evil.example/x.tgz, before from the default registry"]
+
+
+POETRY = """[[package]]
+name = "x"
+version = "1.0"
+
+[metadata]
+lock-version = "1.1"
+
+[metadata.files]
+x = [{{file = "x-1.0.whl", hash = "sha256:{}"}}]
+"""
+
+
+def test_checksums_of_an_old_poetry_file_are_compared(tmp_path: Path) -> None:
+    found = compared(tmp_path, POETRY.format("aa"), POETRY.format("bb"))
+    assert found["dangers"] == ["checksum: x 1.0 has another sha256 of x-1.0.whl without another version"]
+
+
+def test_one_version_with_two_checksums_in_the_new_file_is_a_danger(tmp_path: Path) -> None:
+    nested = ("node_modules/a/node_modules/x", npm("x", "2.0.0", integrity="sha512-BB==")[1])
+    files = npm_lock(tmp_path / "a", npm("x", "1.0.0")), npm_lock(tmp_path / "b", npm("x", "2.0.0"), nested)
+    assert run_json(*SCRIPT, *files)["dangers"] == ["checksum: x 2.0.0 stands there twice with two checksums"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"_meta": {}, "default": {}, "develop": {}}\n', "not package-lock.json"),
+        (
+            '{\n  "lockfileVersion": 1,\n  "packages": {\n    "x": ["x@1.0.0", "", {}, "sha512-AA=="],\n  }\n}\n',
+            "bun.lock",
+        ),
+    ],
+)
+def test_other_lock_files_in_json_are_named_and_refused(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "lock"
+    path.write_text(text)
+    assert_refused(run_script(*SCRIPT, path, path), words)

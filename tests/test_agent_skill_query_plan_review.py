@@ -198,7 +198,7 @@ def test_several_plans_of_one_file_are_told_apart(tmp_path: Path) -> None:
         ('[{"Plan": {"Node Type": "Result", ', "cut off"),
         ('{"a": 1}', 'without "Plan"'),
         ('[{"Plan": {"Actual Rows": 1}}]', "not the shape of a plan"),
-        ('[{"Plan": {"Node Type": "Result"}}]\n[{"Plan": {"Node Type": "Result"}}]', "one file for each plan"),
+        ('[{"Plan": {"Node Type": "Result"}}] [{"Plan": {"Node Type": "Result"}}]', "one line for each"),
         ('- Plan:\n    Node Type: "Result"\n', "FORMAT JSON"),
         (NESTED.replace(" (actual time=0.020", "\n (actual time=0.020"), "a wrapped or damaged line"),
         ("  ->  Seq Scan on t  (cost=0.00..4.00 rows=1 width=4)\n", "first line of the plan is missing"),
@@ -259,3 +259,71 @@ def test_the_beginning_of_a_constant_is_masked_too(tmp_path: Path) -> None:
 )
 def test_odd_plans_are_refused_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:
     assert_refused(run_script(*SCRIPT, written(tmp_path / "p.txt", text)), words)
+
+
+PRETTY = json.dumps([{"Plan": node("Result", 2.0), "Execution Time": 2.0}], indent=2)
+COLUMN = [f" {line:<40}" for line in PRETTY.split("\n")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "QUERY PLAN\n-----\n" + "+\n".join(COLUMN) + "\n(1 row)\n",
+        "QUERY PLAN\r\n-----\r\n" + "+\r\n".join(COLUMN) + "\r\n(1 row)\r\n",
+        "QUERY PLAN\n─────\n" + "↵\n".join(COLUMN) + " \n(1 row)\n",
+        "┌───┐\n│ QUERY PLAN │\n├───┤\n" + "↵│\n".join("│" + line for line in COLUMN) + " │\n└───┘\n",
+        "-[ RECORD 1 ]---\nQUERY PLAN |" + "+\n           |".join(COLUMN) + "\n",
+        'QUERY PLAN\n"' + PRETTY.replace('"', '""') + '"\n',
+    ],
+    ids=["default", "crlf", "unicode", "unicode frame", "expanded", "csv"],
+)
+def test_json_is_read_in_each_form_that_psql_prints(tmp_path: Path, text: str) -> None:
+    assert own(run_json(*SCRIPT, written(tmp_path / "p", text))) == {"Result": 2.0}
+
+
+AUTO = json.dumps({"Query Text": "select '{'", "Plan": node("Result", 2.0)}, indent=2)
+
+
+@pytest.mark.parametrize("form", ["plain", "csv", "json"])
+def test_json_plans_are_taken_out_of_each_form_of_the_server_log(tmp_path: Path, form: str) -> None:
+    time, message = "2026-11-28 03:28:01.462 UTC", "duration: 3.5 ms  plan:\n" + AUTO
+    if form == "plain":
+        entries = [f"{time} [9] LOG:  " + text.replace("\n", "\n\t") for text in (message, "statement:\n{x", message)]
+    elif form == "csv":
+        quoted = message.replace('"', '""')
+        entries = [f'{time},"p","p",9,"[local]",6b.1,1,"SELECT",{time},3/2,0,LOG,00000,"{quoted}",,,,,,,,,"psql"'] * 2
+    else:
+        entries = [json.dumps({"timestamp": time, "message": message})] * 2
+    plans = run_json(*SCRIPT, written(tmp_path / "p", "\n".join(entries)))["plans"]
+    assert [one["execution_ms"] for one in plans] == [3.5, 3.5]
+
+
+def begins(path: Path, root: dict[str, Any]) -> list[str]:
+    found = run_json(*SCRIPT, plan(path, root))["plans"][0]["findings"]
+    return [one.partition("begin at ")[2] for one in found if one.startswith("misestimate")]
+
+
+def few(kind: str = "Seq Scan", *below: dict[str, Any], **facts: Any) -> dict[str, Any]:  # noqa: ANN401
+    return node(kind, 1.0, *below, plan_rows=3000, **facts)
+
+
+def test_what_streams_below_a_limit_may_stop_early_and_what_reads_all_may_not(tmp_path: Path) -> None:
+    for kind, facts in {"Unique": {}, "WindowAgg": {}, "Materialize": {}, "Aggregate": {"strategy": "Sorted"}}.items():
+        assert begins(tmp_path / "p", node("Limit", 1.0, few(kind, few(), **facts))) == []
+    for kind, facts in {"Sort": {}, "Bitmap Heap Scan": {}, "Aggregate": {"strategy": "Hashed"}}.items():
+        assert begins(tmp_path / "p", node("Limit", 1.0, few(kind, few(), **facts))) == ["Seq Scan"]
+    joined = few("Hash Join", few(), node("Hash", 1.0, few("Index Scan")))
+    assert begins(tmp_path / "p", node("Limit", 1.0, joined)) == ["Index Scan"]
+
+
+def test_a_semi_join_stops_only_its_inner_side_and_an_empty_hash_the_outer(tmp_path: Path) -> None:
+    inner = node("Nested Loop", 1.0, few("Index Scan"), few(), join_type="Semi")
+    assert begins(tmp_path / "p", inner) == ["Index Scan"]
+    empty = node("Hash", 1.0, actual_rows=0, plan_rows=1)
+    assert begins(tmp_path / "p", node("Hash Join", 1.0, few(), empty)) == []
+
+
+def test_a_leader_that_takes_no_part_is_not_counted(tmp_path: Path) -> None:
+    scan = node("Seq Scan", 90.0, loops=2)
+    found = own(run_json(*SCRIPT, plan(tmp_path / "p", node("Gather", 100.0, scan, workers_launched=2))))
+    assert found == {"Seq Scan": 90.0, "Gather": 10.0}

@@ -260,3 +260,24 @@ def test_a_protection_that_is_not_known_yet_is_a_danger(tmp_path: Path) -> None:
     one = change("a_x.y", "update", before=on, after={}, after_unknown=on)
     report = run_json(*SCRIPT, plan(tmp_path / "p.json", one))
     assert report["dangers"] == ["a_x.y loses its protection: deletion_protection (perhaps: known after apply)"]
+
+
+@pytest.mark.parametrize("before", ["[command]/x/terraform-bin show -json p\n", "\nWarning: no file\n\n"])
+def test_lines_that_a_wrapper_puts_around_the_json_are_skipped(tmp_path: Path, before: str) -> None:
+    path = plan(tmp_path / "p.json", change("a_x.y", "delete"))
+    path.write_text(before + path.read_text() + "\n::debug::Terraform exited with code 0.\n")
+    assert run_json(*SCRIPT, path)["dangers"] == ["a_x.y is destroyed: no reason given"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["azurerm_mssql_server", "google_alloydb_cluster", "aws_dsql_cluster", "aws_cloudwatch_log_group"]
+)
+def test_stores_without_a_common_word_in_their_type_hold_data(tmp_path: Path, kind: str) -> None:
+    assert run_json(*SCRIPT, plan(tmp_path / "p.json", change(f"{kind}.x", "delete")))["changes"][0]["data"]
+
+
+def test_protections_are_known_by_their_name(tmp_path: Path) -> None:
+    before = {"deletion_protection": "ACTIVE", "delete_protection": True, "enable_drop_protection": True, "name": "a"}
+    after = {"deletion_protection": "INACTIVE", "delete_protection": False, "enable_drop_protection": None, "name": "b"}
+    report = run_json(*SCRIPT, plan(tmp_path / "p.json", change("a_x.y", "update", before=before, after=after)))
+    assert report["changes"][0]["unguarded"] == ["delete_protection", "deletion_protection", "enable_drop_protection"]

@@ -267,3 +267,19 @@ def test_a_dump_in_json_without_threads_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "d.json"
     path.write_text('{"threadDump": {"threadContainers": [{"threads": []}]}}')
     assert_refused(run_script(*SCRIPT, path), "no threads in it")
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "app-1  | ",
+        "[pod/a-1/app] 2026-11-28T03:00:00.123456Z ",
+        "2026-11-28T03:00:00+00:00 ",
+        "Nov 28 03:00:00 host java[123]: ",
+    ],
+)
+def test_prefixes_of_a_log_are_taken_off(tmp_path: Path, prefix: str) -> None:
+    dump = "Full thread dump OpenJDK\n\n" + java("a", 1, "RUNNABLE", "at x.A.f(A.java:1)") + "JNI global refs: 1\n"
+    path = tmp_path / "d.txt"
+    path.write_text("".join(f"{prefix}{line}\n" for line in dump.splitlines()))
+    assert "x.A.f(A.java:1)" in run_script(*SCRIPT, path).stdout

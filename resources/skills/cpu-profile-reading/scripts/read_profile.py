@@ -117,6 +117,8 @@ def read_text(data: bytes) -> str:
     for start, advice in REFUSED:
         if data.lstrip()[: len(start)] == start:
             raise ValueError(advice)
+    if re.match(rb"[{\xfb][()\xa9]", data) or re.search(rb"^ +\d+ function calls ", data[:4096], re.MULTILINE):
+        raise ValueError("of cProfile, which keeps no stacks: read it with `python -m pstats FILE`, or record with py-spy")
     data = re.sub(rb"\x1b\[[0-9;]*[A-Za-z]", b"", data)
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16")

@@ -30,7 +30,7 @@ CODE = frozenset(
 )
 CALL = re.compile(
     r"(?P<how>os\.environ(?:\.(?:get|pop|setdefault))?|\benviron(?:\.get)?|\b(?:os\.)?[gG]etenv|\bLookupEnv|\benv::var(?:_os)?"
-    r"|\b(?:option_)?env!|GetEnvironmentVariable|\bENV(?:\.fetch)?|\$_ENV|(?:Deno|Bun|process|import\.meta)\.env(?:\.get)?"
+    r"|\b(?:option_)?env!|GetEnvironmentVariable|\bENV(?:\.fetch)?|\$_(?:ENV|SERVER)|System\.getenv\(\)(?:\.get(?:OrDefault)?)?|(?:Deno|Bun|process|import\.meta)\.env(?:\.get)?"
     r"|System\.(?:get|fetch)_env!?|\benv(?:\.\w+)?|\bconfig)\s*(?P<open>[(\[])\s*"
     r"(?:[\"'`](?P<name>[A-Za-z_]\w*)[\"'`]\s*(?P<end>[\])]|,|=>)|(?P<dynamic>[a-z_]\w*)\s*[\])])"
 )
@@ -48,9 +48,26 @@ OWN = re.compile(
     re.MULTILINE,
 )
 DEFAULT = re.compile(
-    r"\s*(?:,|\|\||\?\?|or\b|=>|\.unwrap_or\w*\()\s*(?:[\"'](?P<text>[^\"'\n]*)[\"']|(?P<word>[\w.]+))?"
+    r"\s*(?P<by>,|\|\||\?\?|\?:|or\b|=>|\)?\s*\.(?:unwrap_or|orElse)\w*\()\s*(?:\|\w*\|\s*|\(\)\s*->\s*)?"
+    r"(?:[\"'](?P<text>[^\"'\n]*)[\"']|(?P<word>[\w.]+(?:!?\()?|!))?"
 )
-FORCED = re.compile(r"\s*(?:!(?!=)|\.(?:expect|unwrap)\(|\?;|\?$)", re.MULTILINE)
+FAILS = re.compile(
+    r"(?:\w+\.)*_?(?:(?:throw|raise|die|exit|abort|fail)\b|(?:throw|raise|panic|fail|missing|must|error|bail)\w*!?\()",
+    re.I,
+)
+FORCED = re.compile(
+    r"\s*(?:!(?!=)|\.(?:expect|unwrap|ok_or\w*|map_err|context|with_context)\(|\)?\s*\.orElseThrow\(|\?;|\?$)",
+    re.MULTILINE,
+)
+VALUE = re.compile(r"@Value\(\s*\"[^\"\n]*?\$\{(?P<name>[A-Z][A-Z0-9_]*)(?::(?P<default>[^}\n]*))?\}")  # Spring
+ALIAS = re.compile(
+    r"\b(?:environ\s+as\s+(?P<name>\w+)|(?P<own>\w+)(?:\s*:\s*[\w.]+)?\s*=\s*(?P<real>os\.environ|process\.env))[ \t]*(?:;|$)",
+    re.MULTILINE,
+)
+SERVER = re.compile(  # what a web server puts into $_SERVER
+    r"(?:HTTP|REQUEST|SERVER|REMOTE|SCRIPT|DOCUMENT|PHP|CONTENT|PATH|AUTH|ORIG)_\w+"
+    r"|HTTPS|QUERY_STRING|GATEWAY_INTERFACE|arg[vc]"
+)
 SETTING = re.compile(
     r"^\s*(?:-\s+)?(?:export |Environment=\"?|ENV |ARG |name:\s*[\"']?)?([A-Z][A-Z0-9_]{2,})(?:\s*[:=]|[\"']?\s*$)",
     re.MULTILINE,
@@ -179,16 +196,21 @@ class Audit:
     def use(self, name: str, place: str, number: int, after: str, forced: bool = False) -> None:
         one = self.variables[name]
         one.reads.append((place, number))
-        if found := DEFAULT.match(after):
-            one.defaults.setdefault(
-                found["text"] if found["text"] is not None else found["word"] or "...", f"{place}:{number}"
-            )
-        elif forced or FORCED.match(after):
+        what, value = fallback(after)
+        if what == "fails" or (forced and not after.startswith((",", "=>"))):
             one.strict.add(place)
+        elif what == "default":
+            one.defaults.setdefault(value, f"{place}:{number}")
         else:
             one.asked.add(place)
 
     def read_code(self, text: str, place: str) -> None:
+        for found in ALIAS.finditer(text):
+            name, real = found["name"] or found["own"], found["real"] or "os.environ"
+            text = re.sub(rf"(?<!\.)\b{name}(?=\[|\.get\(|\.[A-Z_]{{2}})", real, text)
+        for found in VALUE.finditer(text):
+            after = "" if found["default"] is None else f"|| '{found['default']}'"
+            self.use(found["name"], place, text.count("\n", 0, found.start()) + 1, after, forced=not after)
         for found in [*CALL.finditer(text), *DOT.finditer(text), *TAG.finditer(text)]:
             before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
             if not before.lstrip().startswith(("#", "//", "* ")):
@@ -224,12 +246,22 @@ class Audit:
                 self.dynamic.append(f"{place}:{number}")
             return
         tagged = parts.get("more") or ""
-        after = (end if end in (",", "=>") else "") + text[found.end() : found.end() + 80]
+        after = text[found.end() : found.end() + 80]
+        if end in (",", "=>"):
+            after = end + after
+        elif how == "ENV.fetch" and (block := re.match(r"\s*(?:\{|do\b)\s*", after)):
+            after = "=>" + after[block.end() :]
+        elif after.lstrip().startswith(","):
+            after = ""  # the next argument of something else
+        if how == "$_SERVER" and SERVER.fullmatch(name):
+            return
         if re.match(r"\s*=[^=>]", after):
             self.variables[name].set_in.append(place)
             return
         strict = how in ("os.environ", "environ", "env!", "ENV.fetch", "System.fetch_env!") or ",required" in tagged
-        strict = strict and not re.search(r"\bdel\s+$", before)
+        strict = (strict and not re.search(r"\bdel\s+$", before)) or before.endswith("requireNonNull(System.")
+        if how == "env!":
+            after = ""  # what follows is a message
         self.use(name, place, number, "" if tagged else after, strict)
         if re.search(r"\b(bool|Boolean)\(\s*$", before):
             self.problems.append(f"{place}:{number} {name}: any text is true there, also 'false' and '0'")
@@ -284,6 +316,18 @@ class Audit:
         if everything:
             report["all"] = {name: described(one) for name, one in sorted(live.items())}
         return report
+
+
+def fallback(after: str) -> tuple[str, str]:
+    """Return what happens without the variable: it `fails`, there is a `default` and which, or neither is known."""
+    found = DEFAULT.match(after)
+    word = (found["word"] or "") if found else ""
+    if FORCED.match(after) or (found and found["by"] != "," and FAILS.match(word)):
+        return "fails", ""
+    unknown = word in ("None", "null", "undefined", "nil", "not", "!")
+    if not found or unknown or (word.endswith("(") and found["by"] in ("||", "??", "?:", "or")):
+        return "", ""  # a call may return or not
+    return "default", found["text"] if found["text"] is not None else word or "..."
 
 
 def secret_problems(name: str, one: Variable) -> Iterator[str]:

@@ -54,6 +54,11 @@ class Request:
     cached: bool
 
     @property
+    def lasting(self) -> bool:
+        """Whether it is a connection that stays open, such as a web socket, and no download."""
+        return self.status == 101 or self.kind == "text/event-stream"
+
+    @property
     def end(self) -> float:
         return self.start + self.total
 
@@ -219,7 +224,7 @@ def idle_gap(requests: list[Request], begin: float, end: float) -> tuple[float, 
             break
         if one.start - place > best[1]:
             best = (place - begin, one.start - place)
-        place = max(place, one.end)
+        place = max(place, one.start if one.lasting else one.end)
     return best
 
 
@@ -239,7 +244,7 @@ def analyse(log: Json, requests: list[Request], page: Json) -> Json:
     requests.sort(key=lambda one: one.start)
     begin = requests[0].start
     marks = page.get("pageTimings") or {}
-    finish = max(one.end for one in requests) - begin
+    finish = max(one.start if one.lasting else one.end for one in requests) - begin
     onload = float(marks.get("onLoad") or -1)
     onload = onload if onload > 0 else finish
     chain = critical_chain(requests, begin + onload)

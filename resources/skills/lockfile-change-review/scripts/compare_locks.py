@@ -100,11 +100,15 @@ def read_packages(text: str) -> Lock:
 
 
 def read_npm(text: str) -> Lock:
+    if re.search(r'^\s*"configVersion": |^\s*"[^"\n]+": \["[^"\n]+@', text, re.MULTILINE):
+        raise ValueError("bun.lock is not read here")
     try:
         whole = json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         raise ValueError(f"no JSON at line {error.lineno}, column {error.colno}: cut off?") from error
     version = whole.get("lockfileVersion")
+    if version is None:
+        raise ValueError("JSON, but not package-lock.json: no lockfileVersion")
     if version not in (2, 3) or not isinstance(whole.get("packages"), dict):
         raise ValueError(f"lockfileVersion {version} is not read here: `npm install --package-lock-only` writes 3")
     lock = Lock(f"npm {version}")
@@ -266,6 +270,8 @@ def yarn_package(name: str, wanted: str, fields: dict[str, str]) -> Package:
             if "checksum" in fields
             else {}
         )
+        if "__archiveUrl=" in where:  # fetched from there, whatever the registry is
+            where = unquote(where.partition("__archiveUrl=")[2].partition("&")[0])
         source = "" if where.startswith("npm:") else where.partition(":")[0] if "//" not in where else source_of(where)
         package = Package(name, version, source, sums)
     else:
@@ -292,6 +298,8 @@ def read_toml(text: str) -> Lock:
         raise ValueError(f"no TOML: {error}") from error
     packages = whole.get("package") or []
     if "metadata" in whole and "lock-version" in whole["metadata"]:
+        files = whole["metadata"].get("files") or {}  # before Poetry 1.3
+        packages = [{"files": files.get(one["name"])} | one for one in packages]
         return Lock(f"poetry {whole['metadata']['lock-version']}", [poetry_package(one) for one in packages])
     if "requires-python" in whole or any(isinstance(one.get("source"), dict) for one in packages):
         own = [one for one in packages if {"virtual", "editable"} & set(one.get("source") or {})]
@@ -480,10 +488,15 @@ def sources(old: Lock, before: Names, after: Names) -> Iterator[str]:
 
 def dangers(old: Lock, new: Lock, before: Names) -> Iterator[str]:
     known = {(one.name, one.version): one for one in old.packages}
+    first: dict[tuple[str, str], Package] = {}
     for one in sorted(new.packages, key=lambda one: (one.name, order(one.version))):
         had, label = before.get(one.name, []), f"{one.name} {one.version}"
         if twin := known.get((one.name, one.version)):
             yield from (f"checksum: {label} {what}" for what in checksum_problems(twin, one))
+        elif (other := first.setdefault((one.name, one.version), one)) is not one and any(
+            other.sums[key] != one.sums[key] for key in other.sums.keys() & one.sums.keys()
+        ):
+            yield f"checksum: {label} stands there twice with two checksums"
         elif had and all(other.sums for other in had) and not one.sums and one.source in {other.source for other in had}:
             yield f"checksum: {label} has none, the version before had one"
         elif had and is_weak(one) and not any(is_weak(other) or not other.sums for other in had):

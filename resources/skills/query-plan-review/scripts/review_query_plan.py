@@ -12,6 +12,8 @@ Exit codes: 0 analysed, 1 nothing was measured (plain EXPLAIN: estimates only), 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import re
 import signal
@@ -34,7 +36,8 @@ SUBPLAN = re.compile(
     r"^\s*(?P<kind>InitPlan|SubPlan|CTE) (?P<name>\S+)(?: \(returns (?P<params>[^)]*)\))?(?: \(\w.*\))?$"
 )
 BLOCKS = re.compile(r"(shared|local|temp) ((?:(?:hit|read|dirtied|written)=\d+ ?)+)")
-STARTS_EARLY = ("Sort", "Aggregate", "Hash", "Materialize", "Unique", "SetOp", "WindowAgg")
+READS_ALL = ("Sort", "Hash", "Aggregate", "HashAggregate", "MixedAggregate", "HashSetOp", "Bitmap Heap Scan")
+LOGGED = r"duration: ([\d.]+) ms +plan:"
 FACTOR, REMOVED, LOOPS = 10, 10, 1000
 """A misestimate, the rows that a filter removes for each row it keeps, and repetitions that are worth a line."""
 
@@ -116,21 +119,39 @@ def read_plans(path: str) -> list[Plan]:
     if not text.strip():
         raise ValueError("empty: write the output of EXPLAIN into it")
     text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
-    if re.search(r"^\s*-> .*\(cost=\d+(?:\.\d+)?(?:e[+-]?\d+)? rows=|^\s*\"query_block\"|^\{\"query_block\"", text, re.MULTILINE):
+    if re.search(
+        r"^\s*-> .*\(cost=\d+(?:\.\d+)?(?:e[+-]?\d+)? rows=|^\s*\"query_block\"|^\{\"query_block\"", text, re.MULTILINE
+    ):
         raise ValueError("a plan of MySQL or MariaDB: only those of PostgreSQL are read here")
-    lines = [bare(line) for line in re.split(r"\r?\n", text)]
+    lines = [bare(line) for line in re.split(r"\r?\n", unpacked(text))]
     if re.search(r"^\s*- Plan:|<explain ", text, re.MULTILINE):
         raise ValueError("YAML or XML: ask for EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)")
-    begin = next((n for n, line in enumerate(lines) if line.lstrip()[:1] in ("[", "{")), None)
-    if begin is not None and not any(NODE.match(line) for line in lines[:begin]):
-        return read_json("\n".join(lines[begin:]))
+    joined = "\n".join(lines)
+    start = (LOGGED if re.search(LOGGED, joined) else "^()") + r"\s*(?=[\[{])"
+    begin = re.search(start, joined, re.MULTILINE)
+    if begin and not any(NODE.match(line) for line in joined[: begin.start()].split("\n")):
+        return read_json(joined, re.compile(start, re.MULTILINE))
     return read_text(lines)
+
+
+def unpacked(text: str) -> str:
+    """Return the messages of a server log in JSON or CSV, or the column of psql --csv; other text as it is."""
+    if text.startswith('{"timestamp":'):
+        rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+        return "\n".join(str(row.get("message", "")) for row in rows)
+    log = re.match(r"\d{4}-\d\d-\d\d [\d:.]+ [\w+-]+,", text)
+    if log or re.match(r'QUERY PLAN\r?\n"[\[{]', text):
+        csv.field_size_limit(1 << 30)
+        rows = csv.reader(io.StringIO(text, newline=""))
+        return "\n".join(row[13] if log and len(row) > 13 else row[0] for row in rows if row)
+    return text
 
 
 def bare(line: str) -> str:
     """Return a line without what psql and pgAdmin put around it."""
-    line = re.sub(r"\s*\+?\s*$", "", line)
-    line = re.sub(r"^\| (.*?)\s*\+?\s*\|$", r"\1", line)
+    line = re.sub(r"^\s*(?:QUERY PLAN| {10})\s?[|│:] ?", "", line)  # psql -x
+    line = re.sub(r"\s*[+↵]?\s*$", "", line)
+    line = re.sub(r"^[|│] (.*?)\s*[+↵]?\s*[|│]$", r"\1", line)
     if len(line) > 1 and line[0] == line[-1] == '"':
         line = line[1:-1].replace('""', '"')
     return line
@@ -139,17 +160,22 @@ def bare(line: str) -> str:
 # --- JSON
 
 
-def read_json(text: str) -> list[Plan]:
-    try:
-        whole, end = json.JSONDecoder(object_pairs_hook=single).raw_decode(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"no JSON at line {error.lineno}, column {error.colno} of the plan: cut off?") from error
-    if re.search(r'[{\["]', text[end:]):
-        raise ValueError("more follows the first JSON document: one file for each plan")
-    plans = whole if isinstance(whole, list) else [whole]
-    if not plans or not all(isinstance(one, dict) and isinstance(one.get("Plan"), dict) for one in plans):
-        raise ValueError('no plan: JSON without "Plan"')
-    return [plan_of(one) for one in plans]
+def read_json(text: str, start: re.Pattern[str]) -> list[Plan]:
+    """Read each document that begins at *start*; between them a server log has lines of its own."""
+    decoder, plans, end = json.JSONDecoder(object_pairs_hook=single), list[Plan](), 0
+    while begin := start.search(text, end):
+        try:
+            whole, after = decoder.raw_decode(text, begin.end())
+        except json.JSONDecodeError as error:
+            raise ValueError(f"no JSON at line {error.lineno}, column {error.colno} of the plan: cut off?") from error
+        found = whole if isinstance(whole, list) else [whole]
+        if not found or not all(isinstance(one, dict) and isinstance(one.get("Plan"), dict) for one in found):
+            raise ValueError('no plan: JSON without "Plan"')
+        if re.match(r"[^\n]*[{\[]", text[after:]):
+            raise ValueError("more follows on the last line of a JSON document: one line for each")
+        plans += [plan_of({"Execution Time": float(begin[1])} | one if begin[1] else one) for one in found]
+        end = after
+    return plans
 
 
 def single(pairs: list[tuple[str, Any]]) -> Json:
@@ -167,16 +193,16 @@ def plan_of(whole: Json) -> Plan:
     ]
     jit = ((whole.get("JIT") or {}).get("Timing") or {}).get("Total") or 0.0
     settings = ", ".join(f"{name} = {value}" for name, value in (whole.get("Settings") or {}).items())
-    root = node_of(whole["Plan"], 1)
+    root = node_of(whole["Plan"])
+    share_out(root, 1)
     return Plan(root, number(whole, "Execution Time"), number(whole, "Planning Time"), float(jit), triggers, settings)
 
 
-def node_of(one: Json, processes: int) -> Node:
-    kind = str(one["Node Type"])
+def node_of(one: Json) -> Node:
+    how = {"Sorted": "Group", "Hashed": "Hash", "Mixed": "Mixed"}.get(str(one.get("Strategy")), "")
+    kind = how.replace("Group", "" if one["Node Type"] == "SetOp" else "Group") + str(one["Node Type"])
     subplan = str(one.get("Subplan Name", ""))
-    node = Node(
-        label_of(one), kind, processes=processes, plan=number(one, "Plan Rows"), cost=number(one, "Total Cost") or 0
-    )
+    node = Node(label_of(one), kind, plan=number(one, "Plan Rows"), cost=number(one, "Total Cost") or 0)
     node.relation = str(one.get("Parent Relationship", "Outer"))
     if subplan.startswith("CTE "):
         node.relation = "CTE"
@@ -205,8 +231,7 @@ def node_of(one: Json, processes: int) -> Node:
     node.lossy, node.heap_fetches = int(one.get("Lossy Heap Blocks") or 0), int(one.get("Heap Fetches") or 0)
     node.planned, node.launched = int(one.get("Workers Planned") or 0), int(one.get("Workers Launched") or 0)
     node.disabled, node.cte = one.get("Disabled") is True, str(one.get("CTE Name", ""))
-    below = processes * (node.launched + 1) if kind.startswith("Gather") else processes
-    node.children = [node_of(each, below) for each in one.get("Plans") or []]
+    node.children = [node_of(each) for each in one.get("Plans") or []]
     return node
 
 
@@ -263,7 +288,7 @@ def read_text(lines: list[str]) -> list[Plan]:
                 raise ValueError(f"the first line of the plan is missing, before: {line.strip()[:60]}")
             stack[-1][1].children.append(node)
             stack.append((indent, node))
-        elif match := re.search(r"duration: ([\d.]+) ms +plan:", line):
+        elif match := re.search(LOGGED, line):
             logged = float(match[1])
         elif re.search(r"\((cost=\d|actual (time|rows)=|never executed\))", masked(line)):
             raise ValueError(f"a wrapped or damaged line: {line.strip()[:60]}")
@@ -345,9 +370,11 @@ def read_footer(plan: Plan, line: str) -> None:
 
 def share_out(node: Node, processes: int) -> None:
     node.processes = processes
-    below = processes * (node.launched + 1) if node.kind.startswith("Gather") else processes
     for child in node.children:
-        share_out(child, below)
+        shares = 1
+        if node.kind.startswith("Gather") and child in node.direct:  # the leader may take no part
+            shares = max(node.launched + (child.loops != node.launched * node.loops), 1)
+        share_out(child, processes * shares)
 
 
 # --- analysis
@@ -393,10 +420,17 @@ def wrong_nodes(node: Node, cut: bool = False) -> Iterator[Node]:
     if abs(factor(node)) >= FACTOR and not (cut and factor(node) < 0):
         yield node
     for place, child in enumerate(node.children):
-        merged = node.kind.startswith("Merge") and "Join" in node.kind and place == 1
-        early = node.kind == "Limit" or merged or "Semi" in node.label
-        stays = cut and not any(word in node.kind for word in STARTS_EARLY)
-        yield from wrong_nodes(child, early or stays)
+        yield from wrong_nodes(child, stops(node, place) or (cut and node.kind not in READS_ALL))
+
+
+def stops(node: Node, place: int) -> bool:
+    """Return whether a node may stop asking its child at *place* before the end."""
+    if node.kind.startswith("Merge") and "Join" in node.kind:
+        return True
+    if place == 1:
+        return "Semi" in node.label or "Anti" in node.label
+    empty = len(node.children) > 1 and node.children[1].kind == "Hash" and node.children[1].rows == 0
+    return node.kind == "Limit" or empty
 
 
 def beginnings(plan: Plan) -> list[Node]:

@@ -29,7 +29,8 @@ DATA = re.compile(
     r"|redis|elasticache|memorydb|valkey|memcache|opensearch|elasticsearch|kafka|msk|kinesis|sqs|queue|eventhub|pubsub"
     r"|bigquery|bigtable|spanner|firestore|cosmosdb|documentdb|docdb|neptune|redshift|synapse|snowflake|mongodb"
     r"|backup|snapshot|vault|kms|key_vault|secret|secretsmanager|persistent|cognito_user_pool|ecr|registry|stateful"
-    r"|postgresql|mysql|zone|rds_cluster|lightsail)(_|$)"
+    r"|postgresql|mysql|zone|rds_cluster|lightsail|mssql|mariadb|alloydb|dsql|qldb|kusto|filestore|memorystore|servicebus|mq"
+    r"|repository|log_group|log_analytics_workspace|kv_namespace)(_|$)"
 )
 HARMLESS = re.compile(
     r"_(policy|rule|attachment|association|acl|grant|permission|parameter_group|subnet_group|option_group|notification"
@@ -47,6 +48,8 @@ GUARDS = {
     "force_destroy": False, "skip_final_snapshot": False, "force_delete": False,
 }  # fmt: skip
 """Attributes that keep data, and the value that does."""
+GUARD = re.compile(r"(delet|drop|destroy|terminat|rebuild)\w*_protect")
+ON = (True, "ACTIVE", "ENABLED", "Enabled")
 WHY = {
     "replace_because_cannot_update": "the provider cannot change it in place",
     "replace_because_tainted": "marked as tainted",
@@ -75,6 +78,8 @@ def read_plan(path: str) -> Json:
         raise ValueError(f"neither UTF-8 nor UTF-16 (byte {error.start}): print it again") from error
     if not text.strip():
         raise ValueError("empty: did `show -json` fail?")
+    if text.lstrip()[:1] != "{" and (own := re.search(r'^\{"format_version".*', text, re.MULTILINE)):
+        text = own[0]  # without the lines that a wrapper of a CI job or `2>&1` put around it
     try:
         plan: Json = json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
@@ -224,8 +229,13 @@ def guards_lost(change: Json) -> list[str]:
     return [
         dotted(path) + " (perhaps: known after apply)" * (not known)
         for path, known in differences(before, after, unknown, [])
-        if path and path[-1] in GUARDS and at(before, path) is GUARDS[path[-1]]
+        if path and (at(before, path) is GUARDS.get(path[-1], ...) or guards(path[-1], at(before, path)))
     ]
+
+
+def guards(name: Any, value: Any) -> bool:
+    """Return whether an attribute protects by its name, as `delete_protection = true` or `"ACTIVE"` do."""
+    return bool(GUARD.search(str(name))) and value in ON
 
 
 def renames(plan: Json) -> list[Json]:

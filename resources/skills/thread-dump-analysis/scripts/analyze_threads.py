@@ -30,6 +30,11 @@ FAULT = re.compile(
     r"^(?:Current thread|Thread) (?P<id>0x[0-9a-f]+)(?: \[(?P<name>[^\]]*)\])? \(most recent call first\):"
 )
 SPY = re.compile(r'^Thread (?P<id>\d+|0x[0-9A-Fa-f]+) \((?P<state>[^)]*)\)(?:: "(?P<name>.*)")?$')
+LOGGED = re.compile(  # what docker compose, kubectl logs --prefix and --timestamps, and journalctl put before a line
+    r"^(?:\[pod/\S+\] ?|[\w.-]+ +\| ?|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d) ?"
+    r"|[A-Z][a-z]{2} [ \d]\d [\d:]{8} \S+ [\w.-]+\[\d+\]: ?)+",
+    re.MULTILINE,
+)
 LOCK = re.compile(r"<(0x[0-9a-f]+)>(?: \(an? ([^)]*)\))?")
 LIBRARY = re.compile(
     r"^(java\.|javax\.|jdk\.|sun\.|java\.base/|runtime\.|internal/|sync\.|syscall\.|reflect\.|wait \(threading"
@@ -90,6 +95,7 @@ def read_dumps(path: str) -> list[Dump]:
     except UnicodeDecodeError as error:
         raise ValueError(f"neither UTF-8 nor UTF-16 (byte {error.start}): a heap or core dump?") from error
     text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r\n", "\n")
+    text = LOGGED.sub("", text)
     if not text.strip():
         raise ValueError("empty: was the process still alive, and owned by your user?")
     if text.lstrip()[0] in "{[" and '"' in text[:200]:
