@@ -351,3 +351,28 @@ def test_help_names_the_formats() -> None:
 def test_requests_alike_only_in_whole_seconds_are_not_taken_for_one() -> None:
     done = report(*[combined(1, "GET /a", 503)] * 20)
     assert not [one for one in found(done, "caution") if "twice" in one]
+
+
+@pytest.mark.parametrize(
+    "around",
+    ["web-1  | {}", "[pod/api-7/app] {}", "2026-11-25T08:00:01.1Z stdout F {}", "Nov 25 08:00:01 host api[7]: {}"],
+)
+def test_json_lines_behind_what_a_collector_puts_before_them_are_read(around: str) -> None:
+    done = report(around.replace("{}", line(1, "GET /a", 502)), around.replace("{}", line(2, "GET /a", 200)))
+    assert (done["requests"], done["retries"][0]["recovered"]) == (2, 1)
+
+
+def test_lines_inside_the_json_of_docker_are_read() -> None:
+    inside = combined(1, "GET /a", 502), line(2, "GET /b", 200)
+    done = report(
+        *[json.dumps({"log": one + "\n", "stream": "stdout", "time": "2026-11-25T08:00:09Z"}) for one in inside]
+    )
+    assert (done["requests"], done["failed"], done["to"]) == (2, 1, "2026-11-25 08:00")
+    assert report(json.dumps({"log": "started\n"}), combined(1, "GET /a", 200))["left_out"]["unread"] == 1
+
+
+def test_the_milliseconds_of_traefik_are_read() -> None:
+    done = report(combined(9, "GET /a", 200, ' 7 "app@docker" "http://10.0.0.5:80" 1500ms'))
+    assert (done["slow"][0]["max_s"], found(done, "caution")) == (1.5, [])
+    again = combined(9, "GET /a", 504, ' 7 "-" "-" 5000ms'), combined(12, "GET /a", 200, ' 8 "-" "-" 10ms')
+    assert report(*again)["retries"] == []

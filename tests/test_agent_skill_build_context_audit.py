@@ -324,3 +324,28 @@ def test_a_pattern_of_a_copy_that_docker_refuses_is_refused(tmp_path: Path, copy
 
 def test_an_exception_without_a_pattern_is_refused(tmp_path: Path) -> None:
     assert_refused(run_script(*SCRIPT, folder(tmp_path, "a\n!\n")), ".dockerignore", "line 2")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "secret"),
+    [
+        ("prod_tfvars", "x = 1", True),
+        ("prod_tfvars_example", "x = 1", False),
+        ("d__a_txt", "hf" + "_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH", True),
+        ("d__a_ini", "aws_secret_access_key = " + "a1B/" * 10, True),
+        ("d__a_ini", "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", False),
+        ("d__a_ini", "aws_secret_access_key = ${SECRET}", False),
+    ],
+)
+def test_more_secrets_by_name_and_form(tmp_path: Path, name: str, text: str, secret: bool) -> None:
+    assert bool(findings(run_json(*SCRIPT, folder(tmp_path, "x\n", **{name: text})), "secret")) is secret
+
+
+def test_a_containerfile_is_read_and_another_dockerfile_is_named(tmp_path: Path) -> None:
+    root = folder(tmp_path, "x\n", dockerfile=None, a_txt="a")
+    (root / "Dockerfile.prod").write_text(ALL)
+    assert findings(run_json(*SCRIPT, root), "dockerfile") == [
+        "caution  dockerfile: none was read, COPY lines are unknown: name one with -f, e.g. Dockerfile.prod"
+    ]
+    (root / "Containerfile").write_text(ALL)
+    assert run_json(*SCRIPT, root)["dockerfile"] == "Containerfile"

@@ -133,8 +133,9 @@ def test_what_is_no_report_or_no_diff_is_refused_in_one_line(tmp_path: Path) -> 
     report = tmp_path / "report"
     cases = (
         ("", "is empty"),
-        ("mode: set\na.go:1.2,3.4 1 1\n", "Go profile"),
-        ("<report name='x'/>", "JaCoCo"),
+        ("mode: set\n", "know no line"),
+        ("<report name='x'/>", "know no line"),
+        ("<CoverageSession/>", "another tool"),
         ("<coverage>", "no element found"),
         ('{"a": 1}', "know no line"),
         ("{", "Expecting"),
@@ -153,3 +154,36 @@ def test_no_diff_at_all_passes_no_gate(tmp_path: Path) -> None:
         assert_refused(run_script(*SCRIPT, report, "--diff", "-", stdin=diff), "there is no diff in it")
     moved = "diff --git a/a.py b/b.py\nsimilarity index 100%\nrename from a.py\nrename to b.py\n"
     assert run_script(*SCRIPT, report, "--diff", "-", stdin=moved).returncode == 0
+
+
+def test_profiles_of_go_and_xml_of_jacoco_and_clover_are_read(tmp_path: Path) -> None:
+    reports = {
+        "c.out": "mode: set\nexample.com/m/src/pay.go:10.1,12.2 2 1\nexample.com/m/src/pay.go:13.2,15.9 1 0\n",
+        "jacoco.xml": '<!DOCTYPE report PUBLIC "-//JACOCO//DTD Report 1.1//EN" "report.dtd"><report name="m">'
+        '<package name="src"><class name="src/P" sourcefilename="pay.py"><method name="a" line="10"/></class>'
+        '<sourcefile name="pay.py"><line nr="11" mi="0" ci="3" mb="1" cb="1"/>'
+        '<line nr="13" mi="2" ci="0" mb="0" cb="0"/>'
+        "</sourcefile></package></report>",
+        "clover.xml": '<coverage><project><file name="pay.py" path="/ci/x/src/pay.py"><class name="P"/>'
+        '<line num="11" count="2" type="stmt"/><line num="13" count="0" type="stmt"/></file></project></coverage>',
+    }
+    counts = {}
+    for name, text in reports.items():
+        (tmp_path / name).write_text(text)
+        diff = DIFF.replace("pay.py", "pay.go") if name == "c.out" else DIFF
+        found = compared(tmp_path, tmp_path / name, diff=diff)
+        assert found["problems"] == []
+        gap = found["files"][0]["gaps"][0]
+        counts[name] = (found["code"], found["ran"], gap["first"], len(found["files"][0]["partial"]))
+    assert counts == {"c.out": (4, 2, 13, 0), "jacoco.xml": (2, 1, 13, 1), "clover.xml": (2, 1, 13, 0)}
+
+
+def test_coloured_and_utf_16_diffs_are_read_and_cut_ones_refused(tmp_path: Path) -> None:
+    report, patch = lcov(tmp_path / "lcov.info", "src/pay.py", {11: 1, 13: 0}), tmp_path / "change.patch"
+    coloured = "".join(f"\x1b[32m{line}\x1b[m\n" for line in DIFF.splitlines())
+    for data in (coloured.encode(), DIFF.encode("utf-16")):
+        patch.write_bytes(data)
+        assert run_json(*SCRIPT, report, "--diff", patch)["percent"] == 50.0
+    for text, words in ((DIFF.rpartition("+done")[0], "cut off"), (DIFF.replace("+try:", "{+try:+}"), "--word-diff")):
+        patch.write_text(text)
+        assert_refused(run_script(*SCRIPT, report, "--diff", patch), words)

@@ -138,7 +138,6 @@ def test_only_a_line_feed_ends_a_line_of_a_crontab(tmp_path: Path) -> None:
         ("٥ 5 * * * a".encode(), (), "minute '٥' is not in 0 to 59"),
         (b"\x7fELF\xd0", (), "neither UTF-8 nor UTF-16 (byte 4)"),
         (b"CRON_TZ=\n0 5 * * * a", (), "line 1: '' is no time zone"),
-        (b"on:\n  schedule:\n    - cron: '0 5 * * *'\n", (), "it is YAML"),
         (b"0 5 * * * a", ("--from", "9999-12-31"), "take a year from 1970 to 9000"),
         (b"0 5 * * * a", ("--from", "0001-01-01", "--zone", "Asia/Tokyo"), "take a year from 1970 to 9000"),
     ],
@@ -159,3 +158,52 @@ def test_a_password_of_mysql_is_masked_and_many_lines_that_collide_are_cut() -> 
     done = run_script(*SCRIPT, "-", "--from", "2026-11-25T10:00", stdin=lines)
     assert "mysqldump -u me -p*** db" in done.stdout
     assert "collide lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 3 more: 7 times in 7 days" in done.stdout
+
+
+def test_the_yaml_of_github_and_kubernetes_is_read_with_its_zones(tmp_path: Path) -> None:
+    workflow = tmp_path / "ci.yml"
+    workflow.write_text(
+        "on:\n  schedule:\n    - cron: '30 5 * * 1-5'\n    - cron: \"7 3 * * *\"  # nightly\n"
+        "      timezone: Europe/Berlin\n    - cron: H 3 * * *\n"
+    )
+    report = run_json(*SCRIPT, workflow, "--dialect", "github", "--from", "2026-11-28T00:00", "--count", "1")
+    assert [(row["line"], row["zone"], row["next"]) for row in report["schedules"]] == [
+        (3, "UTC", ["2026-11-30T05:30:00+00:00"]),
+        (4, "Europe/Berlin", ["2026-11-28T03:07:00+01:00"]),
+    ]
+    assert report["problems"] == ["line 6: minute 'H' is not in 0 to 59"]
+    jobs = tmp_path / "jobs.yaml"
+    job = "kind: CronJob\nspec:\n  timeZone: {}\n  schedule: {}\n---\n"
+    jobs.write_text(job.format("Asia/Tokyo", "'0 1 * * *'") + job.format("Etc/UTC", "0 2 * * *"))
+    report = run_json(*SCRIPT, jobs, "--dialect", "kubernetes")
+    assert [(row["line"], row["zone"]) for row in report["schedules"]] == [(4, "Asia/Tokyo"), (9, "Etc/UTC")]
+    assert run_json(*SCRIPT, jobs)["problems"] == ["it is YAML, read as a crontab's times: give --dialect kubernetes"]
+
+
+@pytest.mark.parametrize("text", ["CRON_TZ=Europe/Berlin 0 0 * * *", "TZ=UTC 0 0 * * *"])
+def test_a_zone_inside_the_schedule_of_kubernetes_is_a_problem(text: str) -> None:
+    assert_refused(run_script(*SCRIPT, "--expression", text, "--dialect", "kubernetes"), "use the field timeZone")
+
+
+def test_quotes_around_an_expression_are_left_out() -> None:
+    assert runs("'0 5 * * *'", "2026-11-25T10:00", count=1) == ["2026-11-26T05:00+00:00"]
+
+
+def test_an_unescaped_percent_sign_is_a_problem() -> None:
+    report = run_json(*SCRIPT, "-", stdin="0 5 * * * a $(date +%F)\n0 6 * * * a $(date +\\%F)\n")
+    assert report["problems"] == [
+        "line 1: an unescaped % ends the command, the rest is its input: write \\%",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expression", "notes"),
+    [
+        ("0 0 */2 * *", ["day of month */2: each month starts again at 1"]),
+        ("0 0 31 * *", ["months without such a day are left out"]),
+        ("0 0 28-31 * *", []),
+        ("0 0 */1 * *", []),
+    ],
+)
+def test_days_that_not_every_month_has_are_noted(expression: str, notes: list[str]) -> None:
+    assert run_json(*SCRIPT, "--expression", expression)["schedules"][0]["notes"] == notes

@@ -266,3 +266,24 @@ def test_two_names_below_a_suffix_that_may_be_public_prove_nothing_without_a_dma
     assert report["proven"] == "not proven"
     assert any("only if github.io is one organisation" in reason for reason in report["reasons"])
     assert read(mail(**facts, dmarc="; dmarc=pass header.from=victim.github.io"))["proven"] == "proven"
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("Microsoft Mail Internet Headers Version 2.0\n" + mail(), "lines before the headers"),
+        ("Original Message\nFrom:\tEve <eve@evil.example>\nSPF:\tPASS\n\n" + mail(), "lines before the headers"),
+        ("\n".join(f"> {line}" for line in mail().split("\n")), ""),
+        (mail().replace("\n by", "\nby"), "1 lines had lost the space"),
+        (mail().replace("\n by", "\nby").replace("\n", "\r\n"), "1 lines had lost the space"),
+    ],
+)
+def test_headers_are_found_in_what_people_paste(text: str, note: str) -> None:
+    report = read(text)
+    assert (report["from"], report["proven"]) == ("shop@example.com", "proven")
+    assert [one[: len(note)] for one in report["notes"]] == ([note] if note else [])
+
+
+def test_utf_16_without_a_mark_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.eml").write_bytes(mail().encode("utf-16-le"))
+    assert run_json(*SCRIPT, tmp_path / "a.eml")["proven"] == "proven"

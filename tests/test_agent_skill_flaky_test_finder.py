@@ -118,3 +118,21 @@ def test_the_folder_of_all_runs_names_no_commit(tmp_path: Path) -> None:
 def test_html_reports_are_not_dropped_in_silence(tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text("<html>")
     assert_refused(run_script(*SCRIPT, tmp_path), "report.html: HTML, which is not read")
+
+
+def test_tests_of_nodes_runner_that_share_a_name_are_two(tmp_path: Path) -> None:
+    case = '<testcase name="works" classname="test">'
+    for name in ("1.xml", "2.xml"):
+        (tmp_path / name).write_text(
+            f'<testsuites><testsuite name="A">{case}</testcase></testsuite><testsuite name="B">{case}<failure/>'
+            '</testcase></testsuite><testcase name="later" classname="test"><skipped type="todo"/><failure/></testcase>'
+            "</testsuites>"
+        )
+    found = {row["test"]: (row["verdict"], row["runs"]) for row in run_json(*SCRIPT, tmp_path)["tests"]}
+    assert found == {"A::works": ("stable", 2), "B::works": ("broken", 2), "later": ("stable", 0)}
+
+
+@pytest.mark.parametrize("status", ["notrun", "disabled"])
+def test_a_test_that_did_not_run_has_not_passed(tmp_path: Path, status: str) -> None:
+    (tmp_path / "a.xml").write_text(f'<testsuite><testcase classname="a" name="b" status="{status}"/></testsuite>')
+    assert run_json(*SCRIPT, tmp_path)["tests"][0]["runs"] == 0

@@ -126,3 +126,16 @@ def test_names_that_git_quotes_are_files_like_others_and_compiled_requirements_a
     (row,) = rows(repository, "hotspots")
     assert row["file"] == 'a "b/c\td.py'
     assert row["score"] > 0
+
+
+def test_usual_words_for_a_repair_count(repository: Repository) -> None:
+    for number, subject in enumerate(["bugfix: save", "Fixing it", "bugs", "crashes on save", "prefix", "debug"]):
+        repository.commit(subject, {"a.py": "x\n" * (number + 1)})
+    assert [row["fixes"] for row in rows(repository, "hotspots")] == [4]
+
+
+def test_lock_files_of_every_tool_are_left_out(repository: Repository) -> None:
+    names = ("bun.lock", "bun.lockb", "Pipfile.lock", "deno.lock", "packages.lock.json", "Package.resolved", "lock.py")
+    for number in range(2):
+        repository.commit("change", {f"app/{name}": f"{number}\n" for name in names})
+    assert [row["file"] for row in rows(repository, "hotspots")] == ["app/lock.py"]

@@ -109,3 +109,14 @@ def test_a_view_over_a_missing_table_is_marked(tmp_path: Path) -> None:
     (view,) = run_json(*SCRIPT, path)["tables"]
     assert view["broken"] == "no such table: main.t"
     assert "no such table: main.t" in run_script(*SCRIPT, path).stdout
+
+
+def test_a_report_without_a_check_says_so(tmp_path: Path) -> None:
+    path = make_database(tmp_path / "a.db", "CREATE TABLE t(a);")
+    assert "check       not made" in run_script(*SCRIPT, path).stdout
+    assert "not made" not in run_script(*SCRIPT, path, "--check", "quick").stdout
+
+
+def test_control_characters_in_names_of_columns_are_escaped(tmp_path: Path) -> None:
+    path = make_database(tmp_path / "a.db", 'CREATE TABLE t("a\x1b[31m"); CREATE INDEX i ON t("a\x1b[31m");')
+    assert "t(a\\x1b[31m)" in run_script(*SCRIPT, path).stdout

@@ -36,6 +36,7 @@ LINE = re.compile(
 )
 NO_REQUEST = re.compile(r'\S+ \S+ .+? \[[^\]]{20,30}\] "(?:-?|\\x[^"]*)" \d{3} ')  # scanners, TLS sent to a plain port
 SECONDS = re.compile(r"(?:^|[\s\"=,])(\d+\.\d{2,6})(?=[\s\",]|s?$)")
+NAMED = re.compile(r" (\d{1,9})ms$")
 WHOLE = re.compile(r"(?:^|[\s\"=])(\d{1,10})\"?$")
 FIELDS = {  # of JSON lines; a full stop leads into an object
     "addr": "http_x_forwarded_for x_forwarded_for remote_addr client_ip clientip ClientHost request.client_ip request.remote_ip remote_ip req.remoteAddress ip",
@@ -114,7 +115,7 @@ class Log:
         self.counts["lines"] += 1
         found = None
         try:
-            found = self.parse_json(text) if text.startswith("{") else self.parse_line(text)
+            found = self.parse(text)
             if found and not (0 < found[0] < LATEST and (found[1] == -1 or 0 <= found[1] < LONGEST_WAIT) and 0 <= found[2] <= 999):
                 found = None  # a time or status that cannot be
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
@@ -144,13 +145,22 @@ class Log:
         key = hash((facts["method"], facts["path"]))
         self.requests.append(Request(start, took, client, facts["method"], template(path), key, status))
 
+    def parse(self, text: str) -> tuple[float, float, int, Json] | None:
+        """Read a line of either kind, also inside the JSON of Docker or behind what a collector puts before it."""
+        if not text.startswith("{") and (LINE.match(text) or "{" not in text):
+            return self.parse_line(text)
+        record = json.loads(text[text.index("{") :])
+        return self.parse(inside.strip()) if isinstance(inside := record.get("log"), str) else self.parse_json(record)
+
     def parse_line(self, text: str) -> tuple[float, float, int, Json] | None:
         match = LINE.match(text)
         if not match:
             return None
         took, rest = -1.0, match["rest"]
         whole, part = WHOLE.search(rest), SECONDS.search(rest)
-        if part and self.args.unit in (None, "s"):
+        if named := NAMED.search(rest):  # Traefik, which writes the start
+            took = int(named[1]) / 1000
+        elif part and self.args.unit in (None, "s"):
             took = float(part[1])
         elif whole and self.args.unit:
             took = int(whole[1]) * {"s": 1, "ms": 1e-3, "us": 1e-6}[self.args.unit]
@@ -159,10 +169,10 @@ class Log:
         parts = match["head"].split(" ")
         place = next((n for n, one in enumerate(parts) if ADDRESS.fullmatch(one.rstrip(","))), 0)  # behind a host name or what a collector adds
         facts = match.groupdict() | {"addr": address(parts[place]), "user": " ".join(parts[place + 2 :]).removeprefix("-")}
+        facts["began"] = bool(named)
         return clf_time(match["time"]), took, int(match["status"]), facts
 
-    def parse_json(self, text: str) -> tuple[float, float, int, Json] | None:
-        record = json.loads(text)
+    def parse_json(self, record: Json) -> tuple[float, float, int, Json] | None:
         facts: Json = {name: first(record, names) for name, names in FIELDS.items()}
         if facts["path"] is None and (asked := ASKED.fullmatch(str(record.get("request")))):
             facts |= {"method": asked[1], "path": asked[2]}

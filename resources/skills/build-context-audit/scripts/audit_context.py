@@ -34,16 +34,17 @@ NAMES = (
     (re.compile(r"\.env([._-].+)?|\.envrc|.+\.env"), "environment file"),
     (re.compile(r"id_(rsa|dsa|ecdsa|ed25519)"), "SSH key"),
     (re.compile(r".+\.(p12|pfx|jks|keystore|kdbx)"), "key store"),
-    (re.compile(r"\.netrc|\.pgpass|\.pypirc|\.htpasswd|\.git-credentials|kubeconfig|.+\.kubeconfig"), "credentials"),
+    (re.compile(r"[._]netrc|\.pgpass|\.pypirc|\.htpasswd|\.git-credentials|kubeconfig|.+\.kubeconfig"), "credentials"),
     (re.compile(r".+\.tfstate(\.backup)?"), "Terraform state"),
+    (re.compile(r".+\.tfvars(\.json)?"), "Terraform variables"),
 )
 PATHS = re.compile(r"(^|/)(\.aws/credentials|\.docker/config\.json|\.kube/config|\.config/gcloud/.+\.(db|json))$")
 CONTENTS = (
     (re.compile(rb"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----"), "private key"),
-    (re.compile(rb"\b(?:AKIA|ASIA)(?!\w*EXAMPLE)[A-Z0-9]{16}\b"), "AWS key"),
+    (re.compile(rb"\b(?:AKIA|ASIA)(?!\w*EXAMPLE)[A-Z0-9]{16}\b|(?i:aws_secret_access_key)[\"']?\s*[=:]\s*[\"']?(?![\w/+]*EXAMPLE)[\w/+]{40}(?![\w/+])"), "AWS key"),
     (re.compile(rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_\w{40})"), "GitHub token"),
     (re.compile(rb"\bnpm_[A-Za-z0-9]{36}\b|:_(?:authToken|password)\s*=\s*(?!\s*[\"']?\$\{)\S"), "npm token"),
-    (re.compile(rb"\bxox[abprs]-[\w-]{10}|\b[sr]k_live_\w{16}|\bAIza[\w-]{35}|\bsk-(?:ant|proj)-[\w-]{20}|\bglpat-[\w-]{20}"), "API key"),
+    (re.compile(rb"\bxox[abprs]-[\w-]{10}|\b[sr]k_live_\w{16}|\bAIza[\w-]{35}|\bsk-(?:ant|proj)-[\w-]{20}|\bglpat-[\w-]{20}|\bhf_[A-Za-z]{34}\b"), "API key"),
     (re.compile(rb"(?i)\b[a-z+]+://[^\s/:@$<{]*:[^\s/@$<{]+@(?!localhost|127\.|example)"), "password in an address"),
 )
 VOLATILE = re.compile(
@@ -534,6 +535,8 @@ def audit(root: Path, given: str | None, against: str | None, save: str | None) 
     if not root.is_dir():
         raise ValueError(f"{root}: no folder: name the folder that `docker build` gets")
     path = Path(given) if given else root / "Dockerfile"
+    if not given and not path.is_file() and (root / "Containerfile").is_file():
+        path = root / "Containerfile"  # of Podman and Buildah
     if given and not path.is_file():
         raise ValueError(f"{path}: no such Dockerfile")
     own = path.with_name(path.name + ".dockerignore")
@@ -587,6 +590,8 @@ def audit(root: Path, given: str | None, against: str | None, save: str | None) 
         findings.append(f"caution  ignore: no .dockerignore in {shown(str(root))}{hint}")
     elif ignore == own and (root / ".dockerignore").is_file():
         findings.append(f"note     ignore: {shown(own.name)} replaces .dockerignore, whose patterns do not count")
+    if not docker and (near := sorted(one.name for one in root.glob("*ockerfile*") if not one.name.endswith(".dockerignore"))):
+        findings.append(f"caution  dockerfile: none was read, COPY lines are unknown: name one with -f, e.g. {shown(near[0])}")
     if (root / ".containerignore").is_file():
         findings.append("note     ignore: Podman and Buildah read .containerignore instead")
     findings += pattern_findings(patterns, entries)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """List the changed lines that no test executed: a diff held against coverage reports.
 
-Standard library only, Python 3.11+. Reads Cobertura XML, lcov, coverage.py JSON and Istanbul JSON; more than one
-report is merged. The report must come from the code after the change.
+Standard library only, Python 3.11+. Reads Cobertura, JaCoCo and Clover XML, lcov, Go profiles, coverage.py JSON and
+Istanbul JSON; more than one report is merged. The report must come from the code after the change.
 
     python3 find_gaps.py coverage.xml --git origin/main...HEAD [--repo DIR]
     python3 find_gaps.py lcov.info other.xml --diff change.patch [--prefix src/] [--min 80] [--max 20] [--json]
@@ -13,7 +13,6 @@ Exit codes: 0 enough is executed, 1 gaps (below --min percent, or code that no r
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import re
 import signal
@@ -22,11 +21,13 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path, PurePosixPath
-from typing import Any, cast
+from typing import Any
 from xml.etree import ElementTree
 
 HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+COLOUR = re.compile(r"\x1b\[[\d;]*[mK]")
 TEST = re.compile(r"(^|/)(tests?|__tests__|specs?)/|(^|/)test_[^/]*$|[._](test|spec)\.\w+$|[a-z]Tests?\.\w+$")
 ERROR = re.compile(r"\b(except|catch|raise|throw|panic|rescue|reject|abort)\b|if err != nil|\bErr\(")
 
@@ -53,33 +54,44 @@ def read_report(path: Path, repo: Path, into: Report) -> None:
     with path.open(encoding="utf-8-sig", errors="replace") as handle:
         head = handle.read(4096).lstrip()
     if head.startswith("<"):
-        read_cobertura(path, repo, into)
+        read_xml(path, repo, into)
     elif head.startswith("{"):
         read_json(path, into)
     elif re.search(r"^(TN:|SF:)", head, re.MULTILINE):
         with path.open(encoding="utf-8-sig", errors="replace") as handle:
             read_lcov(handle, into)
+    elif head.startswith("mode:"):
+        with path.open(encoding="utf-8-sig", errors="replace") as handle:
+            read_go(handle, into)
     else:
-        what = "a Go profile" if head.startswith("mode:") else "empty" if not head else "neither XML, JSON nor lcov"
+        what = "empty" if not head else "neither XML, JSON nor lcov"
         raise ValueError(f"{path} is {what}: convert it to Cobertura or lcov")
 
 
-def read_cobertura(path: Path, repo: Path, into: Report) -> None:
+def read_xml(path: Path, repo: Path, into: Report) -> None:
     sources: list[str] = []
-    lines = Lines()
+    lines, package = Lines(), ""
     for event, tag in ElementTree.iterparse(path, ("start", "end")):
-        if event == "start" and tag.tag in ("report", "CoverageSession", "results"):
-            raise ValueError(f"{path} is XML of another tool (<{tag.tag}>, JaCoCo?): convert it to Cobertura")
-        if event == "start" and tag.tag == "class":
+        if event == "start" and tag.tag in ("CoverageSession", "results"):
+            raise ValueError(f"{path} is XML of another tool (<{tag.tag}>): convert it to Cobertura")
+        if event == "start" and tag.tag == "package":
+            package = tag.get("name", "")
+        elif event == "start" and tag.tag == "sourcefile":  # JaCoCo
+            lines = into[f"/{package}/{tag.get('name', '')}".replace("//", "/")]
+        elif event == "start" and tag.tag == "file":  # Clover
+            lines = into[clean(tag.get("path") or tag.get("name", ""))]
+        elif event == "start" and tag.tag == "class" and "filename" in tag.attrib:
             lines = into[place(tag.get("filename", ""), sources, repo)]
         elif event == "end" and tag.tag == "source" and tag.text:
             sources.append(tag.text.strip())
         elif event == "end" and tag.tag == "line":
-            number = int(tag.get("number", "0"))
-            lines.hit(number, int(tag.get("hits", "0")))
+            number = int(tag.get("number") or tag.get("nr") or tag.get("num") or "0")
+            lines.hit(number, int(tag.get("hits") or tag.get("ci") or tag.get("count") or "0"))
+            if ways := int(tag.get("mb", "0")) + int(tag.get("cb", "0")):
+                lines.branch(number, int(tag.get("cb", "0")), ways)
             if found := re.search(r"\((\d+)/(\d+)\)", tag.get("condition-coverage", "")):
                 lines.branch(number, int(found[1]), int(found[2]))
-        elif event == "end" and tag.tag == "class":
+        elif event == "end" and tag.tag in ("class", "sourcefile", "file"):
             tag.clear()
 
 
@@ -110,6 +122,14 @@ def read_lcov(handle: Iterable[str], into: Report) -> None:
                 lines.branch(line, sum(found), len(found))
 
 
+def read_go(handle: Iterable[str], into: Report) -> None:
+    """Read a profile of Go, whose names begin with the module: they are matched from the right."""
+    for text in handle:
+        if found := re.fullmatch(r"(.+):(\d+)\.\d+,(\d+)\.\d+ \d+ (\d+)", text.strip()):
+            for line in range(int(found[2]), int(found[3]) + 1):
+                into["/" + clean(found[1]).lstrip("/")].hit(line, int(found[4]))
+
+
 def read_json(path: Path, into: Report) -> None:
     """Read JSON of coverage.py (`files`) or of Istanbul (a `statementMap` for each file)."""
     data = json.loads(path.read_text(encoding="utf-8-sig"))
@@ -138,12 +158,14 @@ def read_diff(handle: Iterable[str], *, given: bool) -> dict[str, dict[int, str]
     changed: dict[str, dict[int, str]] = {}
     added: dict[int, str] = {}
     old = new = number = hunks = heads = 0
-    for text in handle:
+    for text in map(COLOUR.sub, repeat(""), handle):
         heads += text.startswith(("diff ", "--- ", "Index: "))
         mark = text[:1] or "\n"
         if old > 0 or new > 0:
             if mark == "+":
                 added[number] = text[1:].rstrip("\r\n")
+            if mark not in "+- \\\n\r":
+                raise ValueError("a hunk is cut off, or the diff was made with --word-diff")
             old, new, number = old - (mark in "- \n"), new - (mark in "+ \n"), number + (mark in "+ \n")
         elif text.startswith("+++ "):
             name = unquote(text[4:].rstrip("\r\n").split("\t")[0])
@@ -153,11 +175,17 @@ def read_diff(handle: Iterable[str], *, given: bool) -> dict[str, dict[int, str]
             hunks += 1
         elif text.startswith("@@@ "):
             raise ValueError("this is the combined diff of a merge: compare with one parent (main...HEAD)")
+    if old > 0 or new > 0:
+        raise ValueError("the last hunk is cut off: make the diff again")
     if not heads and not hunks and given:
         raise ValueError("there is no diff in it: did git diff fail?")
     if not hunks and changed:
         raise ValueError("the diff has no hunks: make it with git diff, not --stat")
     return changed
+
+
+def decode(data: bytes) -> list[str]:
+    return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "replace").removesuffix("\n").split("\n")
 
 
 def unquote(name: str) -> str:
@@ -216,6 +244,10 @@ def compare(changed: dict[str, dict[int, str]], report: Report, prefix: str) -> 
     problems: list[str] = []
     for path in sorted(pairs):
         added, lines = changed[path], report[pairs[path]]
+        if path.endswith(".go"):  # its blocks span blank lines and comments too
+            for number, text in added.items():
+                if not text.strip() or text.lstrip().startswith("//"):
+                    lines.hits.pop(number, None)
         known = [number for number in added if number in lines.hits]
         if blank := [number for number in known if not added[number].strip()]:
             problems.append(f"{path}:{blank[0]} is blank but counted as code: report of another version, run it again")
@@ -266,7 +298,7 @@ def show(result: dict[str, Any], most: int) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="List changed lines that no test executed.")
-    parser.add_argument("report", type=Path, nargs="+", help="Cobertura XML, lcov, coverage.py or Istanbul JSON")
+    parser.add_argument("report", type=Path, nargs="+", help="Cobertura, JaCoCo or Clover XML, lcov, Go profile, coverage.py or Istanbul JSON")
     change = parser.add_mutually_exclusive_group(required=True)
     change.add_argument("--diff", help="unified diff, - for standard input")
     change.add_argument("--git", metavar="RANGE", help="what git diff takes: origin/main...HEAD, or HEAD (work tree)")
@@ -285,11 +317,9 @@ def main() -> int:
         if args.git:
             changed = read_diff(git_diff(args.repo, args.git), given=False)
         elif args.diff == "-":
-            cast(io.TextIOWrapper, sys.stdin).reconfigure(encoding="utf-8", errors="replace", newline="\n")
-            changed = read_diff(sys.stdin, given=True)
+            changed = read_diff(decode(sys.stdin.buffer.read()), given=True)
         else:
-            with open(args.diff, encoding="utf-8", errors="replace", newline="\n") as handle:
-                changed = read_diff(handle, given=True)
+            changed = read_diff(decode(Path(args.diff).read_bytes()), given=True)
         result = compare(changed, report, args.prefix and args.prefix.rstrip("/") + "/")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ElementTree.ParseError) as error:
         print(f"cannot compare: {' '.join(str(error).split())}", file=sys.stderr)

@@ -33,6 +33,7 @@ DIALECTS = ("cronie", "kubernetes", "github")
 ITEM = re.compile(r"^(?:(\*)|(\w+)(?:-(\w+))?)(?:/(\d+))?$")
 SECRET = re.compile(r"(?i)(?<=://)[^/\s@]+(?=@)|(?<=-u )\S+:\S+|(?<=bearer )\S+|(?<=basic )\S+"
                     r"|(\b[\w-]*(?:passw|pwd|token|secret|api_?key)\w*[=: ]+)\S+|(\bmysql\w* (?:.* )?-p)\S+")  # fmt: skip
+YAML = re.compile(r"^\s*(?:- *)?(cron|schedule): *([\"']?)([^\s\"'#][^\"'#\n]*?)\2 *(?:#.*)?\r?$", re.MULTILINE)
 YEARS = 8
 Json = dict[str, Any]
 
@@ -131,6 +132,35 @@ def masked(text: str) -> str:
     return SECRET.sub(lambda match: f"{match[1] or match[2] or ''}***", " ".join(text.split()))[:80]
 
 
+def schedules_of_yaml(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield line, expression and zone of each `cron:` of GitHub, `schedule:` of a CronJob."""
+    found = list(YAML.finditer(text))
+    for match, following in zip(found, [*found[1:], None], strict=True):
+        number = text.count("\n", 0, match.start(1)) + 1
+        near = text[match.end() : following.start() if following else len(text)]
+        if match[1] == "schedule":  # timeZone may stand above it, in the same document
+            start = [0, *(one.end() for one in re.finditer(r"^---.*$", text[: match.start()], re.MULTILINE))][-1]
+            near = re.split(r"^---", text[start:], maxsplit=1, flags=re.MULTILINE)[0]
+        zone = re.search(r"^\s*(?:- *)?time[zZ]one: *[\"']?([\w/+-]+)", near, re.MULTILINE)
+        yield number, match[3], zone[1] if zone else ""
+
+
+def read_yaml(text: str, dialect: str, zone: str) -> tuple[list[Schedule], list[str]]:
+    found, problems = [], []
+    likely = "kubernetes" if re.search(r"^kind: *CronJob", text, re.MULTILINE) else "github"
+    if dialect == "cronie":
+        problems.append(f"it is YAML, read as a crontab's times: give --dialect {likely}")
+    for number, expression, own in schedules_of_yaml(text):
+        try:
+            if re.match(r"(CRON_)?TZ=", expression):
+                raise ValueError("TZ= inside the schedule is refused by Kubernetes: use the field timeZone")
+            zone_named(own or zone)
+            found.append(parse(expression, number, expression, dialect, own or zone))
+        except ValueError as error:
+            problems.append(f"line {number}: {error}")
+    return found, problems
+
+
 def read_lines(text: str, dialect: str, zone: str) -> tuple[list[Schedule], list[str]]:
     found, problems = [], []
     if "\r\n" in text and dialect == "cronie":
@@ -139,20 +169,22 @@ def read_lines(text: str, dialect: str, zone: str) -> tuple[list[Schedule], list
         line = line.strip()
         if not line or line.startswith("#"):
             continue
+        if dialect == "kubernetes" and re.match(r"(CRON_)?TZ=", line):
+            problems.append(f"line {number}: TZ= inside the schedule is refused by Kubernetes: use the field timeZone")
+            continue
         if match := re.match(r"^([A-Za-z_]\w*)\s*=\s*([\"']?)(.*)\2$", line):
             if match[1] == "CRON_TZ" and dialect == "cronie":
                 zone = match[3].strip()
                 zone_named(zone, f"line {number}: ")
             continue
         words = line.split()
-        if dialect == "kubernetes" and re.match(r"(CRON_)?TZ=", words[0]):
-            problems.append(f"line {number}: TZ= inside the schedule is refused by Kubernetes: use the field timeZone")
-            continue
         expression = words[0] if words[0].startswith("@") else " ".join(words[:5])
         if len(words) > 5 and re.match(r"^[\d*?,/-]+$", words[5]) and re.match(r"^[\d*?,/LW#A-Za-z-]+$", words[4]):
             expression = " ".join(words[:7] if len(words) > 6 and re.match(r"^[\d*]", words[6]) else words[:6])
         try:
             found.append(parse(expression, number, masked(line), dialect, zone))
+            if dialect == "cronie" and re.search(r"(?<!\\)%", line):
+                problems.append(f"line {number}: an unescaped % ends the command, the rest is its input: write \\%")
         except ValueError as error:
             problems.append(f"line {number}: {error}")
     return found, problems
@@ -216,6 +248,10 @@ def preview(one: Schedule, start: datetime, count: int, dialect: str) -> Json:
         notes.append(f"never runs in {YEARS} years: no such date")
     elif not (one.stars[2] or one.stars[3]):
         notes.append("day of month OR day of week: it runs on either; for both test one of them in the command")
+    if (step := re.match(r"^\*/(\d+)$", one.expression.split()[2])) and int(step[1]) > 1:
+        notes.append(f"day of month */{step[1]}: each month starts again at 1")
+    if upcoming and one.stars[3] and min(one.sets[2]) > 28:
+        notes.append("months without such a day are left out")
     clock = []
     usual = len(one.sets[0]) * len(one.sets[1])
     for change in changes(one.zone, day):
@@ -281,20 +317,19 @@ def main() -> int:
             raise ValueError(f"--from {args.start}: take a year from 1970 to 9000")
         start = (start if start.tzinfo else start.replace(tzinfo=ZoneInfo(args.zone))).astimezone(UTC)
         if args.expression is not None:
-            text = args.expression
+            text = args.expression.strip().strip("'\"")
         elif args.file:
             text = decode(sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes())
         else:
             raise ValueError("name a file or an --expression")
-        schedules, problems = read_lines(text, args.dialect, args.zone)
+        read = read_yaml if YAML.search(text) else read_lines
+        schedules, problems = read(text, args.dialect, args.zone)
         if args.dialect == "github" and args.zone != "UTC":
             problems.append("note: --zone is taken as the schedule's own `timezone`")
     except (OSError, ValueError) as error:
         print(f"cannot read {name}: {error}", file=sys.stderr)
         return 2
     if not schedules:
-        if re.search(r"^\s*(?:- *)?(?:cron|schedule): *[\"']?[\d*@]", text, re.MULTILINE):
-            problems = ["it is YAML: give the text after `cron:` or `schedule:` as --expression"]
         print(f"cannot read {name}: {problems[0] if problems else 'no schedule in it'}", file=sys.stderr)
         return 2
     rows = [preview(one, start, max(1, args.count), args.dialect) for one in schedules]

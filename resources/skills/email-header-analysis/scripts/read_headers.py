@@ -36,6 +36,8 @@ ADDRESS = re.compile(r"\[(?:IPv6:)?([0-9a-fA-F.:]+)\]|\((?:[^()]*\s)?(\d+(?:\.\d
 HOP = re.compile(r"^\s*(?:from\s+(?P<helo>\S+)(?P<claim>.*?))?(?:^|\s)by\s+(?P<by>\S+)(?P<rest>.*)$", re.DOTALL)
 METHOD = re.compile(r"^\s*([\w-]+)(?:\s*/\s*\d+)?\s*=\s*([\w-]+)(.*)$", re.DOTALL)
 PROPERTY = re.compile(r"\b([\w-]+(?:\.[\w-]+)?)\s*=\s*(\"[^\"]*\"|[^\s;]+)")
+NAME = re.compile(r"[A-Za-z][\w-]*[ \t]*:")
+FIRST = re.compile(r"^(?:Delivered-To|Received|Return-Path|Authentication-Results|ARC-[\w-]+|DKIM-Signature|X-[\w-]+|MIME-Version):", re.MULTILINE)
 HIDDEN = {"Cf", "Cc", "Co", "Cs"}
 LATE = 300
 Json = dict[str, Any]
@@ -131,14 +133,31 @@ def without_comments(text: str) -> tuple[str, str]:
     return "".join(plain), "".join(comments)
 
 
+def folded(text: str) -> tuple[str, int]:
+    """Return *text* with a space before lines of the headers that have no name, as pasting drops it, and their number."""
+    head, blank, rest = re.split(r"(\r?\n[ \t]*\r?\n)", text + "\n\n", maxsplit=1)
+    bare = re.compile(rf"(?<=\n)(?=\S)(?!{NAME.pattern})")
+    return bare.sub(" ", head) + blank + rest, len(bare.findall(head))
+
+
 def read_message(data: bytes) -> tuple[Message, list[str]]:
     notes = []
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         data = data.decode("utf-16", "replace").encode()
+    elif data[1:2] == b"\0":
+        data = data.decode("utf-16-le", "replace").encode()
     if data[:8] == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":
         raise ValueError("an Outlook .msg file: open it and save it as .eml, or copy the internet headers")
     text = textwrap.dedent(data.decode("utf-8-sig", "replace")).lstrip()
+    if all(line.startswith(">") for line in text.splitlines() if line) and not text.startswith(">From "):
+        text = re.sub(r"^> ?", "", text, flags=re.MULTILINE)
     text = re.sub(r"^>?From \S.*\r?\n", "", text)
+    if not NAME.match(text) and (start := FIRST.search(text)):
+        notes.append("lines before the headers were left out")
+        text = text[start.start() :]
+    text, joined = folded(text)
+    if joined:
+        notes.append(f"{joined} lines had lost the space before them and were joined to the header above")
     message = HeaderParser().parsestr(text)
     names = {name.lower() for name in message.keys()}  # noqa: SIM118
     if not names & KNOWN:

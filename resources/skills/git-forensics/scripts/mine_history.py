@@ -24,11 +24,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-FIX = re.compile(r"\b(fix(es|ed)?|bug|hotfix|revert|regression|crash|broken)\b", re.IGNORECASE)
+FIX = re.compile(r"\b((bug-?|hot)?fix(es|ed|ing)?|bugs?|revert(s|ed)?|regressions?|crash(es|ed|ing)?|broken)\b", re.IGNORECASE)
 ESCAPE, ESCAPED = re.compile(r"\\(.)"), {"t": "\t", "n": "\n"}
 GENERATED = re.compile(
-    r"(^|/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|Cargo\.lock|go\.sum|composer\.lock|requirements[\w.-]*\.txt|"
-    r"Gemfile\.lock|CHANGELOG[^/]*)$|\.(min\.js|snap|svg|png|jpe?g|pdf|map|csv)$|(^|/)(vendor|node_modules|dist)/",
+    r"(^|/)(package-lock\.json|npm-shrinkwrap\.json|packages\.lock\.json|pnpm-lock\.yaml|[\w.-]+\.lockb?|go\.sum|Package\.resolved|requirements[\w.-]*\.txt|"
+    r"CHANGELOG[^/]*)$|\.(min\.js|snap|svg|png|jpe?g|pdf|map|csv)$|(^|/)(vendor|node_modules|dist)/",
     re.IGNORECASE,
 )
 RENAME = re.compile(r"\{(?P<old>[^{}]*) => (?P<new>[^{}]*)\}")
@@ -62,7 +62,7 @@ class FileHistory:
 def git(repo: Path, *arguments: str) -> Iterator[str]:
     """Yield the lines that git prints; raise GitError with its first complaint."""
     command = ["git", "-C", str(repo), "-c", "core.quotePath=false", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace") as run:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="replace") as run:
         assert run.stdout
         assert run.stderr
         yield from (line.rstrip("\n") for line in run.stdout)

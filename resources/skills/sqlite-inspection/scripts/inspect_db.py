@@ -204,13 +204,15 @@ def show(report: dict, most: int) -> None:
     for i in indexes:
         flags = " unique" * i["unique"] + " partial" * i["partial"]
         size = "-" if i["bytes"] is None else i["bytes"]
-        print(f"{plain(i['name']):<40} {size:>12}  {plain(i['table'])}({', '.join(i['columns'])}){flags}")
+        print(f"{plain(i['name']):<40} {size:>12}  {plain(i['table'])}({plain(', '.join(i['columns']))}){flags}")
     if hidden:
         print(f"\n... the {hidden} smallest tables and indexes are left out: --max {len(report['tables'])} or --json")
     if "check" in report:
         print(f"\ncheck       {'; '.join(report['check'])}")
         if report["foreign_key_violations"] is not None:
             print(f"foreign keys {report['foreign_key_violations']} violations (stops at 1000)")
+    else:
+        print("\ncheck       not made: damage may be there; --check quick")
 
 
 def lacking(path: Path) -> str:
