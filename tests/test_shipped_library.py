@@ -1,17 +1,17 @@
 """The library in resources/ has the size, the form and the links that its readers and its index count on."""
 
-import json
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
 import skills_ref
+from content.facts import read_cards
 from content.form import counts, form_problems, fragment_files, fragment_id, links_of, read_fields, shared_scenarios
 
 RESOURCES = Path(__file__).parents[1] / "resources"
 FILES = {fragment_id(RESOURCES, path): path for path in fragment_files(RESOURCES)}
 SKILLS = sorted(path.parent for path in FILES.values() if path.name == "SKILL.md")
-CARDS = [json.loads(line) for line in (RESOURCES / "worth.jsonl").read_text(encoding="utf-8").splitlines()]
+CARDS = read_cards()
 LEAST = {
     "agents": 55, "skills": 60, "examples": 35, "patterns": 25, "guides": 10, "workflows": 15, "best-practices": 10
 }  # fmt: skip

@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 RESOURCES = ROOT / "resources"
 LISTED = RESOURCES / "facts.tsv"
 CARDS = RESOURCES / "worth.jsonl"
-"""A card for each fragment; `checked` is the day on which somebody had run or read in a source all that it states."""
+"""A card for each fragment; `checked` is the day since when all that it states was run, read in a source or certain."""
 KINDS = frozenset({"version", "security", "support", "change", "limit", "price", "standard"})
 SOURCE = re.compile(r"https://\S+|(?:pypi|npm):\S+")
 ASKS: dict[str, Callable[[str], list[str]]] = {
@@ -90,6 +90,11 @@ def problems(facts: Sequence[Fact], resources: Path) -> Iterator[str]:
             yield f"{fact.file}: {fact.snippet!r} is to be checked again before it was checked"
 
 
+def read_cards() -> list[dict[str, Any]]:
+    """Return the cards of all fragments, in the order of their file."""
+    return [json.loads(line) for line in CARDS.read_text(encoding="utf-8").splitlines()]
+
+
 def due(facts: Iterable[Fact], today: date) -> list[Fact]:
     """Return the facts to be checked again by *today*, the longest overdue first."""
     return sorted((fact for fact in facts if fact.recheck <= today), key=lambda fact: (fact.recheck, fact.file))
@@ -136,7 +141,7 @@ def main(arguments: Sequence[str]) -> None:
         for line in contradicted(facts, newest_version):
             sys.stdout.write(f"warning: {line}\n")
     never = sum(fact.checked is None for fact in facts)
-    cards = [json.loads(line) for line in CARDS.read_text(encoding="utf-8").splitlines()]
+    cards = read_cards()
     whole = sum("checked" in card for card in cards)
     sys.stdout.write(
         f"{len(facts)} facts that age: {len(late)} due, {never} never compared with their source; "

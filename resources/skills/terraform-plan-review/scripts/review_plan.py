@@ -43,11 +43,10 @@ SECRET = re.compile(
 )  # fmt: skip
 ACTIONS = {"no-op", "create", "read", "update", "delete", "forget"}
 GUARDS = {
-    "deletion_protection": True, "deletion_protection_enabled": True, "enable_deletion_protection": True,
     "disable_api_termination": True, "disable_api_stop": True, "prevent_deletion": True, "point_in_time_recovery_enabled": True, "purge_protection_enabled": True,
     "force_destroy": False, "skip_final_snapshot": False, "force_delete": False,
 }  # fmt: skip
-"""Attributes that keep data, and the value that does."""
+"""Attributes that keep data, and the value that does; others do by their names (`GUARD`) if they are `ON`."""
 GUARD = re.compile(r"(delet|drop|destroy|terminat|rebuild)\w*_protect")
 ON = (True, "ACTIVE", "ENABLED", "Enabled")
 WHY = {
