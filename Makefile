@@ -32,8 +32,9 @@ test: $(VENV)/dev.stamp $(BUNDLED) ## Set up and run the tests, but for the slow
 	$(BIN)/python -m pytest -m "not slow" -n auto
 
 test-slow: $(VENV)/dev.stamp $(BUNDLED) ## Run the slow tests: wheel, server process, real libraries and clients, the code in resources/, all examples of property tests
-	$(BIN)/python -m pytest -m slow -n auto --dist loadfile
-	$(BIN)/python -m pytest -m "hypothesis and not slow" --hypothesis-profile thorough -n auto
+	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile thorough -n $(WORKERS) --dist loadfile
+# slow tests wait for other processes a third of their time
+WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) * 3 // 2)')
 
 check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shipped library and its ranking, docs output
 	$(BIN)/ruff format --check .

@@ -44,7 +44,7 @@ SHARE, FEWEST = 3, 10
 """Of the examples of a property test one in so many is tried, but so many at least."""
 
 THOROUGH = "thorough"
-"""The profile under which all are tried: pytest -m "hypothesis and not slow" --hypothesis-profile thorough."""
+"""The profile under which all are tried: pytest -m hypothesis --hypothesis-profile thorough."""
 
 settings.register_profile(THOROUGH)
 

@@ -385,13 +385,13 @@ def kill_at(server: Server, number: int, step: int, shard: object) -> None:
         server.kill()
 
 
-def test_connection_that_breaks_at_any_tenth_step_leaves_the_release_before_and_the_next_publisher_cleans_up(
+def test_connection_that_breaks_at_any_twentieth_step_leaves_the_release_before_and_the_next_publisher_cleans_up(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ship(1, server, "one", "two")
     number, version, outcomes = 0, 2, set()
     while True:
-        number += 10
+        number += 20
 
         def cut(step: int, shard: postgresql.Shard, number: int = number) -> None:
             if step == number:

@@ -93,7 +93,7 @@ def answer_of(catalog: Catalog, asked: MatchRequest, *, quick: bool = True) -> L
 
 @pytest.mark.parametrize("options", [{}, {"explain": True}, {"categories": ["guide", "skill"], "tags": ["python"]}])
 def test_requests_of_the_library_have_the_answers_of_the_file(address: Address, options: Mapping[str, Any]) -> None:
-    asked = QUERIES[::4] if not options else QUERIES[::11]
+    asked = QUERIES[::8] if not options else QUERIES[::22]
     with Catalog.open(BUNDLED) as file, Catalog.open(address) as published:
         for text in asked:
             wanted = make_request({"query": text, **options})
@@ -144,7 +144,7 @@ def spread_over(stack: ExitStack, catalog: Catalog, server: Server, *databases: 
     st.sampled_from([2, weights.RAISED]),
 )
 @settings(
-    max_examples=12, deadline=None, phases=NO_SHRINKING, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=8, deadline=None, phases=NO_SHRINKING, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_any_library_has_the_same_answers_in_a_file_in_one_database_and_in_three(
     spread: Spread, library: list[Any], asked: list[Any], terms: tuple[str, ...], raised: int
@@ -321,7 +321,7 @@ def pooled(spread: Spread) -> Iterator[tuple[Address, Address]]:
 def test_many_requests_over_few_connections_of_a_pooler_have_the_answers_of_the_file(
     pooled: tuple[Address, Address],
 ) -> None:
-    asked = [make_request({"query": text}) for text in QUERIES[:60]]
+    asked = [make_request({"query": text}) for text in QUERIES[:24]]
     with Catalog.open(BUNDLED) as file:
         known = [answer_of(file, one, quick=False) for one in asked]
 
@@ -333,7 +333,7 @@ def test_many_requests_over_few_connections_of_a_pooler_have_the_answers_of_the_
                 published.rest()
 
     with ThreadPoolExecutor() as threads:
-        for done in [threads.submit(ask_all, pooled[number % 2], 7 * number) for number in range(8)]:
+        for done in [threads.submit(ask_all, pooled[number % 2], 3 * number) for number in range(8)]:
             done.result()
 
 

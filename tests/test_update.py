@@ -101,7 +101,7 @@ def reviews_of_some(choice: random.Random, roots: Sequence[Path]) -> tuple[Revie
 
 @pytest.mark.usefixtures("few_synonyms")
 @pytest.mark.parametrize(
-    ("seed", "edits"), [(0, 30), (1, 30), *(pytest.param(seed, 60, marks=pytest.mark.slow) for seed in range(2, 7))]
+    ("seed", "edits"), [(0, 30), (1, 30), *(pytest.param(seed, 60, marks=pytest.mark.slow) for seed in range(2, 4))]
 )
 def test_updated_index_holds_the_rows_of_a_build_from_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, edits: int
@@ -144,14 +144,13 @@ def test_updated_index_holds_the_rows_of_a_build_from_nothing(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_synonyms")
-@pytest.mark.parametrize("seed", range(3))
 def test_every_update_that_measures_again_finds_what_a_build_from_nothing_finds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What an answer must cover is due once a tenth of the fragments has changed; until then the old value stays."""
     monkeypatch.setattr(precomputed, "measure_least_coverage", holdout.measure_least_coverage)
     monkeypatch.setattr(holdout, "SAMPLE", 25)  # as in large libraries, which ask for some of their scenarios
-    choice, index, scratch = random.Random(seed), tmp_path / "index.db", tmp_path / "scratch.db"
+    choice, index, scratch = random.Random(0), tmp_path / "index.db", tmp_path / "scratch.db"
     root = some_library(choice, tmp_path / "library", 50)
     build_index([root], index)
     ways = Counter[tuple[How, bool]]()

@@ -37,7 +37,7 @@ Act = Callable[[], None]
 
 def cases(seed: int, *, bounded: bool) -> Iterator[Case]:
     """Yield the faults, each with a server of its own."""
-    most, few, seconds = (8, 8, 10) if bounded else (1000, 60, 60)
+    most, few, seconds = (4, 4, 6) if bounded else (1000, 60, 60)
     yield Case("PostgreSQL: publisher killed", f"at up to {most} steps", partial(_kill_publisher, seed, most))
     yield Case("PostgreSQL: database killed as it is filled", f"{few} times", partial(_kill_filled, seed, few))
     yield Case("PostgreSQL: database killed as it answers", f"{few} times", partial(_kill_asked, seed, few))
