@@ -259,7 +259,9 @@ def test_the_level_on_the_line_after_the_time_makes_an_entry_of_its_own(tmp_path
 
 
 def test_what_a_filter_drops_for_want_of_a_level_or_time_is_told(tmp_path: Path) -> None:
-    log = write(tmp_path / "a.log", "11/21/2026 10:00:00 ERROR a", "2026-11-21 10:00:00 slow", "2026-11-21 10:00:00 WARN b")
+    log = write(
+        tmp_path / "a.log", "11/21/2026 10:00:00 ERROR a", "2026-11-21 10:00:00 slow", "2026-11-21 10:00:00 WARN b"
+    )
     report = run_json(*SCRIPT, log, "--level", "warn", "--since", "2026-11-21 09:00")
     assert report["left_out"] == [
         "1 entries without a level, by --level",

@@ -801,7 +801,6 @@ def test_entries_of_a_journal_without_priority_or_as_bytes_are_read(tmp_path: Pa
     ]
 
 
-
 def repository(folder: Path, *commits: Mapping[str, str], message: str = "change") -> list[str]:
     """Make a repository with these files in its commits; return the command that works in it."""
     git = ["git", "-c", "user.name=Ann", "-c", "user.email=ann@example.com", "-C", str(folder)]
