@@ -67,7 +67,8 @@ def test_a_harmless_statement_is_let_pass(sql: str) -> None:
 
 
 def test_a_transaction_makes_statements_worse() -> None:
-    sql = "ALTER TABLE t ADD a int; SET lock_timeout TO DEFAULT;\nCREATE INDEX CONCURRENTLY i ON t (a);\nUPDATE t SET a = 1 WHERE a IS NULL;\n"
+    sql = "ALTER TABLE t ADD a int; SET lock_timeout TO DEFAULT;\n"
+    sql += "CREATE INDEX CONCURRENTLY i ON t (a);\nUPDATE t SET a = 1 WHERE a IS NULL;\n"
     assert rules(sql) == []
     assert rules(sql, "--wrapped") == [(3, "not-in-transaction"), (4, "backfill-under-lock")]
     assert rules(f"BEGIN;\n{sql}COMMIT;\n") == [(4, "not-in-transaction"), (5, "backfill-under-lock")]
