@@ -189,7 +189,8 @@ def test_a_sentinel_is_noticed_where_another_value_is_more_frequent(tmp_path: Pa
 def test_numbers_and_dates_that_a_loader_takes_for_text_are_counted(tmp_path: Path) -> None:
     report = profile(
         tmp_path / "a.csv",
-        "a;b;c\n1 234,50;05-JAN-24;red\n12,00 \u20ac;2024/01/31;12 apes\n-$5;Jan 5, 2024;may 1\n1'000;5. Februar 2024;x\n",
+        "a;b;c\n1 234,50;05-JAN-24;red\n12,00 \u20ac;2024/01/31;12 apes\n"
+        "-$5;Jan 5, 2024;may 1\n1'000;5. Februar 2024;x\n",
     )
     found = columns(report)
     assert found["a"]["notes"] == ["4 numbers with a sign, space or apostrophe: text to a loader"]
