@@ -211,3 +211,26 @@ def test_an_encoding_that_is_a_guess_is_called_one(tmp_path: Path) -> None:
     path.write_bytes("id;n\n1;J\u00f6rg\n2;a\n".encode("latin-1"))
     assert "cp1252 (a guess: not UTF-8)" in run_script(*SCRIPT, path).stdout
     assert "guess" not in run_script(*SCRIPT, path, "--encoding", "cp1252").stdout
+
+
+def test_a_compressed_file_without_its_suffix_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    assert_refused(run_script(*SCRIPT, path), "gzip without the suffix")
+
+
+def test_a_first_row_with_a_date_or_a_code_is_no_header(tmp_path: Path) -> None:
+    for row in ("2024-01-01,ann", "007,ann", "05.01.2024,ann"):
+        assert profile(tmp_path / "a.csv", f"{row}\n{row}\n")["problems"][-1].startswith(
+            "the first row looks like data"
+        )
+
+
+def test_a_printed_table_is_told_from_csv(tmp_path: Path) -> None:
+    psql = " id | name\n----+------\n  1 | ann\n(1 row)\n"
+    mysql = "+----+------+\n| id | name |\n+----+------+\n|  1 | ann  |\n+----+------+\n"
+    for content in (psql, mysql, "| id | n |\n|----|---|\n| 1 | a |\n"):
+        assert any(
+            "ruled lines of a printed table" in problem for problem in profile(tmp_path / "a.csv", content)["problems"]
+        )
+    assert profile(tmp_path / "b.csv", "a,b\n--,-\n-,--\n")["problems"] == []

@@ -212,13 +212,15 @@ def test_levels_and_times_are_read_as_other_programs_write_them(tmp_path: Path) 
         "E1121 13:20:19.123456       1 reflector.go:1] klog",
         "21-Nov-2026 10:00:00.123 SEVERE [main] tomcat",
         "[Sat Nov 21 10:00:00.123456 2026] [core:error] [pid 1] apache",
+        "2026-11-21T10:00:00.1Z stderr F E1121 13:20:19.123456       1 reflector.go:1] klog behind a time",
+        "11-21 13:20:19.123  123  456 E Tag: android",
         "<11>Nov 21 10:00:00 host app: priority",
         "1:M 21 Nov 2026 10:00:00.123 # WARNING redis",
         "2026-11-21 10:00:00 kernel: Out of memory: Killed process 1",
         '1.1.1.1 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 502',
     )
     report = run_json(*SCRIPT, log)
-    assert (report["levels"], report["without_time"]) == ({"error": 6, "warn": 1}, 0)
+    assert (report["levels"], report["without_time"]) == ({"error": 8, "warn": 1}, 0)
     assert {group["first"] for group in report["groups"]} == {
         "2026-11-21 10:00:00",
         "11-21 13:20:19",
@@ -273,3 +275,13 @@ def test_what_a_filter_drops_for_want_of_a_level_or_time_is_told(tmp_path: Path)
 def test_the_level_field_goes_before_words_that_look_like_levels(tmp_path: Path) -> None:
     log = write(tmp_path / "a.log", "2026-11-21 10:00:00 err=none level=info msg=x")
     assert run_json(*SCRIPT, log)["levels"] == {"info": 1}
+
+
+def test_a_compressed_file_without_its_suffix_is_refused_however_small(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(gzip.compress(b"ERROR boom\n"))
+    assert_refused(run_script(*SCRIPT, path), "other compression")
+
+
+def test_a_level_before_a_bar_is_a_level_and_no_container(tmp_path: Path) -> None:
+    assert list(groups(write(tmp_path / "a.log", "ERROR | lost", "api | fine"), "--level", "error")) == ["ERROR | lost"]

@@ -38,6 +38,7 @@ KIND = re.compile(
 SPREADSHEET = re.compile(r"[+-]?\d(?:[.,]\d{1,5})?E\+(?:1[1-9]|2\d)")  # how Excel writes what has 12 digits or more
 NUMBERS = ("integer", "decimal", "exponent", "thousands", "comma")
 MOJIBAKE = re.compile("\u00c3[\u0080-\u00bf\u0192\u201a\u201e]|\u00e2\u20ac|\u00c2[\u00a0-\u00bf]")
+RULED = re.compile("[ \t|+:]*(?:---|===|\u2500\u2500\u2500|\u2550\u2550\u2550)[ \t|+:=\u2500-\u257f-]*\\s*")
 SECRET = re.compile(
     r"passw|secret|token|api[_ ]?key|authorization|cookie|private[_ ]?key|credential|iban", re.IGNORECASE
 )
@@ -272,6 +273,10 @@ def sniff(path: Path, encoding: str | None, delimiter: str | None) -> tuple[str,
         (b"PK\x03\x04", "a zip file (Excel workbook?)"),
         (b"PAR1", "Parquet"),
         (b"\xd0\xcf", "old Excel"),
+        (b"\x1f\x8b", "gzip without the suffix .gz"),
+        (b"BZh", "bzip2"),
+        (b"\xfd7zXZ", "xz"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
     ):
         if head.startswith(magic):
             raise ValueError(f"this is {what}, not CSV")
@@ -337,6 +342,8 @@ class Profile:
         errors = "replace" if self.encoding.startswith("utf-16") else "surrogateescape"
         with io.TextIOWrapper(open_bytes(self.path), self.encoding, errors, newline="") as handle:
             for number, line in enumerate(handle, 1):
+                if number <= 4 and RULED.fullmatch(line):
+                    self.note("ruled lines of a printed table: export it as CSV (psql --csv, sqlite3 -csv)", number)
                 if not line.isascii():
                     if re.search("[\udc80-\udcff]", line):
                         self.note(f"lines that are not {self.encoding}", number)
@@ -401,7 +408,7 @@ class Profile:
         problems = [f"{count} {what}, first line {self.where[what]}" for what, count in self.odd.items()]
         names = Counter(column.name for column in self.columns)
         problems += [f"column name {name!r} {count} times" for name, count in names.items() if count > 1]
-        if header and any(kind_of(c.name) in NUMBERS for c in self.columns):
+        if header and any(kind_of(c.name) not in ("text", "boolean") for c in self.columns):
             problems.append("the first row looks like data: try --no-header")
         usual = max(self.widths, key=lambda width: self.widths[width], default=len(self.columns))
         if usual != len(self.columns):

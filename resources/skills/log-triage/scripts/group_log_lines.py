@@ -34,7 +34,9 @@ LEVEL = re.compile(
     re.IGNORECASE,
 )
 LEVEL_FIELD = re.compile(r"\b(?:level|lvl|severity)=[\"']?(\w+)")  # of logfmt
-START = re.compile(r"<(\d{1,3})>|([EWFID])(?=\d{4} \d\d:\d\d:\d\d)|(fail): ")  # syslog, klog, .NET
+START = re.compile(  # syslog, Android, .NET; klog also behind what a collector puts before it
+    r"^<(\d{1,3})>|^\d\d-\d\d [\d:.]+ +\d+ +\d+ ([VDIWEF]) |(?:^|[ ])([EWFI])(?=\d{4} \d\d:\d\d:\d\d\.\d)|^(fail): "
+)
 PREFIX = re.compile(r"[\w.-]+ +\| |\[pod/[^\s\]]+\] ")  # docker compose logs, kubectl logs --prefix
 MESSAGE_KEYS = ("message", "msg", "event", "log", "error", "body", "@m", "@mt", "MessageTemplate", "short_message")
 MESSAGE_KEYS += ("MESSAGE", "textPayload")
@@ -45,10 +47,10 @@ PINO = {60: "fatal", 50: "error", 40: "warn", 30: "info", 20: "debug", 10: "debu
 SYSLOG = ("fatal", "fatal", "fatal", "error", "warn", "info", "info", "debug")
 PINO |= dict(enumerate(SYSLOG))
 OWN = re.compile(r"(?:SEVERE|FATAL|CRITICAL|ERROR|WARNING|WARN|INFO): ?")  # java.util.logging: time on the line before
-KLOG = {"F": "fatal", "E": "error", "W": "warn", "I": "info", "D": "debug"}
+KLOG = {"F": "fatal", "E": "error", "W": "warn", "I": "info", "D": "debug", "V": "debug"}
 TIME = re.compile(
     r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?"
-    r"|(?P<clf>\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d)(?: [+-]\d{4})?"
+    r"|^(?P<android>\d\d-\d\d \d\d:\d\d:\d\d)\.\d{3}|(?P<clf>\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d)(?: [+-]\d{4})?"
     r"|(?P<ctime>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? 20\d\d)\b"
     r"|(?P<tomcat>\d\d[- ][A-Z][a-z]{2}[- ]\d{4} \d\d:\d\d:\d\d)(?:[.,]\d+)?"
     r"|(?P<jul>[A-Z][a-z]{2} \d\d?, \d{4} \d\d?:\d\d:\d\d [AP]M)|^[EWFID](?P<klog>\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?"
@@ -56,7 +58,7 @@ TIME = re.compile(
 )
 FORMATS = {"clf": "%d/%b/%Y:%H:%M:%S", "slash": "%Y/%m/%d %H:%M:%S", "tomcat": "%d %b %Y %H:%M:%S"}
 FORMATS |= {"ctime": "%b %d %H:%M:%S %Y", "jul": "%b %d, %Y %I:%M:%S %p"}
-NO_YEAR = {"sys": "%b %d %H:%M:%S", "klog": "%m%d %H:%M:%S"}
+NO_YEAR = {"android": "%m-%d %H:%M:%S", "sys": "%b %d %H:%M:%S", "klog": "%m%d %H:%M:%S"}
 MASKS = (  # the character without which a pattern cannot match, the pattern, what stands for it
     ("-", re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "<uuid>"),
     ("@", re.compile(r"[\w.+-]{1,64}@[\w-]+\.[\w.]+"), "<mail>"),
@@ -216,7 +218,7 @@ class Grouping:
         with open_log(name) as raw:
             head = raw.peek(4096)[:4096]  # type: ignore[attr-defined]
             wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))  # PowerShell writes UTF-16
-            if not wide and head.count(0) > 10:
+            if not wide and (head.count(0) > 10 or head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"PK\x03"))):
                 raise OSError("binary, not a log; other compression?")
             encoding = "utf-16" if wide else "utf-8-sig"
             for number, line in enumerate(io.TextIOWrapper(raw, encoding, errors="replace"), 1):
@@ -226,7 +228,7 @@ class Grouping:
         self.current = None
 
     def take(self, line: str, place: str) -> None:
-        head = match[0] if (match := PREFIX.match(line)) else ""
+        head = match[0] if (match := PREFIX.match(line)) and find_level(match[0]) == "?" else ""
         line = line[len(head) :] or "-"
         parsed = parse_json(line) if line[0] == "{" else parse_json_after_time(line)
         stamp, level, message = parsed or self._plain(line)
@@ -257,8 +259,9 @@ class Grouping:
         stamp, message = parse_time(line)
         if match := ACCESS.search(message):
             return stamp, {"4": "warn", "5": "error"}.get(match[1], "info"), ACCESS.sub(r'" status\1xx', message)
-        if match := START.match(line):
-            number, letter, _ = match.groups()
+        if match := START.search(line, 0, 160):
+            number, android, klog, _ = match.groups()
+            letter = android or klog
             level = SYSLOG[int(number) & 7] if number else KLOG[letter] if letter else "error"
             return stamp, level, message
         return stamp, find_level(message), message
