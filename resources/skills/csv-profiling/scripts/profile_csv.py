@@ -38,7 +38,7 @@ KIND = re.compile(
 SPREADSHEET = re.compile(r"[+-]?\d(?:[.,]\d{1,5})?E\+(?:1[1-9]|2\d)")  # how Excel writes what has 12 digits or more
 NUMBERS = ("integer", "decimal", "exponent", "thousands", "comma")
 MOJIBAKE = re.compile("\u00c3[\u0080-\u00bf\u0192\u201a\u201e]|\u00e2\u20ac|\u00c2[\u00a0-\u00bf]")
-RULED = re.compile("[ \t|+:]*(?:---|===|\u2500\u2500\u2500|\u2550\u2550\u2550)[ \t|+:=\u2500-\u257f-]*\\s*")
+RULED = re.compile("[ \t|+:\u2500-\u257f]*?(?:---|===|\u2500\u2500\u2500|\u2550\u2550\u2550)[ \t|+:=\u2500-\u257f-]*\\s*")
 SECRET = re.compile(
     r"passw|secret|token|api[_ ]?key|authorization|cookie|private[_ ]?key|credential|iban", re.IGNORECASE
 )
