@@ -402,3 +402,25 @@ def test_a_header_with_fewer_forms_than_the_language_has_is_worth_a_look(tmp_pat
     assert ("look", "pl", "", "the header says nplurals=2, whole numbers have 3 forms: one, few, many") in found(
         run_json(*SCRIPT, write(tmp_path, pl_DOT_po=content) / "pl.po")
     )
+
+
+def test_a_branch_that_lacks_what_each_branch_of_the_source_has_is_worth_a_look(tmp_path: Path) -> None:
+    source = {"a": "{n, plural, one {{who} has one} other {{who} has #}}", "b": "{g, select, f {her {x}} other {{x}}}"}
+    good = {"a": "{n, plural, one {{who} hat eins} other {{who} hat {n}}}", "b": "{g, select, f {ihr {x}} other {{x}}}"}
+    assert pair(tmp_path, source, good) == []
+    bad = {"a": "{n, plural, one {hat eins} other {{who} hat viele}}", "b": "{g, select, f {ihr} other {{x}}}"}
+    assert pair(tmp_path, source, bad) == [
+        ("look", "a", "`one` of n lacks {who}"),
+        ("look", "a", "`other` of n lacks {n}"),
+        ("look", "b", "`f` of g lacks {x}"),
+    ]
+
+
+def test_one_without_its_number_is_an_error_in_a_branch_too_where_it_is_not_only_1(tmp_path: Path) -> None:
+    source, other = (
+        {"n": "{n, plural, one {one file} other {# files}}"},
+        "{n, plural, one {%s} few {#} many {#} other {#}}",
+    )
+    wrong = [("placeholder", "n", "`one` of n lacks {n}; in ru it is not only 1")]
+    assert pair(tmp_path, source, {"n": other % "fajl"}, "ru") == wrong
+    assert pair(tmp_path, source, {"n": other % "# fajl"}, "ru") == []

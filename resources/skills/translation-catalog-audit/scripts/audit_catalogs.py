@@ -456,12 +456,15 @@ class Parsed(NamedTuple):
     arguments: frozenset[str]
     plurals: tuple[tuple[str, str, tuple[str, ...]], ...]
     problem: str
+    branches: tuple[tuple[str, str, frozenset[str]], ...] = ()  # argument, selector, what stands inside
 
 
 def parse_icu(text: str) -> Parsed:
     """Return arguments, plurals and selects of an ICU message, and its first syntax error."""
     arguments: set[str] = set()
     plurals: list[tuple[str, str, tuple[str, ...]]] = []
+    branches: list[tuple[str, str, frozenset[str]]] = []
+    inside: list[tuple[str, set[str]]] = []  # the branches that are open: the argument, and what stands in them
     place = 0
 
     def skip() -> None:
@@ -495,6 +498,8 @@ def parse_icu(text: str) -> Parsed:
                     raise ValueError(f"`}}` without `{{` at character {place + 1}")
                 return
             else:
+                if one == "#" and inside:
+                    inside[-1][1].add(inside[-1][0])
                 place += 1
         if depth:
             raise ValueError("`{` is never closed")
@@ -506,6 +511,8 @@ def parse_icu(text: str) -> Parsed:
         if not name:
             raise ValueError(f"`{{` without a name at character {place}")
         arguments.add(name)
+        for _, used in inside:
+            used.add(name)
         if text[place : place + 1] == "}":
             place += 1
             return
@@ -537,7 +544,9 @@ def parse_icu(text: str) -> Parsed:
             if not selector or text[place] != "{":
                 raise ValueError(f"`{{` expected after {selector or kind} of {name}")
             place += 1
+            inside.append((name, set()))
             message(depth + 1)
+            branches.append((name, selector, frozenset(inside.pop()[1])))
             place += 1
             selectors.append(selector)
         if "other" not in selectors:
@@ -548,7 +557,7 @@ def parse_icu(text: str) -> Parsed:
         message(0)
     except ValueError as error:
         return Parsed(frozenset(arguments), tuple(plurals), str(error))
-    return Parsed(frozenset(arguments), tuple(plurals), "")
+    return Parsed(frozenset(arguments), tuple(plurals), "", tuple(branches))
 
 
 def placeholders(text: str, kind: str) -> Counter[str]:
@@ -609,6 +618,8 @@ def compare(key: str, entry: Entry, original: Entry, catalog: Catalog) -> Iterat
         yield from text_findings(found, text, base, label)
         if catalog.kind in ("arb", "json") and ICU_HINT.search(reference) and (wrong := wrong_selects(text, reference)):
             yield found("syntax", wrong + label)
+        if catalog.kind in ("arb", "json") and ICU_HINT.search(reference):
+            yield from (found(name, one + label) for name, one in poor_branches(text, reference, catalog, rule))
         if foreign := sorted(hosts(text) - hosts(base)):
             yield found("look", f"links to {', '.join(foreign)}, unlike the source{label}")
     if catalog.kind == "xml" and any(form.isdigit() for form in (*source_forms, *entry.forms)):
@@ -626,6 +637,27 @@ def compare(key: str, entry: Entry, original: Entry, catalog: Catalog) -> Iterat
 
 def hosts(text: str) -> set[str]:
     return {host.lower() for host in re.findall(r"://(?:[^/\s\"'<>@]*@)?([\w.-]+\w)", text)}
+
+
+def poor_branches(text: str, reference: str, catalog: Catalog, rule: Plural | None) -> Iterator[tuple[str, str]]:
+    """Yield what a branch lacks although each of the source has it; the number itself may be left out where it is only one."""
+    wanted: dict[str, frozenset[str]] = {}
+    other: dict[str, frozenset[str]] = {}
+    for name, selector, used in parse_icu(reference).branches:
+        wanted[name] = wanted.get(name, used) & used
+        other |= {name: used} if selector == "other" else {}
+    for name, selector, used in parse_icu(text).branches:
+        if name not in wanted:
+            continue
+        wide = selector == "one" and rule is not None and not rule.exact
+        few = selector.startswith("=") or (selector in ("zero", "one", "two") and not wide)
+        needed = (wanted[name] - {name}) | (set() if few else other.get(name, frozenset()) & {name})
+        if lacks := sorted(needed - used):
+            what = f"`{selector}` of {name} lacks {', '.join(f'{{{one}}}' for one in lacks)}"
+            if wide and name in lacks:
+                yield "placeholder", f"{what}; in {language(catalog.locale)} it is not only 1"
+            else:
+                yield "look", what
 
 
 def wrong_selects(text: str, reference: str) -> str:
