@@ -348,3 +348,24 @@ def test_a_description_that_powershell_wrote_is_read(tmp_path: Path) -> None:
     old.write_text(json.dumps(describe()), encoding="utf-16")
     new.write_text(json.dumps(describe({})))
     assert "property removed" in run_script(*SCRIPT, old, new).stdout
+
+
+def test_a_security_scheme_that_is_sent_otherwise_is_a_break(tmp_path: Path) -> None:
+    old, new = describe(security=[{"key": []}]), describe(security=[{"key": []}])
+    for document, header in ((old, "X-Key"), (new, "X-Token")):
+        document["components"]["securitySchemes"] = {"key": {"type": "apiKey", "in": "header", "name": header}}
+    assert changes(tmp_path, old, new) == [
+        ("break", "security scheme key", "apiKey header X-Key -> apiKey header X-Token")
+    ]
+
+
+def test_items_that_may_be_anything_now_and_places_of_a_tuple_are_seen(tmp_path: Path) -> None:
+    texts, any_ = {"type": "array", "items": {"type": "string"}}, {"type": "array"}
+    assert changes(tmp_path, describe(with_property("l", texts)), describe(with_property("l", any_))) == [
+        ("risk", "response schema Order.l[]", "type string -> any")
+    ]
+    assert changes(tmp_path, describe(with_property("l", any_)), describe(with_property("l", texts))) == [
+        ("risk", "request schema Order.l[]", "type any -> string")
+    ]
+    pair = [with_property("l", {"type": "array", "prefixItems": [{"type": kind}]}) for kind in ("string", "integer")]
+    assert ("break", "response schema Order.l[0]", "type string -> integer") in changes(tmp_path, *map(describe, pair))

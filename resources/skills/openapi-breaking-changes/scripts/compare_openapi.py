@@ -120,6 +120,12 @@ class Description:
             return {str(self.document.get("host", "")) + str(self.document.get("basePath", "/"))}
         return {str(one.get("url")) for one in self.document.get("servers") or [{"url": "/"}]}
 
+    def schemes(self) -> dict[str, str]:
+        """Return how each security scheme is sent."""
+        found = self.document.get("securityDefinitions") or self.document.get("components", {}).get("securitySchemes") or {}
+        facts = {name: self.follow(one) for name, one in found.items()}
+        return {name: " ".join(str(one[key]) for key in ("type", "scheme", "in", "name") if key in one) for name, one in facts.items()}
+
     def operations(self) -> dict[str, tuple[str, Json]]:
         """Return operations by method and path, with the names of path parameters left out."""
         found = {}
@@ -268,6 +274,11 @@ class Comparison:
                 yield place, (level, place, "operation removed" + (" (was deprecated)" if level == "risk" else ""))
         for key in new.keys() - old.keys():
             yield new[key][0], ("add", new[key][0], "operation added")
+        sent, taken = self.old.schemes(), self.new.schemes()
+        for name in sent.keys() & taken.keys():
+            if sent[name].lower() != taken[name].lower():
+                place = f"security scheme {name}"
+                yield place, ("break", place, f"{sent[name]} -> {taken[name]}")
         if lost := ", ".join(sorted(self.old.addresses() - self.new.addresses())):
             yield "servers", ("risk", "servers", f"no longer listed: {lost}")
 
@@ -367,8 +378,11 @@ class Comparison:
         yield from self._values(place, before, after, sent)
         yield from self._properties(place, before, after, sent)
         for word, mark in (("items", "[]"), ("additionalProperties", ".*")):
-            if isinstance(before.get(word), dict) and isinstance(after.get(word), dict):
-                yield from self._schema(place + mark, before[word], after[word], sent=sent)
+            sides = [{} if schema.get(word) in (None, True) else schema[word] for schema in (before, after)]
+            if any(sides) and all(isinstance(one, dict) for one in sides):
+                yield from self._schema(place + mark, *sides, sent=sent)
+        for number, (one, other) in enumerate(zip(before.get("prefixItems", ()), after.get("prefixItems", ()), strict=False)):
+            yield from self._schema(f"{place}[{number}]", one, other, sent=sent)
         for word in ("oneOf", "anyOf"):
             names = [[reference_of(one) for one in schema.get(word, ())] for schema in (before, after)]
             shared = [name for name in names[0] if name and name in names[1]]
