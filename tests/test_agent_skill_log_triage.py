@@ -285,3 +285,16 @@ def test_a_compressed_file_without_its_suffix_is_refused_however_small(tmp_path:
 
 def test_a_level_before_a_bar_is_a_level_and_no_container(tmp_path: Path) -> None:
     assert list(groups(write(tmp_path / "a.log", "ERROR | lost", "api | fine"), "--level", "error")) == ["ERROR | lost"]
+
+
+def test_the_crash_after_harmless_entries_is_an_error_of_its_own(tmp_path: Path) -> None:
+    calm = [f"2026-11-21 10:00:0{n} INFO served" for n in range(8)]
+    for crash, level in (
+        (["panic: runtime error: index out of range", "", "goroutine 1 [running]:", "main.main()"], "fatal"),
+        (["thread 'main' panicked at src/main.rs:2:5:", "boom"], "fatal"),
+        (['Exception in thread "main" java.lang.IllegalStateException: x', "\tat a.B.c(B.java:1)"], "error"),
+        (["Traceback (most recent call last):", '  File "a.py", line 1', "ValueError: x"], "error"),
+    ):
+        (group,) = groups(write(tmp_path / "a.log", *calm, *crash), "--level", "error").values()
+        assert (group["level"], group["count"], group["last"]) == (level, 1, "2026-11-21 10:00:07")
+    assert group["exceptions"] == {"ValueError": 1}

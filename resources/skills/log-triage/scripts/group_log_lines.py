@@ -29,7 +29,7 @@ from typing import IO, Any, cast
 
 LEVELS = ("fatal", "error", "warn", "info", "debug", "?")
 LEVEL = re.compile(
-    r"(?<![\w-])(?:(fatal|panic|emerg|crit(?:ical)?|alert)|(err(?:or)?|severe|exception in thread|traceback|uncaught|"
+    r"(?<![\w-])(?:(fatal|panic(?:ked)?|emerg|crit(?:ical)?|alert)|(err(?:or)?|severe|exception in thread|traceback|uncaught|"
     r"unhandled|segmentation fault|out of memory)|(warn(?:ing)?|wrn)|(info(?:rmation)?|notice)|(debug|trace))(?![\w-])",
     re.IGNORECASE,
 )
@@ -46,7 +46,10 @@ STATUS_KEYS = ("status", "status_code", "statusCode", "response_code")
 PINO = {60: "fatal", 50: "error", 40: "warn", 30: "info", 20: "debug", 10: "debug"}
 SYSLOG = ("fatal", "fatal", "fatal", "error", "warn", "info", "info", "debug")
 PINO |= dict(enumerate(SYSLOG))
-OWN = re.compile(r"(?:SEVERE|FATAL|CRITICAL|ERROR|WARNING|WARN|INFO): ?")  # java.util.logging: time on the line before
+OWN = re.compile(  # java.util.logging, whose time stands on the line before, and the last words of a program
+    r"(?:SEVERE|FATAL|CRITICAL|ERROR|WARNING|WARN|INFO): ?|panic: |fatal error: |thread '[^']*' panicked|Exception in thread |"
+    r"Segmentation fault|[Uu]nhandled |[Uu]ncaught "
+)
 KLOG = {"F": "fatal", "E": "error", "W": "warn", "I": "info", "D": "debug", "V": "debug"}
 TIME = re.compile(
     r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?"
@@ -208,7 +211,7 @@ class Grouping:
     def __init__(self, levels: tuple[str, ...], since: str, until: str) -> None:
         self.levels, self.since, self.until = levels, since, until
         self.groups: dict[tuple[str, str], Group] = {}
-        self.unlevelled, self.stamp = 0, ""
+        self.unlevelled, self.stamp, self.level = 0, "", "?"
         self.lines = self.entries = self.timed = self.kept = 0
         self.current: Group | None = None
         self.raised = False
@@ -238,8 +241,9 @@ class Grouping:
             return
         if stamp:
             self.stamp = stamp
-        elif not parsed and OWN.match(line):
+        elif not parsed and (OWN.match(line) or line.startswith("Traceback")):
             stamp = self.stamp
+        self.level = level
         self.entries += 1
         self.timed += bool(stamp)
         self.by_level[level] += 1
@@ -270,13 +274,16 @@ class Grouping:
         """A line without time belongs to the entry before where most entries have one, or where it is indented.
 
         So does the first line after a Python traceback that is not indented: it names the exception.
-        A digit and a level word begin an entry of their own, whose time has another form; so does `SEVERE: `.
+        A digit and a level word begin an entry of their own, whose time has another form; so do `SEVERE: `, `panic: ` and a
+        traceback after an entry that is no error.
         """
         if line[0] in " \t":
             return True
         if (line[0].isdigit() and find_level(line) != "?") or OWN.match(line):
             return False
         ended, self.raised = self.raised, line.startswith("Traceback")
+        if self.raised and self.level in ("info", "debug"):
+            return False
         known = line.startswith(("Caused by", "Traceback", "During handling of", "The above exception"))
         return known or (ended and self.entries > 0) or self.timed * 2 > self.entries > 4
 
