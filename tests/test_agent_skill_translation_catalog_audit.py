@@ -373,10 +373,8 @@ def test_placeholders_of_browser_extensions_are_compared_and_notes_for_translato
     }
     other = {"hi": {"message": "Hallo $NAM$"}}
     assert pair(tmp_path, source, other) == [("placeholder", "hi", "lacks {$NAME$} and has {$NAM$}")]
-    source, other = (
-        {"a": {"defaultMessage": text, "description": note}} for text, note in (("A {x}", "{y}"), ("B {x}", ""))
-    )
-    assert pair(tmp_path, source, other) == []
+    both = [{"a": {"defaultMessage": text, "description": note}} for text, note in (("A {x}", "{y}"), ("B {x}", ""))]
+    assert pair(tmp_path, both[0], both[1]) == []
 
 
 def test_a_file_of_a_language_that_is_not_known_is_named_and_not_left_out_in_silence(tmp_path: Path) -> None:
