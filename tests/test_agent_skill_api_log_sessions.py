@@ -2,12 +2,14 @@
 
 import gzip
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_skills import assert_refused, run_json, run_script
+from agent_skills import SKILLS, assert_refused, run_json, run_script
 
 SCRIPT = ("api-log-sessions", "join_sessions.py")
 BEGIN = datetime(2026, 11, 25, 8, tzinfo=UTC)
@@ -376,3 +378,10 @@ def test_the_milliseconds_of_traefik_are_read() -> None:
     assert (done["slow"][0]["max_s"], found(done, "caution")) == (1.5, [])
     again = combined(9, "GET /a", 504, ' 7 "-" "-" 5000ms'), combined(12, "GET /a", 200, ' 8 "-" "-" 10ms')
     assert report(*again)["retries"] == []
+
+
+def test_the_script_without_its_folder_says_what_is_missing(tmp_path: Path) -> None:
+    script = tmp_path / "join_sessions.py"
+    script.write_bytes((SKILLS.joinpath(*SCRIPT[:1], "scripts", SCRIPT[1])).read_bytes())
+    done = subprocess.run([sys.executable, script, "a.log"], capture_output=True, encoding="utf-8", check=False)
+    assert_refused(done, "access_sessions", "copy it")

@@ -221,3 +221,32 @@ def test_a_name_beyond_ascii_is_covered_by_its_ascii_form(tmp_path: Path) -> Non
     )  # fmt: skip
     done = run_script(*SCRIPT, tmp_path / "a.pem", "--name", "bücher.example")
     assert "covered by xn--bcher-kva.example" in done.stdout
+
+
+def test_a_file_that_a_server_cannot_load_is_told_although_its_certificates_are_found(certificates: Path) -> None:
+    leaf, middle = ((certificates / f"{name}.pem").read_text() for name in ("leaf", "middle"))
+    (certificates / "glued.pem").write_text(leaf.rstrip() + middle)
+    told = "text follows an END line on the same line: servers refuse the file, put a line break there"
+    assert problems(certificates, "glued.pem") == [told]
+    with pytest.raises(ssl.SSLError):
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificates / "glued.pem", certificates / "leaf.key")
+    (certificates / "cut.pem").write_text(leaf + middle[:200])
+    assert problems(certificates, "cut.pem")[0] == "1 certificates in the file have no END line: cut off?"
+
+
+def test_certificates_beyond_the_limit_are_told(certificates: Path) -> None:
+    (certificates / "many.pem").write_text((certificates / "root.pem").read_text() * 501)
+    assert problems(certificates, "many.pem")[0] == "501 certificates, only the first 500 are read"
+
+
+def test_the_whole_chain_is_read_from_pkcs12_without_a_password(certificates: Path) -> None:
+    target: list[str | Path] = ["-inkey", certificates / "leaf.key", "-out", certificates / "chain.p12"]
+    openssl("pkcs12", "-export", "-in", certificates / "chain.pem", *target, "-passout", "pass:")
+    report = run_json(*SCRIPT, certificates / "chain.p12", "--ca", certificates / "root.pem")
+    assert ([one["subject"] for one in report["certificates"]], report["problems"]) == (["CN=leaf", "CN=middle"], [])
+
+
+def test_a_certificate_in_utf_16_is_named_as_such(certificates: Path) -> None:
+    path = certificates / "wide.pem"
+    path.write_text((certificates / "leaf.pem").read_text(), encoding="utf-16")
+    assert_refused(run_script(*SCRIPT, path), "UTF-16", "iconv")

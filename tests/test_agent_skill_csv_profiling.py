@@ -157,3 +157,80 @@ def test_nul_bytes_are_a_problem(tmp_path: Path) -> None:
     assert profile(tmp_path / "a.csv", "a,b\n1,x\0y\n")["problems"] == [
         "1 lines with NUL bytes, left out here, first line 2"
     ]
+
+
+def test_a_row_that_a_stray_quote_swallows_is_told_with_and_without_a_key(tmp_path: Path) -> None:
+    content = 'id,a,n\n1,"x",1\n2,"y,2\n3,"z",3\n4,"w",4\n'
+    report = profile(tmp_path / "a.csv", content)
+    told = "1 records over several lines with a stray quote: rows swallowed, first line 3"
+    assert (report["rows"], report["problems"]) == (3, [told])
+    assert profile(tmp_path / "a.csv", content, "--key", "id")["problems"] == [told]
+    good = profile(tmp_path / "b.csv", 'id,a\n1,"x ""y"",\nz"\n2,"a, b"\n')
+    assert (good["rows"], good["problems"]) == (2, [])
+
+
+def test_rows_without_all_parts_are_told_with_a_key(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "id,day\n1,2\n1\n", "--key", "id,day")
+    assert report["problems"] == ["1 rows with too few fields or too many, first line 3"]
+    assert report["rows_with_empty"] == 1
+
+
+def test_a_sentinel_is_noticed_where_another_value_is_more_frequent(tmp_path: Path) -> None:
+    rows = [f"{n % 1500},2024-01-0{n % 5 + 1} 10:00:00,{n / 7:.3f}" for n in range(3000)]
+    rows += ["9999,1900-01-01 00:00:00,-999.0"] * 2
+    report = profile(tmp_path / "a.csv", "\n".join(["n,t,x", *rows]) + "\n")
+    notes = {name: column["notes"] for name, column in columns(report).items()}
+    assert "2 x 9999: stands for missing?" in notes["n"]
+    assert notes["t"] == ["2 x 1900-01-01 00:00:00: stands for missing?"]
+    assert "2 x -999.0: stands for missing?" in notes["x"]
+    assert not columns(profile(tmp_path / "b.csv", "n\n1\n999\n999\n1200\n1\n1\n"))["n"]["notes"]
+
+
+def test_numbers_and_dates_that_a_loader_takes_for_text_are_counted(tmp_path: Path) -> None:
+    report = profile(
+        tmp_path / "a.csv",
+        "a;b;c\n1 234,50;05-JAN-24;red\n12,00 \u20ac;2024/01/31;12 apes\n"
+        "-$5;Jan 5, 2024;may 1\n1'000;5. Februar 2024;x\n",
+    )
+    found = columns(report)
+    assert found["a"]["notes"] == ["4 numbers with a sign, space or apostrophe: text to a loader"]
+    assert found["b"]["notes"] == ["4 dates of another form: text to a loader"]
+    assert found["c"]["notes"] == []
+
+
+def test_each_kind_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "n,m\n1,1\n2,1\n3,1\nsoon,1\n2024-01-01,1\n2024-01-02,1\n7,2\n")
+    assert columns(report)["n"]["notes"][:2] == [
+        "mixed: 1 text, first 'soon' line 5",
+        "mixed: 2 date, first '2024-01-01' line 6",
+    ]
+
+
+def test_an_encoding_that_is_a_guess_is_called_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("id;n\n1;J\u00f6rg\n2;a\n".encode("latin-1"))
+    assert "cp1252 (a guess: not UTF-8)" in run_script(*SCRIPT, path).stdout
+    assert "guess" not in run_script(*SCRIPT, path, "--encoding", "cp1252").stdout
+
+
+def test_a_compressed_file_without_its_suffix_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    assert_refused(run_script(*SCRIPT, path), "gzip without the suffix")
+
+
+def test_a_first_row_with_a_date_or_a_code_is_no_header(tmp_path: Path) -> None:
+    for row in ("2024-01-01,ann", "007,ann", "05.01.2024,ann"):
+        assert profile(tmp_path / "a.csv", f"{row}\n{row}\n")["problems"][-1].startswith(
+            "the first row looks like data"
+        )
+
+
+def test_a_printed_table_is_told_from_csv(tmp_path: Path) -> None:
+    psql = " id | name\n----+------\n  1 | ann\n(1 row)\n"
+    mysql = "+----+------+\n| id | name |\n+----+------+\n|  1 | ann  |\n+----+------+\n"
+    for content in (psql, mysql, "| id | n |\n|----|---|\n| 1 | a |\n"):
+        assert any(
+            "ruled lines of a printed table" in problem for problem in profile(tmp_path / "a.csv", content)["problems"]
+        )
+    assert profile(tmp_path / "b.csv", "a,b\n--,-\n-,--\n")["problems"] == []

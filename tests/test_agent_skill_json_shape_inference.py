@@ -174,3 +174,25 @@ def test_a_document_cut_inside_a_key_is_called_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"a": 1, "b')
     assert_refused(run_script(*SCRIPT, path), "the end: cut off?")
+
+
+def test_a_few_numbers_or_json_among_texts_are_counted(tmp_path: Path) -> None:
+    records = [{"a": f"x{n}", "b": "t"} for n in range(8)] + [{"a": "12", "b": '{"c": 1}'}, {"a": "3.5", "b": "t"}]
+    found = paths(shape(tmp_path / "a.jsonl", lines(*records)))
+    assert found[".a"]["notes"] == ["2 of 10 strings are numbers"]
+    assert found[".b"]["notes"] == ["1 of 10 strings are JSON: decode twice"]
+
+
+@pytest.mark.parametrize(
+    ("factor", "unit"), [(1, "seconds"), (10**3, "milliseconds"), (10**6, "microseconds"), (10**9, "nanoseconds")]
+)
+def test_the_unit_of_an_epoch_is_guessed(tmp_path: Path, factor: int, unit: str) -> None:
+    found = paths(shape(tmp_path / "a.jsonl", lines({"t": 1763700000 * factor}, {"t": 1763700001 * factor})))
+    assert f"epoch {unit}?" in found[".t"]["notes"]
+
+
+def test_objects_over_several_lines_after_one_of_a_line_are_pointed_to(tmp_path: Path) -> None:
+    content = '{"a": 1}\n{\n "a": 3\n}\n'
+    problems = shape(tmp_path / "a.json", content)["problems"]
+    assert problems[-1] == "3 of 4 lines are no JSON: values over several lines? try --document"
+    assert shape(tmp_path / "a.json", content, "--document")["records"] == 2

@@ -204,3 +204,97 @@ def test_an_error_whose_time_has_another_form_is_not_lost_in_the_entry_before(tm
     )
     report = run_json(*SCRIPT, log, "--level", "error")
     assert [(group["count"], group["first"]) for group in report["groups"]] == [(1, "")]
+
+
+def test_levels_and_times_are_read_as_other_programs_write_them(tmp_path: Path) -> None:
+    log = write(
+        tmp_path / "a.log",
+        "E1121 13:20:19.123456       1 reflector.go:1] klog",
+        "21-Nov-2026 10:00:00.123 SEVERE [main] tomcat",
+        "[Sat Nov 21 10:00:00.123456 2026] [core:error] [pid 1] apache",
+        "2026-11-21T10:00:00.1Z stderr F E1121 13:20:19.123456       1 reflector.go:1] klog behind a time",
+        "11-21 13:20:19.123  123  456 E Tag: android",
+        "<11>Nov 21 10:00:00 host app: priority",
+        "1:M 21 Nov 2026 10:00:00.123 # WARNING redis",
+        "2026-11-21 10:00:00 kernel: Out of memory: Killed process 1",
+        '1.1.1.1 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 502',
+    )
+    report = run_json(*SCRIPT, log)
+    assert (report["levels"], report["without_time"]) == ({"error": 8, "warn": 1}, 0)
+    assert {group["first"] for group in report["groups"]} == {
+        "2026-11-21 10:00:00",
+        "11-21 13:20:19",
+        "11-21 10:00:00",
+    }
+
+
+def test_json_of_other_loggers_has_their_levels(tmp_path: Path) -> None:
+    records = [
+        {"message": "monolog", "level": 400, "level_name": "ERROR", "datetime": "2026-11-21T10:00:00.1+00:00"},
+        {"short_message": "gelf", "level": 3, "timestamp": 1763700000.1},
+        {"MESSAGE": "journal", "PRIORITY": "3", "__REALTIME_TIMESTAMP": "1763700000123456"},
+        {"@timestamp": "2026-11-21T10:00:00Z", "log": {"level": "error"}, "message": "ecs"},
+        {"time": "2026-11-21T10:00:00Z", "status": 502, "msg": "access"},
+    ]
+    found = groups(write(tmp_path / "a.log", *map(json.dumps, records)))
+    assert {group["level"] for group in found.values()} == {"error"}
+    assert [found[name]["first"] for name in ("monolog", "journal")] == ["2026-11-21 10:00:00", "2025-11-21 04:40:00"]
+
+
+def test_the_prefix_of_compose_and_kubectl_is_kept_before_what_it_stands_for(tmp_path: Path) -> None:
+    log = write(
+        tmp_path / "a.log",
+        'web-1  | {"level":50,"time":1763700000000,"msg":"boom"}',
+        "web-1  | 2026-11-21T10:00:00Z ERROR lost",
+        "web-1  |     at foo (x.js:1) TypeError",
+        '[pod/api-x/app] {"level":"error","msg":"full"}',
+    )
+    found = groups(log, "--level", "error")
+    assert list(found) == ["web-<n> | boom", "web-<n> | ERROR lost", "[pod/api-x/app] full"]
+    assert found["web-<n> | ERROR lost"]["exceptions"] == {"TypeError": 1}
+
+
+def test_the_level_on_the_line_after_the_time_makes_an_entry_of_its_own(tmp_path: Path) -> None:
+    lines = [line for _ in range(9) for line in ("Nov 21, 2026 1:20:19 PM org.x.Foo bar", "SEVERE: boom")]
+    boom = groups(write(tmp_path / "a.log", *lines), "--level", "error")["SEVERE: boom"]
+    assert (boom["count"], boom["first"]) == (9, "2026-11-21 13:20:19")
+
+
+def test_what_a_filter_drops_for_want_of_a_level_or_time_is_told(tmp_path: Path) -> None:
+    log = write(
+        tmp_path / "a.log", "11/21/2026 10:00:00 ERROR a", "2026-11-21 10:00:00 slow", "2026-11-21 10:00:00 WARN b"
+    )
+    report = run_json(*SCRIPT, log, "--level", "warn", "--since", "2026-11-21 09:00")
+    assert report["left_out"] == [
+        "1 entries without a level, by --level",
+        "1 entries without a time, by --since or --until",
+    ]
+    assert "left out  1 entries without a level, by --level" in run_script(*SCRIPT, log, "--level", "warn").stdout
+
+
+def test_the_level_field_goes_before_words_that_look_like_levels(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.log", "2026-11-21 10:00:00 err=none level=info msg=x")
+    assert run_json(*SCRIPT, log)["levels"] == {"info": 1}
+
+
+def test_a_compressed_file_without_its_suffix_is_refused_however_small(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(gzip.compress(b"ERROR boom\n"))
+    assert_refused(run_script(*SCRIPT, path), "other compression")
+
+
+def test_a_level_before_a_bar_is_a_level_and_no_container(tmp_path: Path) -> None:
+    assert list(groups(write(tmp_path / "a.log", "ERROR | lost", "api | fine"), "--level", "error")) == ["ERROR | lost"]
+
+
+def test_the_crash_after_harmless_entries_is_an_error_of_its_own(tmp_path: Path) -> None:
+    calm = [f"2026-11-21 10:00:0{n} INFO served" for n in range(8)]
+    for crash, level in (
+        (["panic: runtime error: index out of range", "", "goroutine 1 [running]:", "main.main()"], "fatal"),
+        (["thread 'main' panicked at src/main.rs:2:5:", "boom"], "fatal"),
+        (['Exception in thread "main" java.lang.IllegalStateException: x', "\tat a.B.c(B.java:1)"], "error"),
+        (["Traceback (most recent call last):", '  File "a.py", line 1', "ValueError: x"], "error"),
+    ):
+        (group,) = groups(write(tmp_path / "a.log", *calm, *crash), "--level", "error").values()
+        assert (group["level"], group["count"], group["last"]) == (level, 1, "2026-11-21 10:00:07")
+    assert group["exceptions"] == {"ValueError": 1}

@@ -43,7 +43,7 @@ def test_a_dangerous_statement_is_named(sql: str, rule: str) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "CREATE INDEX CONCURRENTLY i ON t (a);",
+        "SET lock_timeout = 0; CREATE INDEX CONCURRENTLY i ON t (a);",
         "CREATE TABLE t (id int PRIMARY KEY, a text); CREATE INDEX ON t (a); ALTER TABLE t ALTER a SET NOT NULL;",
         "ALTER TABLE t ADD CONSTRAINT n NOT NULL a NOT VALID;",
         "ALTER TABLE t ADD NOT NULL a NOT VALID;",
@@ -67,7 +67,8 @@ def test_a_harmless_statement_is_let_pass(sql: str) -> None:
 
 
 def test_a_transaction_makes_statements_worse() -> None:
-    sql = "ALTER TABLE t ADD a int;\nCREATE INDEX CONCURRENTLY i ON t (a);\nUPDATE t SET a = 1 WHERE a IS NULL;\n"
+    sql = "ALTER TABLE t ADD a int; SET lock_timeout TO DEFAULT;\n"
+    sql += "CREATE INDEX CONCURRENTLY i ON t (a);\nUPDATE t SET a = 1 WHERE a IS NULL;\n"
     assert rules(sql) == []
     assert rules(sql, "--wrapped") == [(3, "not-in-transaction"), (4, "backfill-under-lock")]
     assert rules(f"BEGIN;\n{sql}COMMIT;\n") == [(4, "not-in-transaction"), (5, "backfill-under-lock")]
@@ -160,3 +161,86 @@ def test_a_constraint_of_a_new_column_or_a_domain_is_checked_against_all_rows(sq
 )
 def test_a_column_or_domain_that_no_row_must_be_read_for_passes(sql: str) -> None:
     assert rules_of(sql) == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("SET lock_timeout = '2s'; CREATE INDEX CONCURRENTLY i ON t (a);", "lock_timeout"),
+        ("set session statement_timeout to 9000; DROP INDEX CONCURRENTLY i;", "statement_timeout"),
+        ("SET lock_timeout=0; SET statement_timeout = '15min'; REINDEX (CONCURRENTLY) TABLE t;", "statement_timeout"),
+        ("SELECT pg_catalog.set_config('lock_timeout', '2s', false); REINDEX INDEX CONCURRENTLY i;", "lock_timeout"),
+    ],
+)
+def test_a_timeout_in_force_at_a_concurrent_index_is_told(sql: str, names: str) -> None:
+    report = run_json(*SCRIPT, "-", stdin=sql)
+    assert [one["rule"] for one in report["findings"]] == ["timeout-at-concurrent-index"]
+    assert report["findings"][0]["effect"].startswith(f"{names} cuts its waits")
+
+
+@pytest.mark.parametrize(
+    "end", ["SET lock_timeout = '0ms';", "SET lock_timeout TO DEFAULT;", "RESET lock_timeout;", "RESET ALL;"]
+)
+def test_a_timeout_that_was_taken_back_is_not_in_force(end: str) -> None:
+    assert rules(f"{end} CREATE INDEX CONCURRENTLY i ON t (a);") == []
+    assert rules(f"{end} ALTER TABLE t ADD a int;") == [(2, "no-lock-timeout")]
+    local = "RESET ALL; BEGIN; SET LOCAL lock_timeout = '2s'; COMMIT; CREATE INDEX CONCURRENTLY i ON t (a);"
+    assert rules(local) == []
+
+
+def test_the_settings_of_a_dump_are_no_lock_timeout() -> None:
+    sql = "SET lock_timeout = 0;\nSELECT pg_catalog.set_config('search_path', '', false);\nALTER TABLE t ADD a int;\n"
+    found = run_json(*SCRIPT, "-", stdin=sql)["findings"]
+    assert [(one["line"], one["rule"]) for one in found] == [(3, "no-lock-timeout")]
+
+
+@pytest.mark.parametrize(
+    ("sql", "rule"),
+    [
+        ("WITH x AS (SELECT 1 WHERE true) DELETE FROM t;", "all-rows"),
+        ("WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x;", "all-rows"),
+        ("UPDATE t SET a = 1 WHERE true;", "all-rows"),
+        ("DELETE FROM t WHERE 1=1;", "all-rows"),
+        ("VACUUM (VERBOSE, FULL) t;", "table-rewrites"),
+        ("ALTER TABLE t SET ACCESS METHOD other;", "table-rewrites"),
+        ("ALTER TABLE t ALTER a SET EXPRESSION AS (b + 1);", "column-rewrites"),
+        ("ALTER TABLE t ADD COLUMN a text DEFAULT public.short_id();", "column-may-rewrite"),
+        ("ALTER TABLE t SET SCHEMA archive;", "rename-breaks-code"),
+        ("ALTER SCHEMA a RENAME TO b;", "rename-breaks-code"),
+        ("ALTER TYPE mood RENAME VALUE 'a' TO 'b';", "rename-breaks-code"),
+        ("ALTER TABLE t DETACH PARTITION p;", "detach-blocks"),
+        ("DROP VIEW v;", "drops-object"),
+        ("DROP OWNED BY app;", "drops-data"),
+        ("\\i other.sql\nSELECT 1;", "not-read"),
+        ("SELECT 'DROP TABLE ' || x FROM y \\gexec\n", "not-read"),
+        ("DO $$ BEGIN EXECUTE 'DROP TABLE x'; END $$;", "not-read"),
+        ("BEGIN ISOLATION LEVEL SERIALIZABLE; VACUUM t;", "not-in-transaction"),
+    ],
+)
+def test_other_forms_of_the_same_danger_are_named(sql: str, rule: str) -> None:
+    assert rules(sql) == [(2, rule)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH x AS (SELECT 1) UPDATE t SET a = 1 WHERE id IN (SELECT * FROM x);",
+        "WITH x AS (DELETE FROM t WHERE a RETURNING *) SELECT * FROM x;",
+        "ALTER TABLE t ADD a timestamptz DEFAULT date_trunc('day', now());",
+        "ALTER INDEX i RENAME TO j;",
+        "CREATE TRIGGER g BEFORE INSERT ON t EXECUTE FUNCTION f();",
+    ],
+)
+def test_forms_that_only_look_dangerous_pass(sql: str) -> None:
+    assert rules(sql) == []
+
+
+def test_triggers_and_dropped_indexes_want_a_lock_timeout_too() -> None:
+    for sql in ("CREATE OR REPLACE TRIGGER g BEFORE INSERT ON t EXECUTE FUNCTION f();", "DROP TRIGGER g ON t;"):
+        assert [one["rule"] for one in run_json(*SCRIPT, "-", stdin=sql)["findings"]] == ["no-lock-timeout"]
+
+
+def test_sql_of_mysql_is_refused_and_files_are_found_whatever_the_case_of_their_name(tmp_path: Path) -> None:
+    assert_refused(run_script(*SCRIPT, "-", stdin="\nDROP TABLE `t`;"), "line 2", "backtick")
+    (tmp_path / "V1.SQL").write_text("DROP TABLE t;\n")
+    assert run_json(*SCRIPT, tmp_path)["files"] == 1

@@ -106,7 +106,7 @@ def test_schemas_that_contain_themselves_and_swagger_are_compared(tmp_path: Path
             "definitions": {"Node": node},
         }
 
-    assert ("break", "GET /tree 200.leaf", "type string -> boolean") in changes(
+    assert ("break", "response schema Node.leaf", "type string -> boolean") in changes(
         tmp_path, swagger("string"), swagger("boolean")
     )
 
@@ -201,3 +201,174 @@ def test_another_constant_and_another_address_are_found(tmp_path: Path) -> None:
     before, after = ({**describe(), "servers": [{"url": f"https://a.example/v{n}"}]} for n in (1, 2))
     assert changes(tmp_path, before, after) == [("risk", "servers", "no longer listed: https://a.example/v1")]
     assert changes(tmp_path, describe(), {**describe(), "servers": []}) == []
+
+
+NAMED = "#/components/schemas/"
+OPTIONAL = {"anyOf": [{"$ref": f"{NAMED}Note"}, {"type": "null"}]}
+
+
+def noted(holder: dict[str, Any], note: dict[str, Any], **more: dict[str, Any]) -> dict[str, Any]:
+    """Return a description whose order has a property of the schema *holder*, which may speak of *note*."""
+    document = describe(with_property("note", holder))
+    document["components"]["schemas"] |= {"Note": note, **more}
+    return document
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        OPTIONAL,
+        {"oneOf": [{"type": "null"}, {"$ref": f"{NAMED}Note"}], "title": "Note"},
+        {"allOf": [{"$ref": f"{NAMED}Note"}], "nullable": True},
+        {"oneOf": [{"$ref": f"{NAMED}Note"}, {"$ref": f"{NAMED}Order"}]},
+    ],
+    ids=["anyOf", "oneOf", "allOf", "alternatives"],
+)
+def test_what_a_union_stands_for_is_compared_inside(tmp_path: Path, holder: dict[str, Any]) -> None:
+    old, new = ({"properties": {"text": {"type": kind}, "next": holder}} for kind in ("string", "integer"))
+    assert changes(tmp_path, noted(holder, old), noted(holder, new)) == [
+        ("break", "request schema Note.text", "type string -> integer"),
+        ("break", "response schema Note.text", "type string -> integer"),
+    ]
+
+
+def test_null_as_another_alternative_is_a_break_for_readers_and_its_loss_for_writers(tmp_path: Path) -> None:
+    plain, note = {"$ref": f"{NAMED}Note"}, {"properties": {"text": {"type": "string"}}}
+    assert changes(tmp_path, noted(plain, note), noted(OPTIONAL, note)) == [
+        ("break", "response schema Order.note", "may be null now")
+    ]
+    assert changes(tmp_path, noted(OPTIONAL, note), noted(plain, note)) == [
+        ("break", "request schema Order.note", "null is no longer accepted")
+    ]
+    text, maybe = {"type": "string"}, {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    assert changes(tmp_path, noted(text, note), noted(maybe, note)) == [
+        ("break", "response schema Order.note", "type string -> null|string")
+    ]
+
+
+def test_another_alternative_in_place_of_one_is_found(tmp_path: Path) -> None:
+    one, two = ({"oneOf": [{"$ref": f"{NAMED}Order"}, {"$ref": f"{NAMED}{name}"}]} for name in ("Note", "Memo"))
+    assert changes(tmp_path, noted(one, {}, Memo={}), noted(two, {}, Memo={})) == [
+        ("break", "request schema Order.note", "oneOf: Note replaced"),
+        ("risk", "response schema Order.note", "oneOf: Note replaced"),
+    ]
+
+
+def swagger(*parameters: dict[str, Any], **more: object) -> dict[str, Any]:
+    responses = {"200": {"schema": {"type": "string"}}}
+    return {
+        "swagger": "2.0",
+        "paths": {"/a": {"post": {"parameters": list(parameters), "responses": responses}}},
+        **more,
+    }
+
+
+def test_forms_and_media_types_of_swagger_are_compared(tmp_path: Path) -> None:
+    old = swagger({"in": "formData", "name": "f", "type": "string"})
+    new = swagger({"in": "formData", "name": "f", "type": "integer", "required": True})
+    assert [what for _, _, what in changes(tmp_path, old, new)] == [
+        "body became required",
+        "became required",
+        "type string -> integer",
+    ]
+    body: dict[str, Any] = {"in": "body", "schema": {}}
+    both, one = ["application/json", "text/xml"], ["application/json"]
+    assert changes(
+        tmp_path, swagger(body, consumes=both, produces=both), swagger(body, consumes=one, produces=one)
+    ) == [
+        ("break", "POST /a 200", "text/xml is no longer sent"),
+        ("break", "POST /a request", "text/xml is no longer accepted"),
+    ]
+
+
+def parametrised(*parameters: dict[str, Any], **operation: object) -> dict[str, Any]:
+    item = {"parameters": list(parameters), "get": {"responses": {}, **operation}}
+    return {"openapi": "3.0.0", "paths": {"/a/{x}/{y}": item}}
+
+
+def test_parameters_are_compared_by_their_place_in_the_path_and_below_their_media_type(tmp_path: Path) -> None:
+    x, y = (
+        {"in": "path", "name": n, "required": True, "schema": {"type": t}}
+        for n, t in (("x", "string"), ("y", "integer"))
+    )
+    assert changes(tmp_path, parametrised(x, y), parametrised(y, x, parameters=[x])) == []
+    q: list[dict[str, Any]] = [
+        {"in": "query", "name": "q", "content": {"application/json": {"schema": {"type": kind}}}}
+        for kind in ("string", "integer")
+    ]
+    assert changes(tmp_path, parametrised(q[0]), parametrised(q[1])) == [
+        ("break", "GET /a/{x}/{y} query parameter q", "type string -> integer")
+    ]
+    many: dict[str, Any] = {"in": "query", "name": "many", "schema": {"type": "array"}}
+    assert changes(tmp_path, parametrised(many), parametrised({**many, "style": "form", "explode": True})) == []
+
+
+def test_what_other_files_hold_is_told_and_paths_that_are_all_there_are_refused(tmp_path: Path) -> None:
+    document = noted({"$ref": "./note.yaml#/Note"}, {})
+    assert changes(tmp_path, document, document) == [
+        ("risk", "description", "not compared: what is in other files (./note.yaml); bundle both first")
+    ]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"openapi": "3.0.0", "paths": {"/a": {"$ref": "./a.yaml"}}}))
+    assert_refused(run_script(*SCRIPT, path, path), "no operations", "bundle")
+
+
+def test_a_status_that_yaml_reads_as_a_number_has_headers_too(tmp_path: Path) -> None:
+    text = "openapi: 3.0.0\npaths:\n  /a:\n    get:\n      responses:\n        200:\n          description: a\n"
+    (tmp_path / "old.yaml").write_text(f"{text}          headers:\n            X-A: {{schema: {{type: string}}}}\n")
+    (tmp_path / "new.yaml").write_text(text)
+    (change,) = run_json(*SCRIPT, tmp_path / "old.yaml", tmp_path / "new.yaml")["changes"]
+    assert change["what"] == "header x-a removed"
+
+
+def test_an_exclusive_limit_of_openapi_3_0_and_a_property_of_one_direction_inside_all_of_are_seen(
+    tmp_path: Path,
+) -> None:
+    old, new = (
+        with_property("n", {"type": "integer", "minimum": 0, **more}) for more in ({}, {"exclusiveMinimum": True})
+    )
+    assert changes(tmp_path, describe(old), describe(new)) == [
+        ("break", "request schema Order.n", "exclusiveMinimum None -> True")
+    ]
+    made = {"allOf": [{"$ref": f"{NAMED}Note"}], "readOnly": True}
+    assert [place for _, place, _ in changes(tmp_path, noted(made, {}), describe())] == ["response schema Order.note"]
+
+
+def test_schemas_without_a_name_that_contain_themselves_are_compared(tmp_path: Path) -> None:
+    documents = []
+    for kind in ("string", "integer"):
+        endless = {"allOf": [{"$ref": f"{NAMED}Note"}, {"properties": {"a": {"type": kind}}}]}
+        documents.append(noted(endless, {"properties": {"next": endless}}))
+    found = changes(tmp_path, documents[0], documents[1])
+    assert ("break", "response schema Order.note.a", "type string -> integer") in found
+
+
+def test_a_description_that_powershell_wrote_is_read(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text(json.dumps(describe()), encoding="utf-16")
+    new.write_text(json.dumps(describe({})))
+    assert "property removed" in run_script(*SCRIPT, old, new).stdout
+
+
+def test_a_security_scheme_that_is_sent_otherwise_is_a_break(tmp_path: Path) -> None:
+    old, new = describe(security=[{"key": []}]), describe(security=[{"key": []}])
+    for document, header in ((old, "X-Key"), (new, "X-Token")):
+        document["components"]["securitySchemes"] = {"key": {"type": "apiKey", "in": "header", "name": header}}
+    assert changes(tmp_path, old, new) == [
+        ("break", "security scheme key", "apiKey header X-Key -> apiKey header X-Token")
+    ]
+
+
+def test_items_that_may_be_anything_now_and_places_of_a_tuple_are_seen(tmp_path: Path) -> None:
+    texts, any_ = {"type": "array", "items": {"type": "string"}}, {"type": "array"}
+    assert changes(tmp_path, describe(with_property("l", texts)), describe(with_property("l", any_))) == [
+        ("risk", "response schema Order.l[]", "type string -> any")
+    ]
+    assert changes(tmp_path, describe(with_property("l", any_)), describe(with_property("l", texts))) == [
+        ("risk", "request schema Order.l[]", "type any -> string")
+    ]
+    old, new = (
+        with_property("l", {"type": "array", "prefixItems": [{"type": kind}]}) for kind in ("string", "integer")
+    )
+    found = changes(tmp_path, describe(old), describe(new))
+    assert ("break", "response schema Order.l[0]", "type string -> integer") in found

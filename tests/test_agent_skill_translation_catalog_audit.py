@@ -365,3 +365,60 @@ def test_a_link_to_another_host_is_named(tmp_path: Path) -> None:
     assert pair(tmp_path, source, {"a": '<a href="https://x.example.evil.example">Los</a>'}) == [
         ("look", "a", "links to x.example.evil.example, unlike the source")
     ]
+
+
+def test_placeholders_of_browser_extensions_are_compared_and_notes_for_translators_are_not(tmp_path: Path) -> None:
+    source = {
+        "hi": {"message": "Hello $NAME$", "description": "greets {x}", "placeholders": {"name": {"content": "$1"}}}
+    }
+    other = {"hi": {"message": "Hallo $NAM$"}}
+    assert pair(tmp_path, source, other) == [("placeholder", "hi", "lacks {$NAME$} and has {$NAM$}")]
+    both = [{"a": {"defaultMessage": text, "description": note}} for text, note in (("A {x}", "{y}"), ("B {x}", ""))]
+    assert pair(tmp_path, both[0], both[1]) == []
+
+
+def test_a_file_of_a_language_that_is_not_known_is_named_and_not_left_out_in_silence(tmp_path: Path) -> None:
+    write(tmp_path, en_DOT_json={"a": "One"}, de_DOT_json={"a": "Eins"}, oc_DOT_json={}, package_DOT_json={})
+    write(tmp_path, en__shop_DOT_json={"a": "One"}, de__shop_DOT_json={"a": "Eins"}, ckb__shop_DOT_json={})
+    rows = run_json(*SCRIPT, tmp_path)["findings"]["look"]
+    assert [row["file"] for row in rows] == [str(tmp_path / "ckb" / "shop.json"), str(tmp_path / "oc.json")]
+
+
+def test_files_are_found_whatever_the_case_of_their_suffix(tmp_path: Path) -> None:
+    write(tmp_path, en_DOT_json={"a": "One"}, de_DOT_JSON={}, PACKAGE_DOT_JSON={})
+    assert found(run_json(*SCRIPT, tmp_path)) == [("missing", "de", "a", "")]
+
+
+def test_without_a_catalog_of_the_source_language_nothing_is_called_right(tmp_path: Path) -> None:
+    write(tmp_path, en_US_DOT_json={"a": "One"}, de_DE_DOT_json={})
+    assert_refused(run_script(*SCRIPT, tmp_path), "no catalog of the source language en", "--source")
+    assert found(run_json(*SCRIPT, tmp_path, "--source", "en_US")) == [("missing", "de_DE", "a", "")]
+
+
+def test_a_header_with_fewer_forms_than_the_language_has_is_worth_a_look(tmp_path: Path) -> None:
+    content = PO.replace("nplurals=3", "nplurals=2").replace("Language: ru", "Language: pl")
+    assert ("look", "pl", "", "the header says nplurals=2, whole numbers have 3 forms: one, few, many") in found(
+        run_json(*SCRIPT, write(tmp_path, pl_DOT_po=content) / "pl.po")
+    )
+
+
+def test_a_branch_that_lacks_what_each_branch_of_the_source_has_is_worth_a_look(tmp_path: Path) -> None:
+    source = {"a": "{n, plural, one {{who} has one} other {{who} has #}}", "b": "{g, select, f {her {x}} other {{x}}}"}
+    good = {"a": "{n, plural, one {{who} hat eins} other {{who} hat {n}}}", "b": "{g, select, f {ihr {x}} other {{x}}}"}
+    assert pair(tmp_path, source, good) == []
+    bad = {"a": "{n, plural, one {hat eins} other {{who} hat viele}}", "b": "{g, select, f {ihr} other {{x}}}"}
+    assert pair(tmp_path, source, bad) == [
+        ("look", "a", "`one` of n lacks {who}"),
+        ("look", "a", "`other` of n lacks {n}"),
+        ("look", "b", "`f` of g lacks {x}"),
+    ]
+
+
+def test_one_without_its_number_is_an_error_in_a_branch_too_where_it_is_not_only_1(tmp_path: Path) -> None:
+    source, other = (
+        {"n": "{n, plural, one {one file} other {# files}}"},
+        "{n, plural, one {%s} few {#} many {#} other {#}}",
+    )
+    wrong = [("placeholder", "n", "`one` of n lacks {n}; in ru it is not only 1")]
+    assert pair(tmp_path, source, {"n": other % "fajl"}, "ru") == wrong
+    assert pair(tmp_path, source, {"n": other % "# fajl"}, "ru") == []

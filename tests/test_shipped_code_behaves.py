@@ -801,13 +801,6 @@ def test_entries_of_a_journal_without_priority_or_as_bytes_are_read(tmp_path: Pa
     ]
 
 
-def test_every_level_of_klog_is_translated(tmp_path: Path) -> None:
-    (tmp_path / "klog.txt").write_text("".join(f"{level}1125 12:00:00.1 1 a.go:1] x\n" for level in "FEWI"))
-    command, _, _ = lines_with("skills/log-triage/references/formats.md", "klog").rpartition("|")
-    done = run_script("bash", "-c", command, env=dict(os.environ), cwd=tmp_path)
-    assert [line.split()[1].split(".")[0] for line in done.stdout.splitlines()] == ["FATAL", "ERROR", "WARN", "INFO"]
-
-
 def repository(folder: Path, *commits: Mapping[str, str], message: str = "change") -> list[str]:
     """Make a repository with these files in its commits; return the command that works in it."""
     git = ["git", "-c", "user.name=Ann", "-c", "user.email=ann@example.com", "-C", str(folder)]

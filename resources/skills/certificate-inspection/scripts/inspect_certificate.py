@@ -55,6 +55,8 @@ def read_file(path: Path) -> list[bytes]:
         data = handle.read(1 << 24)
     if found := PEM.findall(data):
         return found
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError("it is UTF-16, which servers refuse too: convert it with iconv -f utf-16 -t ascii")
     kinds = {
         b"CERTIFICATE REQUEST": "a signing request: openssl req -noout -text",
         b"PRIVATE KEY": "only a private key",
@@ -63,12 +65,31 @@ def read_file(path: Path) -> list[bytes]:
         if mark in data:
             raise ValueError(f"no certificate in it, it is {what}")
     form = "PEM" if b"BEGIN PKCS7" in data else "DER"
-    for command in (("x509", "-inform", form), ("pkcs7", "-inform", form, "-print_certs")):
+    ways = (
+        ("pkcs12", "-nokeys", "-passin", "pass:"),  # first: x509 takes the leaf alone out of it
+        ("x509", "-inform", form),
+        ("pkcs7", "-inform", form, "-print_certs"),
+    )
+    for command in ways:
         if data and (found := PEM.findall(openssl(*command, data=data).stdout)):
             return found
     if data[:1] == b"\x30":
         raise ValueError("neither certificate nor PKCS#7 in DER; PKCS#12 (.p12, .pfx)? see references/convert.md")
     raise ValueError("the file is empty" if not data.strip() else "no certificate in it")
+
+
+def file_problems(path: Path) -> list[str]:
+    """Return what of a PEM file a server cannot read, although certificates are found in it."""
+    with path.open("rb") as handle:
+        data = handle.read(1 << 24)
+        rest = handle.read(1)
+    found = ["the file is longer than 16 MB, the rest is not read"] if rest else []
+    lost = len(re.findall(rb"BEGIN (?:TRUSTED |X509 )?CERTIFICATE-", data)) - len(PEM.findall(data))
+    if lost > 0:
+        found.append(f"{lost} certificates in the file have no END line: cut off?")
+    if re.search(rb"-----END [A-Z0-9 ]+-----[ \t]*[^\s]", data):
+        found.append("text follows an END line on the same line: servers refuse the file, put a line break there")
+    return found
 
 
 def read_host(host: str, port: int, servername: str, starttls: str) -> tuple[list[bytes], str]:
@@ -220,7 +241,9 @@ def leaf_problems(leaf: dict[str, Any], name: str, key: Path | None) -> list[str
 def inspect(pems: list[bytes], args: argparse.Namespace) -> dict[str, Any]:
     certificates = [read_certificate(pem) for pem in pems[:CHAIN_LIMIT]]
     chain, at = build_chain(certificates), args.at
-    problems = []
+    problems = file_problems(args.file) if args.file else []
+    if len(pems) > CHAIN_LIMIT:
+        problems.append(f"{len(pems)} certificates, only the first {CHAIN_LIMIT} are read")
     for place, one in enumerate(certificates, 1):
         weak = (
             [f"{one['bits']}-bit {one['key']}"] if one["bits"] < 2048 and one["key"].startswith(("rsa", "dsa")) else []

@@ -38,10 +38,23 @@ KIND = re.compile(
 SPREADSHEET = re.compile(r"[+-]?\d(?:[.,]\d{1,5})?E\+(?:1[1-9]|2\d)")  # how Excel writes what has 12 digits or more
 NUMBERS = ("integer", "decimal", "exponent", "thousands", "comma")
 MOJIBAKE = re.compile("\u00c3[\u0080-\u00bf\u0192\u201a\u201e]|\u00e2\u20ac|\u00c2[\u00a0-\u00bf]")
+RULED = re.compile("[ \t|+:\u2500-\u257f]*?(?:---|===|\u2500\u2500\u2500|\u2550\u2550\u2550)[ \t|+:=\u2500-\u257f-]*\\s*")
 SECRET = re.compile(
     r"passw|secret|token|api[_ ]?key|authorization|cookie|private[_ ]?key|credential|iban", re.IGNORECASE
 )
-SENTINELS = frozenset(["-1", "-9", "-99", "-999", "999", "9999", "99999", "999999", "1900-01-01", "1970-01-01"])
+SENTINELS = frozenset(
+    ["-1", "-9", "-99", "-999", "-9999", "999", "9999", "99999", "999999", "9999999", "99999999"]
+    + ["0001-01-01", "1900-01-01", "1970-01-01", "9999-12-31"]
+)
+DRESSED = re.compile(
+    "[(+-]?\\s?(?:[$\u20ac\u00a3\u00a5]|[A-Z]{3})?\\s?[+-]?(?:\\d{1,3}(?:[ '\u2019\u00a0\u202f.,]\\d{3})+|\\d+)(?:[.,]\\d+)?"
+    "\\s?(?:[%$\u20ac\u00a3\u00a5]|[A-Z]{3})?\\)?-?"
+)
+OTHER_DATE = re.compile(
+    r"\d{4}[/.]\d\d?[/.]\d\d?(?:[ T].*)?|\d{1,2}\.?[ -][a-z\u00e0-\u00ff]{3,9}\.?[ ,-]+(?:\d{4}|\d\d)(?: .*)?"
+    r"|(?:[a-z]{3},? )?[a-z]{3,9}\.? \d{1,2},? (?:[\d:]+ (?:[a-z]+ )?)?\d{4}(?: .*)?",
+    re.IGNORECASE,
+)
 HASHES, SAMPLE, TOP, CHUNK = 32768, 5000, 1000, 5000
 
 
@@ -61,6 +74,13 @@ def number(value: str, kind: str) -> float:
     return float(value.replace(",", "."))
 
 
+def plain(value: str) -> str:
+    """Return a number without zeros after its point, and the day of a time."""
+    if value[4:5] == "-":
+        return value[:10]
+    return value.rstrip("0").rstrip(".") if "." in value else value
+
+
 class Column:
     """What is known of a column so far; `add_all` gets every field once."""
 
@@ -73,6 +93,7 @@ class Column:
         self.top: Counter[str] = Counter()
         self.hashes: set[int] = set()
         self.mask, self.big, self.damaged, self.days, self.months, self.grouped = 0, 0, 0, 0, 0, 0
+        self.dressed, self.dates = 0, 0
         self.numbers, self.low, self.high = 0, float("inf"), float("-inf")
         self.sample: list[float] = []
         self.step = 1
@@ -91,7 +112,7 @@ class Column:
             self.kinds[kind] += times
             if kind not in self.first:
                 self.first[kind] = (lines[fields.index(field)], "hidden" if self.hidden else value[:40])
-            if value in self.top or len(self.top) < TOP:
+            if value in self.top or len(self.top) < TOP or plain(value) in SENTINELS:
                 self.top[value] += times
             self._remember(hash(value))
             self._measure(value, kind, times)
@@ -115,6 +136,9 @@ class Column:
         elif kind == "daymonth":
             first, second = re.split(r"[./-]", value)[:2]
             self.days, self.months = self.days + (int(first) > 12), self.months + (int(second) > 12)
+        elif kind == "text":
+            self.dressed += times * bool(DRESSED.fullmatch(value))
+            self.dates += times * bool(OTHER_DATE.fullmatch(value))
         if len(value) > self.longest:
             self.longest, self.at_longest = len(value), 0
         self.at_longest += times * (len(value) == self.longest)
@@ -153,9 +177,13 @@ class Column:
 
     def notes(self, rows: int) -> Iterator[str]:
         """Yield what a person should know before loading this column."""
-        if strange := self._strange():
+        for strange in self._strange():
             line, value = self.first[strange]
             yield f"mixed: {self.kinds[strange]} {strange}, first {value!r} line {line}"
+        if self.dressed:
+            yield f"{self.dressed} numbers with a sign, space or apostrophe: text to a loader"
+        if self.dates:
+            yield f"{self.dates} dates of another form: text to a loader"
         if self.type == "code":
             yield "leading zeros or plus: keep as text"
         if self.damaged or (self.kinds["exponent"] and self.kinds["integer"]):
@@ -172,8 +200,8 @@ class Column:
             yield f"constant {'hidden' if self.hidden else next(iter(self.top))[:20]!r}"
         yield from self._rare_notes()
 
-    def _strange(self) -> str:
-        """Return the kind that the fewest values have, where kinds do not go together."""
+    def _strange(self) -> list[str]:
+        """Return the kinds that do not go together with the type, the rarest first."""
         family = {
             "integer": ["integer"],
             "decimal": ["integer", "decimal", "exponent"],
@@ -183,13 +211,14 @@ class Column:
             "thousands": ["thousands", "integer", "decimal"],
         }.get(self.type, [self.type])
         strange = {kind: n for kind, n in self.kinds.items() if kind not in family}
-        return min(strange, key=lambda kind: strange[kind]) if strange and self.type != "text" else ""
+        return sorted(strange, key=lambda kind: strange[kind])[:3] if self.type != "text" else []
 
     def _rare_notes(self) -> Iterator[str]:
         if len(tokens := [token or "empty" for token in self.nulls]) > 1:
             yield "several nulls: " + ", ".join(tokens[:4])
-        for value, count in self.top.most_common(1):
-            if value in SENTINELS and count > 1 and self.distinct > 2:
+        most = max(self.top.values(), default=0)
+        for value, count in self.top.items():
+            if count > 1 and self.distinct > 2 and plain(value) in SENTINELS and (count == most or self._extreme(value)):
                 yield f"{count} x {value}: stands for missing?"
         if self.numbers > 20 and self.sample:
             q = self.quantiles()
@@ -201,6 +230,10 @@ class Column:
         folded = {value.casefold() for value in self.top}
         if self.distinct < TOP and len(folded) < len(self.top):
             yield "values differ only in letter case"
+
+    def _extreme(self, value: str) -> bool:
+        kind = kind_of(value)
+        return value in (self.early, self.late) or (kind in NUMBERS and number(value, kind) in (self.low, self.high))
 
     def summary(self, rows: int) -> dict[str, Any]:
         numeric = self.numbers > 0 and self.type in NUMBERS
@@ -240,6 +273,10 @@ def sniff(path: Path, encoding: str | None, delimiter: str | None) -> tuple[str,
         (b"PK\x03\x04", "a zip file (Excel workbook?)"),
         (b"PAR1", "Parquet"),
         (b"\xd0\xcf", "old Excel"),
+        (b"\x1f\x8b", "gzip without the suffix .gz"),
+        (b"BZh", "bzip2"),
+        (b"\xfd7zXZ", "xz"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
     ):
         if head.startswith(magic):
             raise ValueError(f"this is {what}, not CSV")
@@ -291,6 +328,7 @@ class Profile:
         self.path, self.encoding, self.delimiter = path, encoding, delimiter
         self.rows = self.blank = 0
         self.tail = ""
+        self.raw: list[str] = []  # the lines of the record that is read
         self.widths: Counter[int] = Counter()
         self.odd: Counter[str] = Counter()
         self.where: dict[str, int] = {}
@@ -304,6 +342,8 @@ class Profile:
         errors = "replace" if self.encoding.startswith("utf-16") else "surrogateescape"
         with io.TextIOWrapper(open_bytes(self.path), self.encoding, errors, newline="") as handle:
             for number, line in enumerate(handle, 1):
+                if number <= 4 and RULED.fullmatch(line):
+                    self.note("ruled lines of a printed table: export it as CSV (psql --csv, sqlite3 -csv)", number)
                 if not line.isascii():
                     if re.search("[\udc80-\udcff]", line):
                         self.note(f"lines that are not {self.encoding}", number)
@@ -312,13 +352,23 @@ class Profile:
                 if "\0" in line:
                     self.note("lines with NUL bytes, left out here", number)
                 self.tail = line
+                self.raw.append(line)
                 yield line.replace("\0", "")
+
+    def _quoted_well(self) -> bool:
+        try:
+            return sum(1 for _ in csv.reader(self.raw, delimiter=self.delimiter, strict=True)) == 1
+        except csv.Error:
+            return False
 
     def records(self, header: bool) -> Iterator[tuple[int, list[str]]]:
         """Yield line number and fields of each record; the first record names the columns."""
         reader, names, before = csv.reader(self.lines(), delimiter=self.delimiter), None, 0
         for row in reader:
             start, before = before + 1, reader.line_num
+            if 1 < len(self.raw) <= 100 and not self._quoted_well():
+                self.note("records over several lines with a stray quote: rows swallowed", start)
+            self.raw.clear()
             if not row:
                 self.blank += 1
             elif names is None:
@@ -337,6 +387,8 @@ class Profile:
                     self.note("records over 100 lines (quote not closed?)", start)
                 yield start, row
         if names and row and "\n" in row[-1] and not self.tail.rstrip().endswith('"'):
+            self.odd.subtract({what: 1 for what, line in self.where.items() if "stray" in what and line == start})
+            self.odd = +self.odd
             self.note("quote that never closes: the rows from there on are lost", start)
 
     def run(self, header: bool) -> None:
@@ -356,7 +408,7 @@ class Profile:
         problems = [f"{count} {what}, first line {self.where[what]}" for what, count in self.odd.items()]
         names = Counter(column.name for column in self.columns)
         problems += [f"column name {name!r} {count} times" for name, count in names.items() if count > 1]
-        if header and any(kind_of(c.name) in NUMBERS for c in self.columns):
+        if header and any(kind_of(c.name) not in ("text", "boolean") for c in self.columns):
             problems.append("the first row looks like data: try --no-header")
         usual = max(self.widths, key=lambda width: self.widths[width], default=len(self.columns))
         if usual != len(self.columns):
@@ -389,6 +441,8 @@ def check_key(profile: Profile, names: list[str], header: bool) -> dict[str, Any
             if missing := [name for name in names if name not in known]:
                 raise ValueError(f"no column {missing[0]!r}; there are {', '.join(known[:30])}")
             places = [known.index(name) for name in names]
+        if len(row) != len(profile.columns):
+            profile.note("rows with too few fields or too many", line)
         key = tuple(row[i].strip() if i < len(row) else "" for i in places)
         empty += any(part.lower() in NULLS for part in key)
         if (first := seen.setdefault(hash(key), line)) != line:
@@ -396,12 +450,14 @@ def check_key(profile: Profile, names: list[str], header: bool) -> dict[str, Any
             found += [f"{', '.join(key)[:60]} (lines {first} and {line})"] if len(found) < 5 else []
     if not places:
         raise ValueError("no rows below the header")
-    return {"key": names, "rows_with_duplicate": duplicates, "rows_with_empty": empty, "examples": found}
+    problems = [f"{count} {what}, first line {profile.where[what]}" for what, count in profile.odd.items()]
+    return {"key": names, "problems": problems, "rows_with_duplicate": duplicates, "rows_with_empty": empty, "examples": found}
 
 
 def show(report: dict[str, Any], most: int) -> None:
     mark = {"\t": "tab"}.get(report["delimiter"], repr(report["delimiter"]))
-    print(f"file      {report['file']}  {report['bytes']} bytes, {report['encoding']}, delimiter {mark}")
+    guess = " (a guess: not UTF-8)" if report["guessed"] and report["encoding"] == "cp1252" else ""
+    print(f"file      {report['file']}  {report['bytes']} bytes, {report['encoding']}{guess}, delimiter {mark}")
     print(f"size      {report['rows']} rows x {len(report['columns'])} columns, {report['blank_lines']} blank lines")
     for problem in report["problems"]:
         print(f"problem   {problem}")
@@ -423,6 +479,8 @@ def show(report: dict[str, Any], most: int) -> None:
 
 
 def show_key(report: dict[str, Any]) -> None:
+    for problem in report["problems"]:
+        print(f"problem   {problem}")
     print(
         f"key {'+'.join(report['key'])}: {report['rows_with_duplicate']} rows repeat an earlier key, "
         f"{report['rows_with_empty']} have an empty part"
@@ -452,7 +510,7 @@ def main() -> int:
             report = check_key(profile, [name.strip() for name in args.key.split(",")], not args.no_header)
         else:
             profile.run(not args.no_header)
-            report = profile.report(not args.no_header)
+            report = {**profile.report(not args.no_header), "guessed": not args.encoding}
     except csv.Error as error:
         print(f"cannot read {args.file}: {error} (quote not closed, or wrong --delimiter?)", file=sys.stderr)
         return 2

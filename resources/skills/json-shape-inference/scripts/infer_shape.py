@@ -176,6 +176,10 @@ class Place:
         for name, hint in HINTS.items():
             if self.formats[name] and self.formats[name] >= strings / 2:
                 yield hint
+        if few := sum(self.formats[name] for name in ("integer", "decimal") if self.formats[name] < strings / 2):
+            yield f"{few} of {strings} strings are numbers"
+        if 0 < self.formats["json"] < strings / 2:
+            yield f"{self.formats['json']} of {strings} strings are JSON: decode twice"
         if self.formats["zoned"] and self.formats["local"]:
             yield "times with and without zone"
         for name, hint in (("empty", "are empty"), ("missing", "stand for null")):
@@ -185,7 +189,7 @@ class Place:
             yield f"{self.big} above 2^53: JavaScript rounds them"
         if self.broken:
             yield f"{self.broken} with broken characters"
-        for factor, unit in ((1, "seconds"), (1000, "milliseconds")):
+        for factor, unit in ((1, "seconds"), (1000, "milliseconds"), (10**6, "microseconds"), (10**9, "nanoseconds")):
             if 1e9 * factor < self.low <= self.high < 2.2e9 * factor:
                 yield f"epoch {unit}?"
 
@@ -360,7 +364,8 @@ class Shape:
     def problems(self) -> list[str]:
         found = [f"line {number} is no JSON: {why}" for number, why in self.bad[:3]]
         if self.bad:
-            found.append(f"{len(self.bad)} of {len(self.bad) + self.records} lines are no JSON")
+            hint = ": values over several lines? try --document" if len(self.bad) > self.records else ""
+            found.append(f"{len(self.bad)} of {len(self.bad) + self.records} lines are no JSON{hint}")
         if self.repeated:
             found.append(f"{self.repeated} objects repeat a key: most parsers keep the last value")
         return found + [

@@ -29,19 +29,39 @@ from typing import IO, Any, cast
 
 LEVELS = ("fatal", "error", "warn", "info", "debug", "?")
 LEVEL = re.compile(
-    r"(?<![\w-])(?:(fatal|panic|emerg|crit(?:ical)?|alert)|(err(?:or)?)|(warn(?:ing)?)|(info(?:rmation)?|notice)|(debug|trace))(?![\w-])",
+    r"(?<![\w-])(?:(fatal|panic(?:ked)?|emerg|crit(?:ical)?|alert)|(err(?:or)?|severe|exception in thread|traceback|uncaught|"
+    r"unhandled|segmentation fault|out of memory)|(warn(?:ing)?|wrn)|(info(?:rmation)?|notice)|(debug|trace))(?![\w-])",
     re.IGNORECASE,
 )
-MESSAGE_KEYS = ("message", "msg", "event", "log", "error", "body", "@m", "@mt", "MessageTemplate")
-LEVEL_KEYS = ("level", "severity", "levelname", "lvl", "log.level", "Level", "@l")
-TIME_KEYS = ("timestamp", "time", "ts", "@timestamp", "date", "Timestamp", "@t")
+LEVEL_FIELD = re.compile(r"\b(?:level|lvl|severity)=[\"']?(\w+)")  # of logfmt
+START = re.compile(  # syslog, Android, .NET; klog also behind what a collector puts before it
+    r"^<(\d{1,3})>|^\d\d-\d\d [\d:.]+ +\d+ +\d+ ([VDIWEF]) |(?:^|[ ])([EWFI])(?=\d{4} \d\d:\d\d:\d\d\.\d)|^(fail): "
+)
+PREFIX = re.compile(r"[\w.-]+ +\| |\[pod/[^\s\]]+\] ")  # docker compose logs, kubectl logs --prefix
+MESSAGE_KEYS = ("message", "msg", "event", "log", "error", "body", "@m", "@mt", "MessageTemplate", "short_message")
+MESSAGE_KEYS += ("MESSAGE", "textPayload")
+LEVEL_KEYS = ("level_name", "level", "severity", "levelname", "lvl", "log.level", "Level", "@l", "PRIORITY")
+TIME_KEYS = ("timestamp", "time", "ts", "@timestamp", "date", "Timestamp", "@t", "datetime", "__REALTIME_TIMESTAMP")
+STATUS_KEYS = ("status", "status_code", "statusCode", "response_code")
 PINO = {60: "fatal", 50: "error", 40: "warn", 30: "info", 20: "debug", 10: "debug"}
+SYSLOG = ("fatal", "fatal", "fatal", "error", "warn", "info", "info", "debug")
+PINO |= dict(enumerate(SYSLOG))
+OWN = re.compile(  # java.util.logging, whose time stands on the line before, and the last words of a program
+    r"(?:SEVERE|FATAL|CRITICAL|ERROR|WARNING|WARN|INFO): ?|panic: |fatal error: |thread '[^']*' panicked|Exception in thread |"
+    r"Segmentation fault|[Uu]nhandled |[Uu]ncaught "
+)
+KLOG = {"F": "fatal", "E": "error", "W": "warn", "I": "info", "D": "debug", "V": "debug"}
 TIME = re.compile(
     r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?"
-    r"|(?P<clf>\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d)(?: [+-]\d{4})?"
+    r"|^(?P<android>\d\d-\d\d \d\d:\d\d:\d\d)\.\d{3}|(?P<clf>\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d)(?: [+-]\d{4})?"
+    r"|(?P<ctime>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? 20\d\d)\b"
+    r"|(?P<tomcat>\d\d[- ][A-Z][a-z]{2}[- ]\d{4} \d\d:\d\d:\d\d)(?:[.,]\d+)?"
+    r"|(?P<jul>[A-Z][a-z]{2} \d\d?, \d{4} \d\d?:\d\d:\d\d [AP]M)|^[EWFID](?P<klog>\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?"
     r"|(?P<sys>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)|(?P<slash>\d{4}/\d\d/\d\d \d\d:\d\d:\d\d)(?:\.\d+)?"
 )
-FORMATS = {"clf": "%d/%b/%Y:%H:%M:%S", "slash": "%Y/%m/%d %H:%M:%S"}
+FORMATS = {"clf": "%d/%b/%Y:%H:%M:%S", "slash": "%Y/%m/%d %H:%M:%S", "tomcat": "%d %b %Y %H:%M:%S"}
+FORMATS |= {"ctime": "%b %d %H:%M:%S %Y", "jul": "%b %d, %Y %I:%M:%S %p"}
+NO_YEAR = {"android": "%m-%d %H:%M:%S", "sys": "%b %d %H:%M:%S", "klog": "%m%d %H:%M:%S"}
 MASKS = (  # the character without which a pattern cannot match, the pattern, what stands for it
     ("-", re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "<uuid>"),
     ("@", re.compile(r"[\w.+-]{1,64}@[\w-]+\.[\w.]+"), "<mail>"),
@@ -59,7 +79,7 @@ SECRET = re.compile(
 )
 SECRET_HINT = re.compile(r"pass|pwd|secret|token|key|authorization|cookie|session|bearer|basic|eyJ|://", re.IGNORECASE)
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-ACCESS = re.compile(r'" ([1-5])\d\d(?= )')  # status in the access log of a web server
+ACCESS = re.compile(r'" ([1-5])\d\d(?= |$)')  # status in the access log of a web server
 EXCEPTION = re.compile(r"\b([A-Z][\w$]*(?:Error|Exception|Timeout|Refused))\b")
 MOST_TEMPLATES, VARIANTS = 20_000, 8
 
@@ -103,8 +123,9 @@ def open_log(name: str) -> AbstractContextManager[IO[bytes]]:
 @lru_cache(maxsize=4096)
 def normal_time(kind: str, stamp: str) -> str:
     try:
-        if kind == "sys":  # no year: a leap year lets 29 February pass, and is dropped again
-            return datetime.strptime(f"2024 {stamp}", "%Y %b %d %H:%M:%S").strftime("%m-%d %H:%M:%S")
+        if kind in NO_YEAR:  # a leap year lets 29 February pass, and is dropped again
+            return datetime.strptime(f"2024 {stamp}", f"%Y {NO_YEAR[kind]}").strftime("%m-%d %H:%M:%S")
+        stamp = re.sub(r"\.\d+", "", stamp) if kind == "ctime" else stamp.replace("-", " ") if kind == "tomcat" else stamp
         return datetime.strptime(stamp, FORMATS[kind]).strftime("%Y-%m-%d %H:%M:%S")
     except ValueError:
         return ""
@@ -133,8 +154,17 @@ def parse_json(line: str) -> tuple[str, str, str] | None:
     message = next((record[key] for key in MESSAGE_KEYS if record.get(key)), line)
     unsaid = "info" if "@mt" in record else ""  # by Serilog
     raw = next((record[key] for key in LEVEL_KEYS if key in record), unsaid)
+    if not raw and isinstance(record.get("log"), dict):  # Elastic Common Schema
+        raw = record["log"].get("level", "")
+    if isinstance(raw, str) and raw.isdigit():
+        raw = int(raw)
     level = PINO.get(raw, "?") if isinstance(raw, int) else find_level(str(raw or message))
+    status = str(next((record[key] for key in STATUS_KEYS if key in record), ""))
+    if level == "?" and re.fullmatch(r"[1-5]\d\d", status):  # an access log
+        level = {"4": "warn", "5": "error"}.get(status[0], "info")
     when = next((record[key] for key in TIME_KEYS if key in record), "")
+    if isinstance(when, str) and re.fullmatch(r"\d{9,19}(\.\d+)?", when):
+        when = float(when)
     if isinstance(when, int | float):
         while when > 1e11 and when != float("inf"):  # milli-, micro- or nanoseconds
             when /= 1000
@@ -155,6 +185,8 @@ def parse_json_after_time(line: str) -> tuple[str, str, str] | None:
 
 
 def find_level(text: str) -> str:
+    if "=" in text and (named := LEVEL_FIELD.search(text, 0, 400)):
+        text = named[1]
     match = LEVEL.search(text, 0, 200)
     return LEVELS[cast("int", match.lastindex) - 1] if match else "?"
 
@@ -179,6 +211,7 @@ class Grouping:
     def __init__(self, levels: tuple[str, ...], since: str, until: str) -> None:
         self.levels, self.since, self.until = levels, since, until
         self.groups: dict[tuple[str, str], Group] = {}
+        self.unlevelled, self.stamp, self.level = 0, "", "?"
         self.lines = self.entries = self.timed = self.kept = 0
         self.current: Group | None = None
         self.raised = False
@@ -188,7 +221,7 @@ class Grouping:
         with open_log(name) as raw:
             head = raw.peek(4096)[:4096]  # type: ignore[attr-defined]
             wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))  # PowerShell writes UTF-16
-            if not wide and head.count(0) > 10:
+            if not wide and (head.count(0) > 10 or head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"PK\x03"))):
                 raise OSError("binary, not a log; other compression?")
             encoding = "utf-16" if wide else "utf-8-sig"
             for number, line in enumerate(io.TextIOWrapper(raw, encoding, errors="replace"), 1):
@@ -198,21 +231,29 @@ class Grouping:
         self.current = None
 
     def take(self, line: str, place: str) -> None:
+        head = match[0] if (match := PREFIX.match(line)) and find_level(match[0]) == "?" else ""
+        line = line[len(head) :] or "-"
         parsed = parse_json(line) if line[0] == "{" else parse_json_after_time(line)
         stamp, level, message = parsed or self._plain(line)
         if not parsed and not stamp and self._continues(line):
             if self.current and (match := EXCEPTION.search(line)):
                 self.current.exceptions[match[1]] += 1
             return
+        if stamp:
+            self.stamp = stamp
+        elif not parsed and (OWN.match(line) or line.startswith("Traceback")):
+            stamp = self.stamp
+        self.level = level
         self.entries += 1
         self.timed += bool(stamp)
         self.by_level[level] += 1
         self.current = None
+        self.unlevelled += level == "?"
         outside = stamp and ((self.since and stamp < self.since) or (self.until and stamp >= self.until))
         if level not in self.levels or outside or (not stamp and (self.since or self.until)):
             return
         self.kept += 1
-        message = hide(message[:1000])
+        message = head + hide(message[:1000])
         self.current = self._group(mask(message), level, message, place)
         self.current.add(stamp)
         if match := EXCEPTION.search(message):
@@ -222,19 +263,27 @@ class Grouping:
         stamp, message = parse_time(line)
         if match := ACCESS.search(message):
             return stamp, {"4": "warn", "5": "error"}.get(match[1], "info"), ACCESS.sub(r'" status\1xx', message)
+        if match := START.search(line, 0, 160):
+            number, android, klog, _ = match.groups()
+            letter = android or klog
+            level = SYSLOG[int(number) & 7] if number else KLOG[letter] if letter else "error"
+            return stamp, level, message
         return stamp, find_level(message), message
 
     def _continues(self, line: str) -> bool:
         """A line without time belongs to the entry before where most entries have one, or where it is indented.
 
         So does the first line after a Python traceback that is not indented: it names the exception.
-        A digit and a level word begin an entry of their own, whose time has another form.
+        A digit and a level word begin an entry of their own, whose time has another form; so do `SEVERE: `, `panic: ` and a
+        traceback after an entry that is no error.
         """
         if line[0] in " \t":
             return True
-        if line[0].isdigit() and find_level(line) != "?":
+        if (line[0].isdigit() and find_level(line) != "?") or OWN.match(line):
             return False
         ended, self.raised = self.raised, line.startswith("Traceback")
+        if self.raised and self.level in ("info", "debug"):
+            return False
         known = line.startswith(("Caused by", "Traceback", "During handling of", "The above exception"))
         return known or (ended and self.entries > 0) or self.timed * 2 > self.entries > 4
 
@@ -310,7 +359,10 @@ def show(report: dict[str, Any], top: int) -> None:
         f"{report['lines']} lines, {report['entries']} entries, {report['kept']} after filters, {len(groups)} templates"
     )
     print(f"levels  {', '.join(f'{level} {count}' for level, count in report['levels'].items())}")
-    print(f"time    {report['first'] or 'none found'} .. {report['last']}")
+    without = f"; {report['without_time']} entries without a time" if report["without_time"] else ""
+    print(f"time    {report['first'] or 'none found'} .. {report['last']}{without}")
+    for what in report["left_out"]:
+        print(f"left out  {what}")
     print("\n  count level first seen     last seen      burst          template")
     for one in groups[:top]:
         mark = "NEW " if one["new"] else ""
@@ -370,6 +422,15 @@ def main() -> int:
         "entries": grouping.entries,
         "kept": grouping.kept,
         "levels": dict(sorted(grouping.by_level.items(), key=lambda pair: LEVELS.index(pair[0]))),
+        "without_time": grouping.entries - grouping.timed,
+        "left_out": [
+            f"{count} entries without a {what}, by {option}"
+            for count, what, option, given in (
+                (grouping.unlevelled, "level", "--level", args.level),
+                (grouping.entries - grouping.timed, "time", "--since or --until", args.since or args.until),
+            )
+            if given and count
+        ],
         "first": min((g["first"] for g in groups if g["first"]), default=""),
         "last": max((g["last"] for g in groups), default=""),
         "groups": groups,

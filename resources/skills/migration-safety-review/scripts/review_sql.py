@@ -37,6 +37,15 @@ TABLE = re.compile(
 NEW_COLUMN = (
     r"\bADD (?:COLUMN )?(?:IF NOT EXISTS )?(?!(?:COLUMN|CONSTRAINT|CHECK|UNIQUE|PRIMARY|FOREIGN|EXCLUDE|IF|NOT)\b)\S"
 )
+TIMEOUT = re.compile(
+    r"\s*SET\s+(?P<local>LOCAL\s+)?(?:SESSION\s+)?(?P<name>lock_timeout|statement_timeout)\s*(?:=|TO)\s*'?\s*(?P<value>\w+)"
+    r"|\s*SELECT\s+(?:pg_catalog\s*\.\s*)?set_config\s*\(\s*'(?P<key>lock_timeout|statement_timeout)'\s*,\s*'\s*(?P<to>\w+)",
+    re.IGNORECASE,
+)
+STEADY = (
+    r"(?:NOW|CURRENT_\w+|LOCALTIME\w*|TRANSACTION_TIMESTAMP|STATEMENT_TIMESTAMP|TIMEZONE|CAST|COALESCE|LOWER|UPPER|MD5|CONCAT|"
+    r"ARRAY\w*|JSONB?_\w+|TO_\w+|MAKE_\w+|DATE_TRUNC|DATE_PART|EXTRACT|TIMESTAMPTZ?|INTERVAL|NUMERIC|VARCHAR|REPEAT|ROW|INT4RANGE)"
+)
 VOLATILE = r"(?:RANDOM|GEN_RANDOM_UUID|UUID_GENERATE_V\w+|UUIDV[47]|CLOCK_TIMESTAMP|TIMEOFDAY|NEXTVAL) \("
 
 
@@ -52,6 +61,7 @@ class Statement:
     comments: str
     body: str = ""
     body_line: int = 0
+    raw: str = ""
 
     @property
     def table(self) -> str:
@@ -104,13 +114,17 @@ RULES = (
         "new column, trigger or double write, backfill, switch"),
     rule("column-rewrites", "danger",
         rf"\bADD (COLUMN )?(?!CONSTRAINT)[^,]*?(DEFAULT [^,]*{VOLATILE}|\b(BIG|SMALL)?SERIAL\b|"
-        r"GENERATED \w+( \w+)? AS (IDENTITY|\(.*\) STORED))", "every row is rewritten, nobody reads or writes",
+        r"GENERATED \w+( \w+)? AS (IDENTITY|\(.*\) STORED))|\bSET EXPRESSION AS\b", "every row is rewritten, nobody reads or writes",
         "add it nullable, set the default, backfill in batches"),
+    rule("column-may-rewrite", "caution",
+        rf"\bADD (COLUMN )?(?!CONSTRAINT)[^,]*?DEFAULT (?:\w+ \. )?(?!{STEADY} |{VOLATILE})[A-Z_]\w* \(",
+        "every row is rewritten if the function is volatile, as functions are unless they say otherwise",
+        "look at provolatile in pg_proc; volatile: as column-rewrites"),
     rule("not-null-without-default", "danger",
         r"\bADD (COLUMN )?(?!CONSTRAINT|NOT NULL)(?=[^,]*NOT NULL)(?![^,]*(DEFAULT|GENERATED|SERIAL|NOT VALID))",
         "fails if the table has rows: column contains null values", "a constant DEFAULT (no rewrite since 11)"),
     rule("table-rewrites", "danger",
-        r"^(VACUUM (\( )?FULL|CLUSTER\b|REPACK (?!.*CONCURRENTLY))|^ALTER TABLE .* SET (UNLOGGED|LOGGED|TABLESPACE)",
+        r"^(VACUUM (\( ([\w ]+ ; )*)?FULL|CLUSTER\b|REPACK (?!.*CONCURRENTLY))|^ALTER TABLE .* SET (UNLOGGED|LOGGED|TABLESPACE|ACCESS METHOD)",
         "rewrites the table, nobody reads or writes", "REPACK (CONCURRENTLY) (19+), pg_repack, or a maintenance window", old_table=False),
     rule("refresh-blocks-reads", "caution", r"^REFRESH MATERIALIZED VIEW (?!CONCURRENTLY)",
         "nobody reads the view meanwhile", "CONCURRENTLY (needs a unique index)", old_table=False),
@@ -118,7 +132,11 @@ RULES = (
     rule("attach-scans", "caution", r"\bATTACH PARTITION\b",
         "scans the new partition unless a CHECK proves its range", "add that CHECK NOT VALID and VALIDATE it before",
         old_table=False),
-    rule("drops-data", "danger", r"^(DROP (TABLE|SCHEMA|DATABASE|MATERIALIZED VIEW|TYPE)|TRUNCATE)\b",
+    rule("detach-blocks", "caution", r"\bDETACH PARTITION (?!.*\bCONCURRENTLY)", "nobody reads or writes the parent meanwhile",
+        "DETACH PARTITION ... CONCURRENTLY, outside a transaction", old_table=False),
+    rule("drops-object", "caution", r"^DROP (VIEW|FUNCTION|PROCEDURE|ROUTINE|AGGREGATE|SEQUENCE|EXTENSION|DOMAIN)\b",
+        "code of the release still running fails if it uses it", "release without use first"),
+    rule("drops-data", "danger", r"^(DROP (FOREIGN TABLE|TABLE|SCHEMA|DATABASE|MATERIALIZED VIEW|TYPE|OWNED)|TRUNCATE)\b",
         "data is gone at once; running code that uses it fails",
         "release without use first, rename or dump, drop a release later"),
     rule("drops-column", "danger",
@@ -127,19 +145,27 @@ RULES = (
         "data is gone; running code that selects it fails", "stop reading and writing it one release earlier"),
     rule("cascade", "danger", r"^(DROP|TRUNCATE|ALTER).*\bCASCADE$", "removes dependants that are not named here",
         "name them: drop views, keys and tables one by one", old_table=False),
-    rule("all-rows", "danger", r"^(DELETE FROM|UPDATE) (?!.*\bWHERE\b)",
+    rule("all-rows", "danger", r"^(WITH .*\) )?(DELETE FROM|UPDATE) (?!.*\bWHERE\b(?! (TRUE|1 = 1)$))|"
+        r"^WITH .*\( (DELETE FROM|UPDATE) (?!.*\bwhere\b)",
         "touches every row in one transaction: long locks, bloat, or all data lost",
         "batches of 1,000-10,000 rows by key, each committed"),
-    rule("rename-breaks-code", "danger", r"^ALTER (TABLE|VIEW) .*\bRENAME (?!CONSTRAINT)",
+    rule("rename-breaks-code", "danger", r"^ALTER (TABLE|VIEW|MATERIALIZED VIEW|SCHEMA|TYPE|FUNCTION|SEQUENCE) .*\bRENAME (?!CONSTRAINT)|"
+        r"^ALTER (TABLE|VIEW|TYPE|FUNCTION) .*\bSET SCHEMA\b",
         "code of the release still running fails", "add the new name, write both, move readers, drop the old"),
     rule("enum-value-too-early", "note", r"^ALTER TYPE .* ADD VALUE", "cannot be used before the transaction commits",
         "its own migration", old_table=False),
+    rule("not-read", "note", r"^\\ (I|IR|INCLUDE|INCLUDE_RELATIVE)\b|\\ GEXEC\b|^EXECUTE (?!FUNCTION|PROCEDURE)",
+        "SQL of another file or made at run time: not reviewed here", "review it by itself", old_table=False),
 )
 # fmt: on
 OUTSIDE = re.compile(
-    r"^(CREATE (UNIQUE )?INDEX|DROP INDEX|REINDEX\b.*) CONCURRENTLY|^VACUUM|^ALTER SYSTEM|^(CREATE|DROP) DATABASE"
+    r"^(CREATE (UNIQUE )?INDEX|DROP INDEX|REINDEX\b.*) CONCURRENTLY|DETACH PARTITION .*CONCURRENTLY|^VACUUM|^ALTER SYSTEM|^(CREATE|DROP) DATABASE"
 )
-LOCKS_TABLE = re.compile(r"^(ALTER TABLE|DROP TABLE|TRUNCATE|CREATE TRIGGER|CREATE (UNIQUE )?INDEX (?!CONC)|LOCK)\b")
+CONCURRENT_INDEX = re.compile(r"^(CREATE (UNIQUE )?INDEX|DROP INDEX|REINDEX\b.*) CONCURRENTLY|^REINDEX \( .*CONCURRENTLY")
+LOCKS_TABLE = re.compile(
+    r"^(ALTER TABLE|DROP TABLE|TRUNCATE|CREATE (OR REPLACE )?(CONSTRAINT )?TRIGGER|DROP TRIGGER|CREATE (UNIQUE )?INDEX (?!CONC)|"
+    r"DROP INDEX (?!CONC)|LOCK)\b"
+)
 
 
 def skip_block(sql: str, start: int) -> int:
@@ -155,7 +181,7 @@ def skip_block(sql: str, start: int) -> int:
 def statements(sql: str, line: int = 1) -> Iterator[Statement]:
     """Yield the statements of *sql*, whose first line has number *line*."""
     words: list[str] = []
-    comments, body, body_line, first, place, depth = "", "", 0, 0, 0, 0
+    comments, body, body_line, first, place, depth, begun = "", "", 0, 0, 0, 0, 0
     while place < len(sql):
         match = TOKEN.match(sql, place)
         assert match
@@ -171,14 +197,18 @@ def statements(sql: str, line: int = 1) -> Iterator[Statement]:
         elif kind == "open":
             raise ValueError(f"line {here}: {text} is not closed")
         if kind == "end" and "ATOMIC" not in words[-40:] and words:
-            yield Statement(first, " ".join(words), comments, body, body_line)
+            yield Statement(first, " ".join(words), comments, body, body_line, sql[begun:place])
             if words[0] == "COPY" and words[-1] == "STDIN":
                 end = max(end, sql.find("\n\\.", end) + 3)
             words, comments, body, depth = [], "", "", 0
+        elif kind == "meta" and re.match(r"\\(i|ir|include|include_relative)\b", text):
+            yield Statement(here, text.replace("\\", "\\ ").upper(), comments)
         elif kind in ("comment", "block"):
             comments += sql[place:end] + "\n"
         elif kind not in ("space", "meta", "end"):
-            first = first if words else here
+            if text == "`":
+                raise ValueError(f"line {here}: a backtick is no PostgreSQL, but MySQL or a template")
+            first, begun = (first, begun) if words else (here, place)
             literal = {"string": "''", "estring": "''", "dollar": "$$"}.get(str(kind), text)
             literal = literal.upper() if kind == "word" else literal
             if kind == "name":  # one word for the patterns, whatever it is named
@@ -188,14 +218,15 @@ def statements(sql: str, line: int = 1) -> Iterator[Statement]:
         line += sql.count("\n", place, end)
         place = end
     if words:
-        yield Statement(first, " ".join(words), comments, body, body_line)
+        yield Statement(first, " ".join(words), comments, body, body_line, sql[begun:place])
 
 
 class Review:
     """Findings of one file, statement after statement."""
 
     def __init__(self, path: str, *, wrapped: bool, small: set[str], promised: set[str]) -> None:
-        self.path, self.wrapped, self.inside, self.timeout = path, wrapped, wrapped, False
+        self.path, self.wrapped, self.inside, self.told = path, wrapped, wrapped, False
+        self.timeouts: dict[str, bool] = {}  # those in force: whether for this transaction only
         self.new, self.validated, self.promised = set(small), set[str](), promised
         self.ddl: dict[str, str] = {}
         self.findings: list[dict[str, Any]] = []
@@ -228,12 +259,21 @@ class Review:
             self.promised.add(one.table)
         if "VALIDATE CONSTRAINT" in one.text and one.table in self.promised:
             self.validated.add(one.table)
-        if re.match(r"SET (LOCAL |SESSION )?LOCK_TIMEOUT|SELECT .*SET_CONFIG", one.text):
-            self.timeout = True
-        if re.match(r"(BEGIN|START) ?(TRANSACTION|WORK)?$|BEGIN TRANSACTION|START TRANSACTION", one.text):
+        if match := TIMEOUT.match(one.raw):
+            name = (match["name"] or match["key"]).lower()
+            if re.fullmatch(r"0+[a-z]*|default", match["value"] or match["to"], re.IGNORECASE):
+                self.timeouts.pop(name, None)
+            else:
+                self.timeouts[name] = bool(match["local"])
+        elif re.match(r"RESET ALL|DISCARD ALL", one.text):
+            self.timeouts.clear()
+        elif re.match(r"RESET (LOCK|STATEMENT)_TIMEOUT", one.text):
+            self.timeouts.pop(one.text.split()[1].lower(), None)
+        if re.match(r"BEGIN\b|START TRANSACTION\b", one.text):
             self.inside = True
         elif re.match(r"(COMMIT|ROLLBACK|END)( TRANSACTION| WORK)?$", one.text):
             self.inside, self.ddl = self.wrapped, {}
+            self.timeouts = {name: local for name, local in self.timeouts.items() if not local}
 
     def _transaction(self, one: Statement) -> None:
         """Judge what matters only together with the statements before, in one transaction."""
@@ -262,10 +302,18 @@ class Review:
                     "the table stays locked until the data are changed",
                     "backfill in its own transactions, in batches",
                 )
+        if self.timeouts and CONCURRENT_INDEX.search(one.text) and one.table not in self.new:
+            self.add(
+                one,
+                "timeout-at-concurrent-index",
+                "caution",
+                f"{' and '.join(sorted(self.timeouts))} cuts its waits for older transactions and leaves an INVALID index",
+                "SET lock_timeout = 0; SET statement_timeout = 0 before it",
+            )
         if LOCKS_TABLE.search(one.text) and one.table not in self.new:
             self.ddl[one.table] = one.text
-            if not self.timeout:
-                self.timeout = True
+            if not self.told and "lock_timeout" not in self.timeouts:
+                self.told = True
                 self.add(
                     one,
                     "no-lock-timeout",
@@ -277,7 +325,8 @@ class Review:
 
 def sql_files(names: list[str]) -> Iterator[str]:
     for name in names:
-        yield from map(str, sorted(Path(name).rglob("*.sql"))) if Path(name).is_dir() else [name]
+        found = sorted(path for path in Path(name).rglob("*") if path.suffix.lower() == ".sql")
+        yield from map(str, found) if Path(name).is_dir() else [name]
 
 
 def read_sql(name: str) -> str:

@@ -24,6 +24,7 @@ METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", 
 LIMITS = {"maximum": -1, "exclusiveMaximum": -1, "maxLength": -1, "maxItems": -1, "maxProperties": -1}
 LIMITS |= {"minimum": 1, "exclusiveMinimum": 1, "minLength": 1, "minItems": 1, "minProperties": 1}
 DEPTH = 12
+NOTES = ("title", "description", "deprecated", "example", "examples", "default", "readOnly", "writeOnly", "externalDocs")
 Change = tuple[str, str, str]
 Json = dict[str, Any]
 Pair = tuple[str, str, bool]  # references of the same schema in both documents, and whether clients send it
@@ -36,7 +37,8 @@ class Unreadable(Exception):
 def load(name: str) -> Json:
     """Return the description in a file (- is standard input)."""
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text("utf-8-sig")
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")  # PowerShell writes UTF-16
         document = json.loads(text) if text.lstrip().startswith("{") else load_yaml(text)
     except (OSError, ValueError, RecursionError) as error:
         raise Unreadable(f"{name}: {error}") from error
@@ -83,9 +85,27 @@ class Description:
                 node = node[part]
         return {}
 
+    def bare(self, node: Any) -> tuple[Any, bool]:
+        """Return what a union with null or an allOf of one part stands for, and whether null is allowed besides."""
+        null = False
+        for _ in range(DEPTH):
+            if not isinstance(node, dict) or "$ref" in node:
+                break
+            word = next((one for one in ("anyOf", "oneOf", "allOf") if isinstance(node.get(one), list)), "")
+            rest = [one for one in node.get(word, ()) if not (isinstance(one, dict) and one.get("type") == "null")]
+            if len(rest) != 1 or node.keys() - {word, "nullable", "x-nullable", *NOTES}:
+                break
+            null = null or len(rest) < len(node[word]) or bool(node.get("nullable") or node.get("x-nullable"))
+            node = rest[0]
+        return node, null
+
     def schema(self, node: Any, depth: int = 0) -> Json:
         """Return a schema with allOf merged into it."""
-        found = dict(self.follow(node))
+        around = {} if reference_of(node) or not isinstance(node, dict) else {key: node[key] for key in NOTES if key in node}
+        node, null = self.bare(node)
+        found = {**self.follow(node), **around}
+        if null:
+            found["nullable"] = True
         for part in found.pop("allOf", []) if depth < DEPTH else ():
             inherited = self.schema(part, depth + 1)
             merged = {**inherited, **found}
@@ -100,29 +120,40 @@ class Description:
             return {str(self.document.get("host", "")) + str(self.document.get("basePath", "/"))}
         return {str(one.get("url")) for one in self.document.get("servers") or [{"url": "/"}]}
 
+    def schemes(self) -> dict[str, str]:
+        """Return how each security scheme is sent."""
+        found = self.document.get("securityDefinitions") or self.document.get("components", {}).get("securitySchemes") or {}
+        facts = {name: self.follow(one) for name, one in found.items()}
+        return {name: " ".join(str(one[key]) for key in ("type", "scheme", "in", "name") if key in one) for name, one in facts.items()}
+
     def operations(self) -> dict[str, tuple[str, Json]]:
         """Return operations by method and path, with the names of path parameters left out."""
         found = {}
         for path, raw in self.document.get("paths", {}).items():
             item = self.follow(raw)
             shared = item.get("parameters", [])
+            names = re.findall(r"{([^}]*)}", path)
             for method in METHODS:
                 if isinstance(item.get(method), dict):
                     operation = dict(item[method])
                     operation["parameters"] = [*shared, *operation.get("parameters", [])]
+                    operation["path names"] = names
                     found[f"{method} {re.sub(r'{[^}]*}', '{}', path)}"] = (f"{method.upper()} {path}", operation)
         return found
 
     def parameters(self, operation: Json) -> dict[tuple[str, str], Json]:
         """Return parameters by place and name; those in a path by their position."""
-        found, position = {}, 0
+        found: dict[tuple[str, str], Json] = {}
         for raw in operation["parameters"]:
             one = self.follow(raw)
             place, name = str(one.get("in")), str(one.get("name"))
             if place in ("body", "formData", "None"):
                 continue
-            position += place == "path"
-            key = (place, str(position) if place == "path" else name.lower() if place == "header" else name)
+            if place == "path" and name in operation["path names"]:
+                name = str(operation["path names"].index(name))
+            key = (place, name.lower() if place == "header" else name)
+            for media in one.get("content", {}).values():
+                one = {**one, "schema": media.get("schema", {})}
             inline = {word: value for word, value in one.items() if word not in ("required", "in", "name")}
             found[key] = {**one, "schema": one.get("schema", inline)}
         return found
@@ -135,15 +166,23 @@ class Description:
         for raw in operation["parameters"]:
             one = self.follow(raw)
             if one.get("in") == "body":
-                return {"body": one.get("schema", {})}, bool(one.get("required"))
+                media = operation.get("consumes", self.document.get("consumes")) or ["body"]
+                return dict.fromkeys(media, one.get("schema", {})), bool(one.get("required"))
+        fields = [one for one in map(self.follow, operation["parameters"]) if one.get("in") == "formData"]
+        if fields:
+            names = [str(one.get("name")) for one in fields if one.get("required")]
+            inline = ({word: value for word, value in one.items() if word not in ("required", "in", "name")} for one in fields)
+            form = {"properties": {str(one.get("name")): two for one, two in zip(fields, inline, strict=True)}, "required": names}
+            return {"form": form}, bool(names)
         return {}, False
 
     def responses(self, operation: Json) -> dict[str, dict[str, Any]]:
         """Return the schemas of the responses by status and media type."""
         found = {}
+        made = operation.get("produces", self.document.get("produces")) or ["body"]
         for status, raw in operation.get("responses", {}).items():
             one = self.follow(raw)
-            found[str(status)] = {"body": one["schema"]} if "schema" in one else self._content(one)
+            found[str(status)] = dict.fromkeys(made, one["schema"]) if "schema" in one else self._content(one)
         return found
 
     @staticmethod
@@ -151,7 +190,8 @@ class Description:
         return {media.split(";")[0]: (one or {}).get("schema", {}) for media, one in node.get("content", {}).items()}
 
     def headers(self, operation: Json, status: str) -> set[str]:
-        return {name.lower() for name in self.follow(operation.get("responses", {}).get(status)).get("headers", {})}
+        answers = {str(key): one for key, one in operation.get("responses", {}).items()}  # YAML reads 200 as a number
+        return {name.lower() for name in self.follow(answers.get(status)).get("headers", {})}
 
     def security(self, operation: Json) -> list[set[str]]:
         """Return what satisfies the operation, each way with all schemes and scopes it takes."""
@@ -161,6 +201,27 @@ class Description:
             for need in needs
             if isinstance(need, dict)
         ]
+
+
+def others(document: Json) -> list[str]:
+    """Return the references to other files."""
+    found, todo = set(), [document]
+    while todo:
+        node: Any = todo.pop()
+        if isinstance(node, dict):
+            reference = node.get("$ref")
+            if isinstance(reference, str) and not reference.startswith("#"):
+                found.add(reference.partition("#")[0])
+            todo += node.values()
+        elif isinstance(node, list):
+            todo += node
+    return sorted(found)
+
+
+def written(one: Json) -> tuple[Any, ...]:
+    """Return how a list in a parameter is written, with the defaults of OpenAPI 3."""
+    style = one.get("style") or {"query": "form", "cookie": "form"}.get(one.get("in", ""), "simple")
+    return style, one.get("explode", style == "form"), one.get("collectionFormat", "csv")
 
 
 def types(schema: Json) -> set[str]:
@@ -186,6 +247,7 @@ class Comparison:
 
     def __init__(self, old: Json, new: Json) -> None:
         self.old, self.new = Description(old), Description(new)
+        self.open: set[tuple[int, int, bool]] = set()
         self.pairs: dict[Pair, list[Change | Pair]] = {}
 
     def run(self) -> dict[Change, list[str]]:
@@ -198,6 +260,12 @@ class Comparison:
 
     def _walk(self) -> Iterator[tuple[str, Change]]:
         old, new = self.old.operations(), self.new.operations()
+        if not old:
+            raise Unreadable("the old description: it has no operations here; bundle it first if its paths are in other files")
+        files = sorted({*others(self.old.document), *others(self.new.document)})
+        if files:
+            what = f"not compared: what is in other files ({', '.join(files[:5])}); bundle both first"
+            yield "description", ("risk", "description", what)
         for key, (place, operation) in old.items():
             if key in new:
                 yield from ((place, one) for one in self._expand(list(self._operation(place, operation, new[key][1]))))
@@ -206,6 +274,11 @@ class Comparison:
                 yield place, (level, place, "operation removed" + (" (was deprecated)" if level == "risk" else ""))
         for key in new.keys() - old.keys():
             yield new[key][0], ("add", new[key][0], "operation added")
+        sent, taken = self.old.schemes(), self.new.schemes()
+        for name in sent.keys() & taken.keys():
+            if sent[name].lower() != taken[name].lower():
+                place = f"security scheme {name}"
+                yield place, ("break", place, f"{sent[name]} -> {taken[name]}")
         if lost := ", ".join(sorted(self.old.addresses() - self.new.addresses())):
             yield "servers", ("risk", "servers", f"no longer listed: {lost}")
 
@@ -250,7 +323,7 @@ class Comparison:
             other = after[key]
             if other.get("required") and not one.get("required"):
                 yield "break", where, "became required"
-            styles = [(s.get("style"), s.get("explode"), s.get("collectionFormat")) for s in (one, other)]
+            styles = [written(one), written(other)]
             if styles[0] != styles[1]:
                 yield "break", where, f"lists are written otherwise: {styles[0]} -> {styles[1]}"
             yield from self._schema(where, one["schema"], other["schema"], sent=True)
@@ -267,6 +340,8 @@ class Comparison:
                 yield from self._schema(f"{place} request", schema, after[media], sent=True)
             elif after or not self.new.swagger:
                 yield "break", f"{place} request", f"{media} is no longer accepted"
+            else:
+                yield "risk", f"{place} request", "body removed: what clients send is ignored"
 
     def _responses(self, place: str, old: Json, new: Json) -> Iterator[Change | Pair]:
         before, after = self.old.responses(old), self.new.responses(new)
@@ -287,19 +362,34 @@ class Comparison:
 
     def _schema(self, place: str, old: Any, new: Any, *, sent: bool) -> Iterator[Change | Pair]:
         """Compare what clients send (it may only widen) or receive (it may only narrow)."""
-        if (before := reference_of(old)) and (after := reference_of(new)):
+        (one, null), (other, can_be_null) = self.old.bare(old), self.new.bare(new)
+        if (before := reference_of(one)) and (after := reference_of(other)):
+            if null != can_be_null and null == sent:
+                yield "break", place, "null is no longer accepted" if sent else "may be null now"
+            yield from self._default(place, old, new, sent)
             yield before, after, sent
-        else:
+        elif (key := (id(one), id(other), sent)) not in self.open:
+            self.open.add(key)  # a schema without a name may contain itself
             yield from self._contents(place, old, new, sent)
+            self.open.discard(key)
 
     def _contents(self, place: str, old: Any, new: Any, sent: bool) -> Iterator[Change | Pair]:
         before, after = self.old.schema(old), self.new.schema(new)
         yield from self._values(place, before, after, sent)
         yield from self._properties(place, before, after, sent)
         for word, mark in (("items", "[]"), ("additionalProperties", ".*")):
-            if isinstance(before.get(word), dict) and isinstance(after.get(word), dict):
-                yield from self._schema(place + mark, before[word], after[word], sent=sent)
+            sides = [{} if schema.get(word) in (None, True) else schema[word] for schema in (before, after)]
+            if any(sides) and all(isinstance(one, dict) for one in sides):
+                yield from self._schema(place + mark, *sides, sent=sent)
+        for number, (one, other) in enumerate(zip(before.get("prefixItems", ()), after.get("prefixItems", ()), strict=False)):
+            yield from self._schema(f"{place}[{number}]", one, other, sent=sent)
         for word in ("oneOf", "anyOf"):
+            names = [[reference_of(one) for one in schema.get(word, ())] for schema in (before, after)]
+            shared = [name for name in names[0] if name and name in names[1]]
+            yield from ((name, name, sent) for name in shared)
+            if lone := [name.rpartition("/")[2] for name in names[0] if name and name not in names[1]]:
+                if len(names[0]) == len(names[1]):
+                    yield ("break" if sent else "risk"), place, f"{word}: {', '.join(lone)} replaced"
             counts = [len(schema.get(word, ())) for schema in (before, after)]
             if counts[0] != counts[1]:
                 lost = counts[1] < counts[0]
@@ -320,11 +410,17 @@ class Comparison:
         yield from self._enum(place, allowed(old), allowed(new), sent)
         for word, sign in LIMITS.items() if sent else ():
             limit, bound = (None if isinstance(one, bool) else one for one in (old.get(word), new.get(word)))
+            if new.get(word) is True and old.get(word) is not True:
+                yield "break", place, f"{word} {old.get(word)} -> True"
             if bound is not None and (limit is None or (bound - limit) * sign > 0) and (bound or limit is not None):
                 yield "break", place, f"{word} {limit} -> {bound}"
         for word in ("pattern", "multipleOf", "uniqueItems") if sent else ():
             if new.get(word) and new[word] != old.get(word):
                 yield "risk", place, f"{word} {old.get(word)} -> {new[word]}"
+        yield from self._default(place, old, new, sent)
+
+    @staticmethod
+    def _default(place: str, old: Json, new: Json, sent: bool) -> Iterator[Change]:
         if old.get("default") != new.get("default") and sent:
             yield "risk", place, f"default {old.get('default')} -> {new.get('default')} for who leaves it out"
 
@@ -391,6 +487,9 @@ def main() -> int:
         found = Comparison(load(args.old), load(args.new)).run()
     except Unreadable as error:
         print(f"cannot read {error}", file=sys.stderr)
+        return 2
+    except RecursionError:
+        print("cannot compare: schemas without a name that contain themselves; bundle both first", file=sys.stderr)
         return 2
     except (AttributeError, TypeError, KeyError) as error:
         print(f"cannot compare: a description is not valid OpenAPI ({error}); lint both first", file=sys.stderr)

@@ -55,7 +55,7 @@ LOCALE = re.compile(r"(?i)^([a-z]{2,3})(?:[-_](?:r?[a-z]{2}|[a-z]{4}|\d{3}))*$|^
 IN_NAME = re.compile(r"(?:^|(?<=[._-]))(?=([A-Za-z]{2,3}(?:[-_](?:[A-Za-z]{2}|[A-Za-z]{4}|\d{3}))*)\.)")
 SUFFIXES = {".json", ".arb", ".po", ".pot", ".xlf", ".xliff", ".strings", ".stringsdict", ".xcstrings", ".xml"}
 PRINTF = re.compile(r"%(?:(\d+)\$)?(?:\((\w+)\))?[-+0#,]*(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|q|z|j|t)?([@a-zA-Z%])")
-NAMED = re.compile(r"\{\{\s*-?\s*([^{},]+?)\s*(?:,[^{}]*)?\}\}|%\{(\w+)\}|\$\{([^}]+)\}|\$t\(([^)]+)\)|\{\s*([\w.-]+)\s*\}")
+NAMED = re.compile(r"\{\{\s*-?\s*([^{},]+?)\s*(?:,[^{}]*)?\}\}|%\{(\w+)\}|\$\{([^}]+)\}|\$t\(([^)]+)\)|\{\s*([\w.-]+)\s*\}|(\$[A-Za-z_]\w*\$)")
 TAG = re.compile(r"<(/?[A-Za-z0-9][\w-]*)(?:\s[^<>]*)?/?>")
 ICU_HINT = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b")
 MOJIBAKE = re.compile(r"Ã[\x80-\xbf¤¼¶Ÿ©¨±]|â€[™œ\x9d“”¦]|Â[ \xa0«»©°]")
@@ -161,6 +161,9 @@ def read_json(text: str, catalog: Catalog) -> None:
     if catalog.kind == "arb":
         catalog.locale = str(data.get("@@locale", catalog.locale))
         data = {key: value for key, value in data.items() if not key.startswith("@")}
+    for word in ("message", "defaultMessage"):  # browser extensions, FormatJS: a record for each message
+        if data and all(isinstance(one, dict) and isinstance(one.get(word), str) for one in data.values()):
+            data = {key: one[word] for key, one in data.items()}
     flat: dict[str, Any] = {}
     for key in sorted(flatten(data, "", flat)):
         catalog.problems.append(("duplicate", key, "written as one key with a dot and as an object, only one is compared"))
@@ -419,7 +422,7 @@ def language(locale: str) -> str:
 
 
 def read_file(path: Path, locale: str, source: str) -> list[Catalog]:
-    found, name = locale_of(path, source)
+    found, name = locale_of(path.with_suffix(path.suffix.lower()), source)
     kind = path.suffix.lstrip(".").lower()
     catalog = Catalog(locale or found, str(path), name, "po" if kind == "pot" else "xliff" if kind == "xlf" else kind)
     data = path.read_bytes()
@@ -453,12 +456,15 @@ class Parsed(NamedTuple):
     arguments: frozenset[str]
     plurals: tuple[tuple[str, str, tuple[str, ...]], ...]
     problem: str
+    branches: tuple[tuple[str, str, frozenset[str]], ...] = ()  # argument, selector, what stands inside
 
 
 def parse_icu(text: str) -> Parsed:
     """Return arguments, plurals and selects of an ICU message, and its first syntax error."""
     arguments: set[str] = set()
     plurals: list[tuple[str, str, tuple[str, ...]]] = []
+    branches: list[tuple[str, str, frozenset[str]]] = []
+    inside: list[tuple[str, set[str]]] = []  # the branches that are open: the argument, and what stands in them
     place = 0
 
     def skip() -> None:
@@ -492,6 +498,8 @@ def parse_icu(text: str) -> Parsed:
                     raise ValueError(f"`}}` without `{{` at character {place + 1}")
                 return
             else:
+                if one == "#" and inside:
+                    inside[-1][1].add(inside[-1][0])
                 place += 1
         if depth:
             raise ValueError("`{` is never closed")
@@ -503,6 +511,8 @@ def parse_icu(text: str) -> Parsed:
         if not name:
             raise ValueError(f"`{{` without a name at character {place}")
         arguments.add(name)
+        for _, used in inside:
+            used.add(name)
         if text[place : place + 1] == "}":
             place += 1
             return
@@ -534,7 +544,9 @@ def parse_icu(text: str) -> Parsed:
             if not selector or text[place] != "{":
                 raise ValueError(f"`{{` expected after {selector or kind} of {name}")
             place += 1
+            inside.append((name, set()))
             message(depth + 1)
+            branches.append((name, selector, frozenset(inside.pop()[1])))
             place += 1
             selectors.append(selector)
         if "other" not in selectors:
@@ -545,7 +557,7 @@ def parse_icu(text: str) -> Parsed:
         message(0)
     except ValueError as error:
         return Parsed(frozenset(arguments), tuple(plurals), str(error))
-    return Parsed(frozenset(arguments), tuple(plurals), "")
+    return Parsed(frozenset(arguments), tuple(plurals), "", tuple(branches))
 
 
 def placeholders(text: str, kind: str) -> Counter[str]:
@@ -606,6 +618,8 @@ def compare(key: str, entry: Entry, original: Entry, catalog: Catalog) -> Iterat
         yield from text_findings(found, text, base, label)
         if catalog.kind in ("arb", "json") and ICU_HINT.search(reference) and (wrong := wrong_selects(text, reference)):
             yield found("syntax", wrong + label)
+        if catalog.kind in ("arb", "json") and ICU_HINT.search(reference):
+            yield from (found(name, one + label) for name, one in poor_branches(text, reference, catalog, rule))
         if foreign := sorted(hosts(text) - hosts(base)):
             yield found("look", f"links to {', '.join(foreign)}, unlike the source{label}")
     if catalog.kind == "xml" and any(form.isdigit() for form in (*source_forms, *entry.forms)):
@@ -623,6 +637,27 @@ def compare(key: str, entry: Entry, original: Entry, catalog: Catalog) -> Iterat
 
 def hosts(text: str) -> set[str]:
     return {host.lower() for host in re.findall(r"://(?:[^/\s\"'<>@]*@)?([\w.-]+\w)", text)}
+
+
+def poor_branches(text: str, reference: str, catalog: Catalog, rule: Plural | None) -> Iterator[tuple[str, str]]:
+    """Yield what a branch lacks although each of the source has it; the number itself may be left out where it is only one."""
+    wanted: dict[str, frozenset[str]] = {}
+    other: dict[str, frozenset[str]] = {}
+    for name, selector, used in parse_icu(reference).branches:
+        wanted[name] = wanted.get(name, used) & used
+        other |= {name: used} if selector == "other" else {}
+    for name, selector, used in parse_icu(text).branches:
+        if name not in wanted:
+            continue
+        wide = selector == "one" and rule is not None and not rule.exact
+        few = selector.startswith("=") or (selector in ("zero", "one", "two") and not wide)
+        needed = (wanted[name] - {name}) | (set() if few else other.get(name, frozenset()) & {name})
+        if lacks := sorted(needed - used):
+            what = f"`{selector}` of {name} lacks {', '.join(f'{{{one}}}' for one in lacks)}"
+            if wide and name in lacks:
+                yield "placeholder", f"{what}; in {language(catalog.locale)} it is not only 1"
+            else:
+                yield "look", what
 
 
 def wrong_selects(text: str, reference: str) -> str:
@@ -703,6 +738,23 @@ def lacking(found: Any, forms: set[str], catalog: Catalog, rule: Plural, label: 
         yield found("unused-plural", f"{', '.join(unused)}{label}: {language(catalog.locale)} never asks for it")
 
 
+def languages_not_known(folders: list[str], read: list[tuple[Path, str]]) -> list[Path]:
+    """Return the files beside the catalogs read, or at the same place of another folder, whose language is not known."""
+    have = {path for path, _ in read}
+    beside = {(path.parent, path.suffix) for path in have if locale_of(path, "en")[1].endswith(f"*{path.suffix}")}
+    across = {(path.parent.parent, path.name) for path in have if locale_of(path, "en")[1].endswith(f"*/{path.name}")}
+    found = []
+    for folder in filter(Path.is_dir, map(Path, folders)):
+        for path in folder.rglob("*"):
+            if path in have or not path.is_file() or path.suffix != path.suffix.lower():
+                continue
+            name = path.stem.rpartition(".")[2] if (path.parent, path.suffix) in beside else ""
+            name = name or (path.parent.name if (path.parent.parent, path.name) in across else "")
+            if LOCALE.match(name):
+                found.append(path)
+    return sorted(found)
+
+
 def audit(catalogs: list[Catalog], source: str) -> tuple[list[Finding], list[Json]]:
     findings = [Finding(rule, one.locale, one.file, key, text) for one in catalogs for rule, key, text in one.problems]
     names: defaultdict[str, list[Catalog]] = defaultdict(list)
@@ -717,6 +769,10 @@ def audit(catalogs: list[Catalog], source: str) -> tuple[list[Finding], list[Jso
                 findings += own_findings(one)
                 continue
             parent = next((other for other in group if same_locale(other.locale, language(one.locale)) and other is not one), None)
+            wanted, rule = one.facts.get("nplurals"), RULES.get(language(one.locale))
+            if wanted and rule and wanted < len(rule.whole):
+                text = f"the header says nplurals={wanted}, whole numbers have {len(rule.whole)} forms: {', '.join(rule.whole)}"
+                findings.append(Finding("look", one.locale, one.file, "", text))
             findings += against(one, original, parent, table[one.locale])
         if original:
             have = {one.locale for one in group}
@@ -784,9 +840,9 @@ def gather(arguments: list[str]) -> list[tuple[Path, str]]:
         chosen = locale if equals and path == Path(name) else ""
         if path.is_dir():
             for file in sorted(path.rglob("*")):
-                usable = file.suffix in SUFFIXES and not {"node_modules", ".git", "build"} & set(file.parts)
-                if usable and file.is_file() and (file.suffix != ".xml" or file.parent.name.startswith("values")):
-                    if file.suffix not in (".json", ".xml") or locale_of(file, "en")[0]:
+                usable = file.suffix.lower() in SUFFIXES and not {"node_modules", ".git", "build"} & set(file.parts)
+                if usable and file.is_file() and (file.suffix.lower() != ".xml" or file.parent.name.startswith("values")):
+                    if file.suffix.lower() not in (".json", ".xml") or locale_of(file, "en")[0]:
                         found.append((file, ""))
         elif path.suffix.lower() in SUFFIXES or not path.exists():
             found.append((path, chosen))
@@ -833,11 +889,16 @@ def main() -> int:
             raise ValueError(f"no catalogs in it: looked for {' '.join(sorted(SUFFIXES))} with a language in their path")
         if len(catalogs) == 1 and not any(entry.source for entry in catalogs[0].entries.values()):
             raise ValueError("only one catalog: name the source too")
+        if not any(same_locale(one.locale, args.source) or any(entry.source for entry in one.entries.values()) for one in catalogs):
+            have = ", ".join(sorted({one.locale for one in catalogs})[:9])
+            raise ValueError(f"no catalog of the source language {args.source}, only {have}: name the source with --source")
     except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         what = error if isinstance(error, OSError | ValueError) else f"damaged, {type(error).__name__} {error}"
         print(f"cannot read {place}: {what}", file=sys.stderr)
         return 2
     findings, rows = audit(catalogs, args.source)
+    unknown = "its name is no language known here: not read, give it as LOCALE=FILE"
+    findings += [Finding("look", "", str(path), "", unknown) for path in languages_not_known(args.paths, files)]
     order = (*ERRORS, *GAPS)
     rules = sorted({one.rule for one in findings}, key=lambda rule: (order.index(rule) if rule in order else 99, rule))
     report = {"source": args.source, "files": len(files), "locales": rows,
