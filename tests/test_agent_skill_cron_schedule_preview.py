@@ -189,6 +189,15 @@ def test_quotes_around_an_expression_are_left_out() -> None:
     assert runs("'0 5 * * *'", "2026-11-25T10:00", count=1) == ["2026-11-26T05:00+00:00"]
 
 
+def test_a_zone_of_a_line_that_is_not_the_servers_is_a_problem_where_cronie_reads_it() -> None:
+    text = "CRON_TZ=Europe/Berlin\n30 2 * * * a\n"
+    report = run_json(*SCRIPT, "-", "--zone", "America/New_York", stdin=text)
+    assert report["problems"] == [
+        "line 1: cronie may miss or double runs on the days when Europe/Berlin changes its clock"
+    ]
+    assert run_json(*SCRIPT, "-", "--zone", "Europe/Berlin", stdin=text)["problems"] == []
+
+
 def test_an_unescaped_percent_sign_is_a_problem() -> None:
     report = run_json(*SCRIPT, "-", stdin="0 5 * * * a $(date +%F)\n0 6 * * * a $(date +\\%F)\n")
     assert report["problems"] == [

@@ -162,7 +162,7 @@ def read_yaml(text: str, dialect: str, zone: str) -> tuple[list[Schedule], list[
 
 
 def read_lines(text: str, dialect: str, zone: str) -> tuple[list[Schedule], list[str]]:
-    found, problems = [], []
+    found, problems, server = [], [], zone
     if "\r\n" in text and dialect == "cronie":
         problems.append("lines end with CR LF: cron hands the CR to the command, convert them")
     for number, line in enumerate(text.split("\n"), 1):  # cron knows no other line end
@@ -176,6 +176,8 @@ def read_lines(text: str, dialect: str, zone: str) -> tuple[list[Schedule], list
             if match[1] == "CRON_TZ" and dialect == "cronie":
                 zone = match[3].strip()
                 zone_named(zone, f"line {number}: ")
+                if zone != server:
+                    problems.append(f"line {number}: cronie may miss or double runs on the days when {zone} changes its clock")
             continue
         words = line.split()
         expression = words[0] if words[0].startswith("@") else " ".join(words[:5])

@@ -36,7 +36,8 @@ TIMES = {  # of JSON lines: field, seconds in one
     "latency_ms": 1e-3, "elapsed_ms": 1e-3, "responseTime": 1e-3, "response_time_ms": 1e-3, "duration_us": 1e-6,
 }  # fmt: skip
 STATIC = re.compile(r"\.(?:css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|mp4|txt)$", re.IGNORECASE)
-ID = re.compile(r"(?=.*\d)(?:[0-9a-f-]{12,}|[\w.~%:=+-]{20,})|.*(?:@|%(?:25)*40).*|eyJ.*|\d+(?:\.\d+){3}|\+?\d[\d()-]{6,}|[A-Za-z]{1,6}[_-](?=\w*\d)\w{6,}", re.IGNORECASE)
+ID = re.compile(r"(?=.*\d)(?:[0-9a-f-]{12,}|[\w.~%:=+-]{20,})|.*(?:@|%(?:25)*40).*|eyJ.*|\d+(?:\.\d+){3}|\+?\d[\d()-]{6,}|[A-Za-z]{1,6}[_-](?=\w*\d)\w{6,}"
+    r"|(?-i:(?=.*\d)[A-Z][A-Z\d]*(?:[_-][A-Z\d]+)*(?<=.{5}))", re.IGNORECASE)
 ADDRESS = re.compile(r"(\d{1,3}(?:\.\d{1,3}){3})(?::\d+)?|\[([0-9a-f:.]+)\](?::\d+)?|((?!\d\d:\d\d:\d\d$)(?:[0-9a-f]*:){2,7}[0-9a-f.]*)", re.IGNORECASE)
 ASKED = re.compile(r"([A-Z]+) (\S+)(?: HTTP/[\d.]+)?")
 LONGEST = 65_536  # bytes of a line
