@@ -5,11 +5,18 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from orchestr8_sqlite import system
 
 ROOT = Path(__file__).parents[1]
 NODE_FOLDER = Path(__file__).parent
 """Holds package.json and its lock, which bring a Node of their own: other people's programs want a recent one."""
+
+MAKING_SECONDS = 600
+"""How long one process waits for another that installs the same programs."""
 
 
 class MissingProgram(Exception):
@@ -35,14 +42,15 @@ def cached_environment(folder: Path, requirements: Path) -> Path:
         MissingProgram: They cannot be installed.
     """
     programs = folder / ("Scripts" if sys.platform == "win32" else "bin")
-    if not _is_made_from(folder, requirements):
-        venv.create(folder, with_pip=False, clear=True)  # ours installs, which is newer and faster
-        into = ("--python", str(programs / "python"), "install", "--no-compile", "--no-deps", "--require-hashes")
-        try:
-            pip(Path(sys.executable), *into, "-r", str(requirements))
-        except subprocess.CalledProcessError:
-            raise MissingProgram(f"pip cannot install what {requirements.name} names; see its lines above.") from None
-        _mark_as_made_from(folder, requirements)
+    with _made_from(folder, requirements) as is_made:
+        if not is_made:
+            venv.create(folder, with_pip=False, clear=True)  # ours installs, which is newer and faster
+            into = ("--python", str(programs / "python"), "install", "--no-compile", "--no-deps", "--require-hashes")
+            try:
+                pip(Path(sys.executable), *into, "-r", str(requirements))
+            except subprocess.CalledProcessError:
+                message = f"pip cannot install what {requirements.name} names; see its lines above."
+                raise MissingProgram(message) from None
     return programs
 
 
@@ -53,14 +61,14 @@ def node_programs(home: Path = NODE_FOLDER) -> Path:
         MissingProgram: There is no npm, or it cannot install them.
     """
     folder, lock = home / "node_modules", home / "package-lock.json"
-    if not _is_made_from(folder, lock):
-        npm = shutil.which("npm")
-        if npm is None:
-            raise MissingProgram("npm is missing: install Node.js of any recent version, which comes with it.")
-        command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        if subprocess.run(command, cwd=home, check=False, stdout=subprocess.DEVNULL).returncode:
-            raise MissingProgram(f"npm cannot install what {lock.relative_to(ROOT)} names; see its lines above.")
-        _mark_as_made_from(folder, lock)
+    with _made_from(folder, lock) as is_made:
+        if not is_made:
+            npm = shutil.which("npm")
+            if npm is None:
+                raise MissingProgram("npm is missing: install Node.js of any recent version, which comes with it.")
+            command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+            if subprocess.run(command, cwd=home, check=False, stdout=subprocess.DEVNULL).returncode:
+                raise MissingProgram(f"npm cannot install what {lock.relative_to(ROOT)} names; see its lines above.")
     return folder / ".bin"
 
 
@@ -77,14 +85,16 @@ def node_command(program: str) -> list[str]:
     return [node, str((programs / program).resolve())]
 
 
-def _is_made_from(folder: Path, lock: Path) -> bool:
-    mark = folder / ".made-from"
-    return mark.is_file() and mark.read_text(encoding="utf-8") == _digest(lock)
+@contextmanager
+def _made_from(folder: Path, lock: Path) -> Iterator[bool]:
+    """Say whether *folder* was made from what *lock* holds now, and mark it as made so when the block has ended.
 
-
-def _mark_as_made_from(folder: Path, lock: Path) -> None:
-    (folder / ".made-from").write_text(_digest(lock), encoding="utf-8")
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    Other processes wait meanwhile: tests that run side by side want the same programs.
+    """
+    with lock.open("rb") as file:
+        system.try_lock(file.fileno(), MAKING_SECONDS)
+        mark, digest = folder / ".made-from", hashlib.sha256(file.read()).hexdigest()
+        is_made = mark.is_file() and mark.read_text(encoding="utf-8") == digest
+        yield is_made
+        if not is_made:
+            mark.write_text(digest, encoding="utf-8")
