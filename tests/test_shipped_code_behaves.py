@@ -1274,9 +1274,7 @@ def test_a_graph_is_loaded_in_one_batch_and_limited_whatever_hides_the_fields(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "document", ["agents/typescript-testing.md", "skills/testing-unit.md", "skills/testing-property-based.md"]
-)
+@pytest.mark.parametrize("document", ["agents/typescript-testing.md"])
 def test_tests_that_a_document_shows_pass(document: str, tmp_path: Path) -> None:
     programs = brought(lambda: node_programs(CONTENT))
     (tmp_path / "node_modules").symlink_to(programs.parent)
