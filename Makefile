@@ -9,10 +9,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BUNDLED := orchestr8_sqlite/bundled.db
-SOURCES := $(shell find resources orchestr8_sqlite -name '*.md' -o -name '*.py' -o -name '*.sql' -o -name '*.txt' -o -name '*.jsonl')
 QUERY ?= retry a flaky API call with exponential backoff
 
-.PHONY: help run dist test test-slow check facts conformance torture torture-bounded postgres-demo mutation format docs bench bench-smoke eval wheel mcpb vendor lock clean
+.PHONY: help run dist test test-slow check facts conformance torture torture-bounded postgres-demo mutation format docs bench bench-smoke eval wheel mcpb vendor lock clean always
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -145,8 +144,8 @@ $(VENV)/run.stamp: $(VENV)/bin/python requirements.txt pyproject.toml
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(BUNDLED): $(VENV)/run.stamp $(SOURCES)
-	$(BIN)/orchestr8-sqlite build resources -o $@ --strict --full
+$(BUNDLED): $(VENV)/run.stamp always # a build does nothing where nothing has changed, and knows of more than files: the commit
+	$(BIN)/orchestr8-sqlite build resources -o $@ --strict
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.txt
 	$(PIP) install --no-deps --require-hashes -r requirements-dev.txt
