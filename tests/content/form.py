@@ -18,6 +18,9 @@ TOKEN_TOLERANCE = 10
 
 LINK = re.compile(r"orchestr8://(?P<id>(?:" + "|".join(CATEGORY_FOLDERS.values()) + r")/[a-z0-9][a-z0-9/-]*)(?!\S*\?)")
 RELATED = re.compile(r"^## Related\n(?P<list>.*)\Z", re.MULTILINE | re.DOTALL)
+GLUED = re.compile(r"^(?:- .*[.:;)`]- [`*A-Z]|1\. .*[.:;)] 2\. )|(?<=[^\n`]\n)#{2,3} ", re.MULTILINE)
+"""A list item in the line of the one before, or a heading right under a paragraph."""
+CODE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 TYPOGRAPHY = re.compile("[\u2018\u2019\u201c\u201d\u2013\u2014\u00a0]")
 """Quotes, dashes and spaces that cost a token more than their plain spelling."""
 
@@ -71,6 +74,8 @@ def form_problems(resources: Path, path: Path) -> Iterator[str]:
             yield f"{own}: id is {fields.get('id')!r}"
     if found := sorted(set(TYPOGRAPHY.findall(path.read_text(encoding="utf-8")))):
         yield f"{own}: characters that have a plain spelling: {' '.join(found)}"
+    for match in GLUED.finditer(CODE.sub("", body)):
+        yield f"{own}: an item or heading stands right after other text: {match[0][-40:]}"
     yield from _link_problems(own, fields, body)
 
 
