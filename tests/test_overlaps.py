@@ -3,6 +3,7 @@
 import time
 from pathlib import Path
 
+import pytest
 from support import SHARED, Invoke, MakeLibrary, markdown, needs_shared
 
 from orchestr8_sqlite.builder.build import lint_library
@@ -83,6 +84,7 @@ def test_many_texts_of_one_template_take_little_time(make_library: MakeLibrary) 
     assert time.process_time() - started < 20
 
 
+@pytest.mark.slow
 @needs_shared
 def test_near_identical_pairs_of_a_real_library_come_first() -> None:
     found = overlaps(SHARED / "corpora" / "skills")

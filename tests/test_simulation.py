@@ -19,7 +19,7 @@ pytestmark = [
 ]
 """A run ends like a power failure: what it leaves open is taken away with its loop."""
 
-FEW, MANY = 200, 3_000
+FEW, MANY = 100, 2_000
 PARTS = 10
 
 
