@@ -746,14 +746,19 @@ def test_pods_that_reach_into_their_host_are_listed(tmp_path: Path) -> None:
         "debug": {"containers": [{}], "ephemeralContainers": [{"securityContext": {"privileged": True}}]},
         "admin": {"containers": [{"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}]},
         "port": {"containers": [{"securityContext": {"capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}}}]},
+        "numeric": {"containers": [{}], "securityContext": {"runAsUser": 1000}},
     }
     items = [{"metadata": {"namespace": "a", "name": name}, "spec": spec} for name, spec in specs.items()]
     (tmp_path / "pods").write_text(json.dumps({"items": items}))
     (tmp_path / "kubectl").write_text(f"#!/bin/sh\ncat '{tmp_path}/pods'\n")
     (tmp_path / "kubectl").chmod(0o755)
     command = lines_with("best-practices/container-security.md", "hostNetwork")
-    done = run_script("bash", "-c", command, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
-    assert done.stdout.split() == ["a/network", "a/path", "a/init", "a/ipc", "a/debug", "a/admin"]
+    into_host, _, root = command.partition("# may be root")
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    listed = run_script("bash", "-c", into_host, env=path).stdout.split()
+    assert listed == ["a/network", "a/path", "a/init", "a/ipc", "a/debug", "a/admin"]
+    may_be_root = run_script("bash", "-c", f"#{root}", env=path).stdout.split()
+    assert may_be_root == [f"a/{name}" for name in specs if name != "numeric"]
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
