@@ -61,6 +61,11 @@ def test_a_target_that_lacks_a_variable_without_default_is_told(tmp_path: Path) 
     ]
 
 
+def test_a_read_behind_a_look_into_the_environment_is_not_required(tmp_path: Path) -> None:
+    code = 'import os\nvalue = os.environ["OPT"] if "OPT" in os.environ else None\n'
+    assert not audit(tmp_path, {"a.py": code})["all"]["OPT"]["required"]
+
+
 def test_a_read_that_the_same_file_guards_is_not_required(tmp_path: Path) -> None:
     code = 'import os\nx = os.environ["DIR"] if os.environ.get("DIR") else None\n'
     assert not audit(tmp_path, {"a.py": code})["all"]["DIR"]["required"]

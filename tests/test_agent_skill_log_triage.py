@@ -66,6 +66,12 @@ def test_a_minute_far_above_the_usual_is_a_burst(tmp_path: Path) -> None:
     assert groups(write(tmp_path / "a.log", *lines))["WARN slow"]["burst"] == "12 in 10:07"
 
 
+def test_times_without_a_year_have_their_bursts_by_minute(tmp_path: Path) -> None:
+    lines = [f"Nov 21 13:{minute:02d}:00 host app[1]: WARN slow" for minute in range(5)]
+    lines += [f"Nov 21 13:07:{second:02d} host app[1]: WARN slow" for second in range(60)]
+    assert [one["burst"] for one in groups(write(tmp_path / "a.log", *lines)).values()] == ["60 in 13:07"]
+
+
 def test_json_lines_and_access_logs_have_their_own_levels(tmp_path: Path) -> None:
     records = [{"level": 50, "time": 1763700000000, "msg": "boom 12"}, {"level": "info", "message": "fine"}]
     log = write(

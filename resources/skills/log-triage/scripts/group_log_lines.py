@@ -103,7 +103,7 @@ class Group:
         if stamp:
             self.first = min(self.first or stamp, stamp)
             self.last = max(self.last, stamp)
-            self.minutes[stamp[:16]] += 1
+            self.minutes[stamp[: stamp.find(":") + 3]] += 1
 
     def absorb(self, other: Group) -> None:
         self.count += other.count
