@@ -1279,11 +1279,10 @@ def test_a_graph_is_loaded_in_one_batch_and_limited_whatever_hides_the_fields(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("document", ["agents/typescript-testing.md"])
-def test_tests_that_a_document_shows_pass(document: str, tmp_path: Path) -> None:
+def test_tests_that_a_document_shows_pass(tmp_path: Path) -> None:
     programs = brought(lambda: node_programs(CONTENT))
     (tmp_path / "node_modules").symlink_to(programs.parent)
-    for number, block in enumerate(read_blocks(RESOURCES / document)):
+    for number, block in enumerate(read_blocks(RESOURCES / "agents/typescript-testing.md")):
         if block.language == "typescript" and (block.file or "expect(" in block.text or "fc." in block.text):
             path = tmp_path / (block.file or f"block{number}.test.ts")
             path.parent.mkdir(exist_ok=True)

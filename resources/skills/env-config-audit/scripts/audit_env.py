@@ -35,7 +35,6 @@ CALL = re.compile(
     r"(?:[\"'`](?P<name>[A-Za-z_]\w*)[\"'`]\s*(?P<end>[\])]|,|=>)|(?P<dynamic>[a-z_]\w*)\s*[\])])"
 )
 DOT = re.compile(r"\b(?P<how>process\.env|import\.meta\.env|Bun\.env)\??\.(?P<name>[A-Za-z_]\w*)")
-PRESENT = re.compile(r"[\"'](?P<name>[A-Za-z_]\w*)[\"']\s+(?:not\s+)?in\s+(?:os\.)?environ\b")
 UNPACK = re.compile(r"\{(?P<names>[^{}]*)\}\s*=\s*(?:process|import\.meta|Bun)\.env\b")
 TAG = re.compile(r"\benv(?:config)?:\"(?P<name>[A-Z_]\w*)(?P<more>[^\"`]*)\"")
 IMPORTED = re.compile(  # SvelteKit, and Node whose process.env is imported
@@ -218,10 +217,9 @@ class Audit:
                 self.read_call(text, place, found, before)
         for found in ASKED.finditer(text):
             self.use(found["name"], place, text.count("\n", 0, found.start()) + 1, "|| ''")
+            self.variables[found["name"]].asked.add(place)
         for found in IMPORTED.finditer(text):
             self.read_import(text, place, found)
-        for found in PRESENT.finditer(text):
-            self.variables[found["name"]].asked.add(place)
         for found in UNPACK.finditer(text):
             number = text.count("\n", 0, found.start()) + 1
             for part in found["names"].split(","):
