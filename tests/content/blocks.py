@@ -7,6 +7,7 @@ for SQL a word names the dialect.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -17,6 +18,7 @@ ALIASES = {
     "cs": "csharp", "c++": "cpp", "rb": "ruby", "golang": "go", "md": "markdown", "makefile": "make", "txt": "text",
 }  # fmt: skip
 CONTINUED, SYNTAX, UNCHECKED, FILE = "continued", "syntax", "unchecked", "file="
+_BLOCKS_ONLY = MarkdownIt("commonmark").disable("inline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class Block:
         return SYNTAX in self.words
 
 
-def read_blocks(document: Path) -> list[Block]:
+@cache
+def read_blocks(document: Path) -> tuple[Block, ...]:
     """Return the code blocks of a document in their order, continuations joined to what they continue.
 
     The first line of a joined text still has the number of its own fence, for the places of problems.
@@ -53,7 +56,7 @@ def read_blocks(document: Path) -> list[Block]:
             blocks[earlier] = replace(blocks[earlier], text=f"{blocks[earlier].text}\n{block.text}")
         else:
             blocks.append(block)
-    return blocks
+    return tuple(blocks)
 
 
 def projects(blocks: Iterable[Block]) -> dict[Path, list[Block]]:
@@ -68,7 +71,7 @@ def projects(blocks: Iterable[Block]) -> dict[Path, list[Block]]:
 def _fences(document: Path) -> Iterator[Block]:
     text = document.read_text(encoding="utf-8")
     body, before = _without_front_matter(text)
-    for token in MarkdownIt("commonmark").parse(body):
+    for token in _BLOCKS_ONLY.parse(body):
         if token.type == "fence" and token.map is not None:
             language, *words = token.info.split() or [""]
             name = next((word.removeprefix(FILE) for word in words if word.startswith(FILE)), "")

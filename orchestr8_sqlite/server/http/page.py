@@ -138,7 +138,7 @@ async def _end(starting: asyncio.Future[Process]) -> None:
         return
     if process.returncode is None:
         kill_apart(process.pid)
-    await process.wait()
+    await process.communicate()  # to the ends of its pipes, which would keep them open
 
 
 class Page:
