@@ -65,14 +65,12 @@ def read_imports(stderr: str, floor: Imports | None = None) -> Imports:
     return Imports(importers, floor)
 
 
-def imports_of(
-    code: str, arguments: Sequence[str] = (), floor: Imports | None = None, *, may_fail: bool = False
-) -> Imports:
-    """Return what a fresh process imports that runs *code*; it must end well, unless it *may_fail*."""
+def imports_of(code: str, arguments: Sequence[str] = (), floor: Imports | None = None) -> Imports:
+    """Return what a fresh process imports that runs *code*, which must end well."""
     command = [sys.executable, "-X", "importtime", "-c", TELL + code, *arguments]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, check=False)
-    assert may_fail or done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     return read_imports(done.stderr, floor)
 
 
