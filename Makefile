@@ -148,7 +148,7 @@ $(BUNDLED): $(VENV)/run.stamp always # a build does nothing where nothing has ch
 	$(BIN)/orchestr8-sqlite build resources -o $@ --strict
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.txt
-	$(PIP) install --no-deps --require-hashes -r requirements-dev.txt
+	$(PIP) install --no-compile --no-deps --require-hashes -r requirements-dev.txt
 	@touch $@
 
 $(VENV)/mutation.stamp: $(VENV)/dev.stamp tests/mutation/requirements.txt
