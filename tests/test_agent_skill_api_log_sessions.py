@@ -74,7 +74,7 @@ def test_writes_that_may_be_done_twice_are_named() -> None:
 
 def test_retries_without_waits_and_retries_that_cannot_help_are_named() -> None:
     storm = report(*[line(1 + n / 5, "GET /a", 503) for n in range(4)])
-    assert found(storm, "storm") == ["storm    GET /a: up to 4 attempts, 0.1 s between them: no growing wait"]
+    assert found(storm, "storm") == ["storm    GET /a: up to 4 attempts, 0.1 s between them"]
     patient = report(*[line(2**n, "GET /a", 503) for n in range(4)])
     assert found(patient, "storm") == []
     hopeless = report(*[line(n, "GET /a", 401) for n in range(5)], line(9, "GET /b", 401), line(10, "GET /b", 401))

@@ -83,7 +83,7 @@ def findings(log: Log, chains: list[list[Request]], rows: list[Json]) -> Iterato
         yield f"hopeless {name}: {count:,} clients or calls repeated it three times and more; repeating cannot help"
     for row in rows:
         if row["longest"] >= 3 and row["wait_s"] < 0.5:
-            yield f"storm    {row['name']}: up to {row['longest']} attempts, {row['wait_s']} s between them: no growing wait"
+            yield f"storm    {row['name']}: up to {row['longest']} attempts, {row['wait_s']} s between them"
     given_up: dict[str, list[float]] = defaultdict(list)
     for one in log.requests:
         if one.status in (499, 504) and one.took > 0:
