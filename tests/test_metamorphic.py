@@ -3,7 +3,7 @@
 import itertools
 import random
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -207,10 +207,14 @@ def strangers(like: Sequence[Fragment], seed: int) -> list[Fragment]:
     def strange(text: str) -> str:
         return " ".join(choice.choice(STRANGE) for _ in iterate_keywords(text))
 
+    def scenarios(texts: Sequence[str]) -> Iterator[str]:
+        for first, text in zip(choice.sample(STRANGE, len(texts)), texts, strict=True):  # no two of them are the same
+            yield " ".join([first, *strange(text).split()[1:]])
+
     return [
         make_fragment(
             f"{choice.choice(STRANGE)}{number}",
-            *map(strange, one.use_when),
+            *scenarios(one.use_when),
             title=strange(one.title),
             description=strange(one.description),
             tags=tuple(dict.fromkeys(map(strange, one.tags))),
