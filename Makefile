@@ -28,11 +28,11 @@ run: $(VENV)/run.stamp ## Set up, build the index of resources/, answer one sear
 	@echo "Type it without path:  . $(BIN)/activate"
 
 test: $(VENV)/dev.stamp $(BUNDLED) ## Set up and run the tests, but for the slow ones
-	$(BIN)/python -m pytest -m "not slow" -n auto
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS)
 
 test-slow: $(VENV)/dev.stamp $(BUNDLED) ## Run the slow tests: wheel, server process, real libraries and clients, the code in resources/, all examples of property tests
 	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile thorough -n $(WORKERS) --dist loadfile
-# slow tests wait for other processes a third of their time
+# tests wait for other processes a third of their time
 WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) * 3 // 2)')
 
 check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shipped library and its ranking, docs output
