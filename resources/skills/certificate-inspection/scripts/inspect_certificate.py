@@ -36,7 +36,7 @@ HINTS = {
     "26": "not made for servers (extended key usage)",
     "79": "a CA certificate in the chain is not marked as CA",
 }
-CHAIN_LIMIT = 200
+CHAIN_LIMIT = 500
 
 
 def openssl(*arguments: str | Path, data: bytes = b"", seconds: int = 20) -> subprocess.CompletedProcess[bytes]:
