@@ -31,11 +31,12 @@ test: $(VENV)/dev.stamp $(BUNDLED) ## Set up and run the tests, but for the slow
 	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS)
 
 test-slow: $(VENV)/dev.stamp $(BUNDLED) ## Run the slow tests: wheel, server process, real libraries and clients, the code in resources/, all examples of property tests
-	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile thorough -n $(WORKERS) --dist loadfile
-# tests wait for other processes a third of their time
+	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile thorough -n $(MANY) --dist loadfile
+# tests wait for other processes a third of their time, slow ones half of it
 WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) * 3 // 2)')
+MANY = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) * 2)')
 
-check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shipped library and its ranking, docs output
+check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shipped library and its ranking
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -44,7 +45,6 @@ check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shi
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/orchestr8-sqlite lint resources --strict
 	$(BIN)/orchestr8-sqlite eval --self --db $(BUNDLED) $(BOUNDS)
-	$(BIN)/python tests/docs_output.py --check
 	@PYTHONPATH=tests $(BIN)/python -m content.facts --due
 
 BOUNDS := --fail-under scenario:recall@5=0.7 --fail-under queries.jsonl:recall@5=0.95 \

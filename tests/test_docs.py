@@ -20,7 +20,7 @@ SHADOW = re.compile(r"(fragment|keyword)_text_\w+")
 @pytest.mark.parametrize("document", docs_output.DOCUMENTS, ids=lambda path: path.name)
 def test_generated_output_in_the_documents_is_what_the_commands_print(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
-    assert docs_output.renewed(text) == text
+    assert docs_output.renewed(text) == text, "renew it with: make docs"
 
 
 @pytest.mark.parametrize("command", ["search retry", "stats", "list tags"])

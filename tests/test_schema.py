@@ -264,7 +264,7 @@ def test_statement_in_a_comment_has_rows(make_catalog: MakeCatalog, name: str) -
 
 
 SLOWEST = 0.2
-"""Seconds that a view may take to answer on the largest corpus."""
+"""Seconds of processor time that a view may take to answer on the largest corpus."""
 
 ASKED = {
     **{
@@ -288,9 +288,9 @@ def test_every_view_answers_at_once_on_a_library_of_thousands_of_skills(corpus_i
     for view, sql in ASKED.items():
         seconds = []
         for _ in range(3):
-            started = time.perf_counter()
+            started = time.process_time()
             assert rows(index, sql)
-            seconds.append(time.perf_counter() - started)
+            seconds.append(time.process_time() - started)
         assert min(seconds) < SLOWEST, view
     check_full_texts(index)
 

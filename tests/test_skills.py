@@ -434,9 +434,9 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
 def test_pages_of_real_skills_hold_them_all_and_take_milliseconds(many: Catalog) -> None:
     seconds, paths = [], [""]
     while True:
-        started = time.perf_counter()
+        started = time.process_time()
         page = entries_of(many, after=paths[-1])
-        seconds.append(time.perf_counter() - started)
+        seconds.append(time.process_time() - started)
         paths += [entry.path for entry in page]
         if not page:
             break

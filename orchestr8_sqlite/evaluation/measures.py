@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean
+from statistics import fmean
 
 from orchestr8_sqlite.answers.render import render
 from orchestr8_sqlite.errors import RequestError
@@ -141,9 +141,9 @@ class _Recorder:
         return RunReport(
             run=self._run,
             weak=frozenset(self._weak),
-            milliseconds=mean(self._seconds) * 1000,
-            index_tokens=mean(self._tokens[Mode.INDEX]),
-            catalog_tokens=mean(self._tokens[Mode.CATALOG]),
+            milliseconds=fmean(self._seconds) * 1000,
+            index_tokens=fmean(self._tokens[Mode.INDEX]),
+            catalog_tokens=fmean(self._tokens[Mode.CATALOG]),
         )
 
 
@@ -161,7 +161,7 @@ def score_run(queries: Sequence[JudgedQuery], qrels: Qrels, run: Run) -> list[St
         StratumScore(
             stratum=name,
             queries=len(group),
-            means={measure: mean(values[measure][query.id] for query in group) for measure in MEASURES},
+            means={measure: fmean(values[measure][query.id] for query in group) for measure in MEASURES},
             interval=bootstrap_interval([values["nDCG@10"][query.id] for query in group]),
         )
         for name, group in groups.items()
@@ -176,12 +176,12 @@ def false_answers(queries: Iterable[JudgedQuery], report: RunReport) -> float | 
         for query in queries
         if query.stratum == NO_ANSWER
     ]
-    return mean(answered) if answered else None
+    return fmean(answered) if answered else None
 
 
 def false_refusals(queries: Iterable[JudgedQuery], report: RunReport) -> float:
     """Return the share of answerable queries whose answer said that nothing fits."""
-    return mean(
+    return fmean(
         query.id in report.weak or not report.run.get(query.id)
         for query in queries
         if query.stratum not in (NO_ANSWER, ELSEWHERE)
@@ -195,7 +195,7 @@ def false_triggers(queries: Iterable[JudgedQuery], qrels: Qrels, report: RunRepo
         for query in queries
         if query.stratum == ELSEWHERE
     ]
-    return mean(begun) if begun else None
+    return fmean(begun) if begun else None
 
 
 def shares_of(queries: Sequence[JudgedQuery], qrels: Qrels, report: RunReport) -> dict[str, float | None]:
@@ -262,7 +262,7 @@ def _read_bound(option: str, bound: str, example: str) -> tuple[str, float]:
 def bootstrap_interval(values: Sequence[float], resamples: int = RESAMPLES) -> tuple[float, float]:
     """Return the 95 % percentile interval of the mean of *values* over resamples with replacement."""
     choose = random.Random(1)  # noqa: S311 - statistics, and the same every time
-    means = sorted(mean(choose.choices(values, k=len(values))) for _ in range(resamples))
+    means = sorted(fmean(choose.choices(values, k=len(values))) for _ in range(resamples))
     return means[int(0.025 * resamples)], means[int(0.975 * resamples) - 1]
 
 

@@ -13,7 +13,6 @@ import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from importlib import import_module
 from multiprocessing import get_context
 from operator import itemgetter
@@ -119,25 +118,31 @@ def main() -> int:
 def judge_all(names: Sequence[str], seed: int, *, bounded: bool) -> list[Verdict]:
     """Run the cases of the modules *names* in several processes; return what became of them.
 
-    There are half as many again as processors: much of their time they wait for what they kill. Each makes all cases
-    and runs its share: what injects a fault cannot be sent to another one.
+    There are twice as many as processors: much of their time they wait for what they kill. Each makes all cases and
+    runs those that no other one has begun: what injects a fault cannot be sent to another process.
     """
-    count = (os.cpu_count() or 1) * 3 // 2
-    share = partial(_judge_share, names, seed, bounded, count)
-    with ProcessPoolExecutor(count, mp_context=get_context("fork")) as processes:
-        numbered = [one for verdicts in processes.map(share, range(count)) for one in verdicts]
+    count = 2 * (os.cpu_count() or 1)
+    with (
+        tempfile.TemporaryDirectory(prefix="torture-") as begun,
+        ProcessPoolExecutor(count, mp_context=get_context("fork")) as processes,
+    ):
+        parts = [processes.submit(_judge_share, names, seed, bounded, Path(begun)) for _ in range(count)]
+        numbered = [one for part in parts for one in part.result()]
     return [verdict for _, verdict in sorted(numbered, key=itemgetter(0))]
 
 
-def _judge_share(names: Sequence[str], seed: int, bounded: bool, count: int, first: int) -> list[tuple[int, Verdict]]:
-    """Return every *count*-th verdict from *first* on, with its number."""
+def _judge_share(names: Sequence[str], seed: int, bounded: bool, begun: Path) -> list[tuple[int, Verdict]]:
+    """Return the verdicts of cases that were not begun before, with their numbers; *begun* has a file for each."""
     made = (case for name in names for case in import_module(f"torture.{name}").cases(seed, bounded=bounded))
     verdicts = []
     for number, case in enumerate(made):
-        if number % count == first:
-            verdict = judge(case)
-            _tell(verdict)
-            verdicts.append((number, verdict._replace(case=case._replace(run=_judged))))
+        try:
+            (begun / str(number)).touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        verdict = judge(case)
+        _tell(verdict)
+        verdicts.append((number, verdict._replace(case=case._replace(run=_judged))))
     return verdicts
 
 
