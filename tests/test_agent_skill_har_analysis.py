@@ -44,6 +44,14 @@ def test_a_slow_first_byte_is_blamed_on_the_server(tmp_path: Path) -> None:
     assert (report["load_ms"], report["phases"]["wait"]) == (1000, 900)
 
 
+def test_the_line_of_the_page_holds_no_token_of_its_address(tmp_path: Path) -> None:
+    token = "reset/4f9a8c7e6d5b4a3f2e1d0c9b8a7f6e5d"
+    har = record(tmp_path / "a.har", entry(0, f"https://a.example.com/{token}"), pages=(token,))
+    done = run_script(*SCRIPT, har)
+    assert done.stdout.startswith("page    /reset/<id>  ")
+    assert token[6:] not in done.stdout
+
+
 def test_the_chain_holds_only_what_the_load_waited_for(tmp_path: Path) -> None:
     har = record(
         tmp_path / "a.har",

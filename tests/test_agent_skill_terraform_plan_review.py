@@ -55,6 +55,18 @@ def test_a_replacement_is_named_with_the_attribute_that_forces_it(tmp_path: Path
     ) in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("after", "unknown", "shown"),
+    [(["a", None], [False, True], "(known in part)"), (None, True, "(known after apply)"), (["b"], [], '["b"]')],
+)
+def test_a_value_that_is_not_known_before_the_apply_is_not_shown_as_null(
+    after: object, unknown: object, shown: str, tmp_path: Path
+) -> None:
+    values = {"before": {"ids": ["a"]}, "after": {"ids": after}, "after_unknown": {"ids": unknown}}
+    one = change("aws_instance.x", "delete", "create", replace_paths=[["ids"]], **values)
+    assert f'forced by ids ["a"] -> {shown}\n' in run_script(*SCRIPT, plan(tmp_path / "p.json", one)).stdout
+
+
 def test_what_holds_data_comes_first_and_more_types_can_be_named(tmp_path: Path) -> None:
     changes = [change(f"{kind}.x", "delete") for kind in ("aws_instance", "acme_ledger", "aws_s3_bucket")]
     report = run_json(*SCRIPT, plan(tmp_path / "p.json", *changes), "--protect", "acme_*")

@@ -252,7 +252,7 @@ def analyse(log: Json, requests: list[Request], page: Json) -> Json:
         "browser": " ".join(
             str((log.get("browser") or log.get("creator") or {}).get(k, "")) for k in ("name", "version")
         ),
-        "page": urlsplit(str(page.get("title", ""))).path or str(page.get("title", "")),
+        "page": TOKEN.sub("<id>", urlsplit(str(page.get("title", ""))).path or str(page.get("title", ""))),
         "requests": len(requests),
         "from_cache": sum(one.cached for one in requests),
         "kB": round(sum(one.sent for one in requests) / 1000),

@@ -175,8 +175,9 @@ def differences(before: Any, after: Any, unknown: Any, path: list[Any]) -> Itera
 
 def shown(change: Json, side: str, path: list[Any]) -> str:
     """Return the value at *path* for people, hidden if it is sensitive or looks so."""
-    if side == "after" and at(change.get("after_unknown"), path) is True:
-        return "(known after apply)"
+    unknown = at(change.get("after_unknown"), path) if side == "after" else None
+    if any_true(unknown):
+        return "(known after apply)" if unknown is True else "(known in part)"
     if any_true(at(change.get(f"{side}_sensitive"), path)):
         return "(sensitive)"
     text = json.dumps(at(change.get(side), path), ensure_ascii=False)
