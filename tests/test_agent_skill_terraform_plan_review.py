@@ -62,7 +62,7 @@ def test_a_replacement_is_named_with_the_attribute_that_forces_it(tmp_path: Path
 def test_a_value_that_is_not_known_before_the_apply_is_not_shown_as_null(
     after: object, unknown: object, shown: str, tmp_path: Path
 ) -> None:
-    values = {"before": {"ids": ["a"]}, "after": {"ids": after}, "after_unknown": {"ids": unknown}}
+    values: dict[str, Any] = {"before": {"ids": ["a"]}, "after": {"ids": after}, "after_unknown": {"ids": unknown}}
     one = change("aws_instance.x", "delete", "create", replace_paths=[["ids"]], **values)
     assert f'forced by ids ["a"] -> {shown}\n' in run_script(*SCRIPT, plan(tmp_path / "p.json", one)).stdout
 

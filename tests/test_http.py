@@ -310,6 +310,20 @@ def test_what_is_under_way_is_answered_before_the_end(index: Index, workers: str
         assert "not logged" not in [line["message"] for line in server.lines]
 
 
+def test_a_request_on_its_way_on_a_new_connection_is_answered_before_the_end(index: Index) -> None:
+    with web_server("--db", index.path) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+        connection.connect()
+        assert server.send("GET", "/healthz").status == 200  # accepted after the other
+        server.process.send_signal(signal.SIGTERM)
+        wait_until_refused(server)
+        connection.request("GET", "/healthz")
+        response = connection.getresponse()
+        assert (response.status, response.getheader("Connection")) == (200, "close")
+        connection.close()
+        assert server.wait() == 0
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_streams_are_ended_in_order_when_the_server_ends(index: Index, workers: str) -> None:

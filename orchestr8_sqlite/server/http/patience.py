@@ -22,6 +22,9 @@ logger = logging.getLogger(__name__)
 HEAD_SECONDS = 10.0
 """From a new connection, or the first byte of a further request, to the end of its headers."""
 
+FIRST_SECONDS = 0.5
+"""Time for the first request of a connection that is there when the process is told to end."""
+
 BODY_SECONDS = 30.0
 """From the end of the headers to the end of the body, at most 4 MiB."""
 
@@ -83,6 +86,7 @@ class PatientProtocol(Protocol):  # type: ignore[misc]
 
     _deadline: asyncio.TimerHandle | None = None
     _reading: asyncio.TimerHandle | None = None
+    _ends: float | None = None
     owner: str | None = None
     since = 0.0
     most = MOST_CONNECTIONS
@@ -105,6 +109,8 @@ class PatientProtocol(Protocol):  # type: ignore[misc]
         """Take new data, and watch the time of the request."""
         super().data_received(data)
         self._watch_request()
+        if self._ends is not None:
+            self.shutdown()
 
     def on_response_complete(self) -> None:
         """Continue with data that came after the answered request."""
@@ -112,8 +118,18 @@ class PatientProtocol(Protocol):  # type: ignore[misc]
         self._watch_request()
 
     def shutdown(self) -> None:
-        """Take no more requests; an answer under way tells the client so."""
-        if self.cycle is not None:
+        """Take no more requests; an answer under way tells the client so. May be called again and again.
+
+        A new connection is given FIRST_SECONDS for its request, which may be on its way: a proxy does not send that
+        again if the connection is reset.
+        """
+        if self.transport.is_closing():
+            return
+        if self.cycle is None:
+            self._ends = self._ends or self.loop.time() + FIRST_SECONDS
+            if self.loop.time() < self._ends:
+                return
+        elif CLOSE not in self.cycle.default_headers:
             self.cycle.default_headers = [*self.cycle.default_headers, CLOSE]
         super().shutdown()
 

@@ -42,7 +42,7 @@ TICK_SECONDS = 1.0
 """Interval for renewing the header Date."""
 
 REPEAT_SECONDS = 0.05
-"""Interval for ending streams once the server is to end."""
+"""Interval for ending streams and connections once the server is to end."""
 
 ACCEPTED_AT_ONCE = 32
 """Connections accepted before any is checked, so the limit may be exceeded by as many."""
@@ -81,15 +81,17 @@ class Web(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the streams that clients would hold open forever, and wait for the other answers."""
-        ending = asyncio.ensure_future(self._end_streams())
+        ending = asyncio.ensure_future(self._end_connections())
         await super().shutdown(sockets)
         ending.cancel()
         self.all_answered = not self.server_state.tasks
 
-    async def _end_streams(self) -> None:
-        """End streams every REPEAT_SECONDS: another may be about to begin."""
+    async def _end_connections(self) -> None:
+        """End streams and connections every REPEAT_SECONDS: another may be about to begin."""
         while True:
             self._at_end()
+            for connection in [*self.server_state.connections]:
+                connection.shutdown()
             await asyncio.sleep(REPEAT_SECONDS)
 
 
