@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from support import MakeLibrary, markdown, write_files
 from web_servers import TOKEN, WebServer, web_client, web_server
 
 from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.server.http.worker import GRACE_SECONDS
 
 RETRY = "orchestr8://skills/retry"
 SEARCH: dict[str, Any] = {"name": "search", "arguments": {"query": "retrying a flaky call"}}
@@ -321,6 +323,15 @@ def test_a_request_on_its_way_on_a_new_connection_is_answered_before_the_end(ind
         response = connection.getresponse()
         assert (response.status, response.getheader("Connection")) == (200, "close")
         connection.close()
+        assert server.wait() == 0
+
+
+def test_a_connection_without_a_request_does_not_hold_up_the_end(index: Index) -> None:
+    with web_server("--db", index.path) as server:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=GRACE_SECONDS / 2) as silent:
+            assert server.send("GET", "/healthz").status == 200  # accepted after the other
+            server.process.send_signal(signal.SIGTERM)
+            assert silent.recv(1) == b""
         assert server.wait() == 0
 
 
