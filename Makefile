@@ -31,10 +31,9 @@ test: $(VENV)/dev.stamp $(BUNDLED) ## Set up and run the tests, but for the slow
 	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS)
 
 test-slow: $(VENV)/dev.stamp $(BUNDLED) ## Run the slow tests: wheel, server process, real libraries and clients, the code in resources/, all examples of property tests
-	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile thorough -n $(MANY) --dist loadfile
-# tests wait for other processes a third of their time, slow ones half of it
+	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile thorough -n $(WORKERS) --dist loadfile
+# tests wait for other processes a third of their time
 WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) * 3 // 2)')
-MANY = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) * 2)')
 
 check: $(VENV)/dev.stamp $(BUNDLED) ## Format, lint, types, import contract, shipped library and its ranking
 	$(BIN)/ruff format --check .
