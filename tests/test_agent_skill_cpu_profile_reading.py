@@ -89,6 +89,12 @@ def test_lines_of_one_python_function_are_one_function(tmp_path: Path) -> None:
     assert [(row["line"], row["self"]) for row in report["lines"]] == [(3, 8), (4, 4)]
 
 
+@pytest.mark.parametrize("thread", ["thread (31305): worker", "thread (0x7F12): worker"])
+def test_threads_of_collapsed_stacks_are_told_apart(tmp_path: Path, thread: str) -> None:
+    file = write(tmp_path / "a.txt", f"thread (1);main (a.py:1) 5\n{thread};main (a.py:1);work (a.py:3) 2\n")
+    assert times(run_json(*SCRIPT, file, "--thread", "worker")) == {"main": (0, 2), "work": (2, 2)}
+
+
 def test_waiting_is_kept_apart_and_is_said_to_be_the_reason(tmp_path: Path) -> None:
     stacks = (
         "main;serve;epoll_wait 90\nmain;work;java/util/HashMap.get_[j] 9\nmain;VM_GenCollectForAllocation::doit 1\n"

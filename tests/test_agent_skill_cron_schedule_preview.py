@@ -180,6 +180,12 @@ def test_the_yaml_of_github_and_kubernetes_is_read_with_its_zones(tmp_path: Path
     assert run_json(*SCRIPT, jobs)["problems"] == ["it is YAML, read as a crontab's times: give --dialect kubernetes"]
 
 
+def test_nicknames_are_previewed_but_for_github() -> None:
+    assert_refused(run_script(*SCRIPT, "--expression", "@daily", "--dialect", "github"), "write 0 0 * * *")
+    for dialect in ("cronie", "kubernetes"):
+        assert run_script(*SCRIPT, "--expression", "@daily", "--dialect", dialect).returncode == 0
+
+
 @pytest.mark.parametrize("text", ["CRON_TZ=Europe/Berlin 0 0 * * *", "TZ=UTC 0 0 * * *"])
 def test_a_zone_inside_the_schedule_of_kubernetes_is_a_problem(text: str) -> None:
     assert_refused(run_script(*SCRIPT, "--expression", text, "--dialect", "kubernetes"), "use the field timeZone")

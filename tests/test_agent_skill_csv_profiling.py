@@ -1,6 +1,7 @@
 """The script of the skill csv-profiling says what a CSV file holds and what will go wrong when it is loaded."""
 
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,19 @@ def test_values_of_secret_columns_are_not_printed(tmp_path: Path) -> None:
         assert "hidden" in output
         assert "hunter" not in output
         assert "abc" not in output
+
+
+def test_numbers_and_repeated_keys_of_secret_columns_are_not_printed(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    numbers = [*range(7001, 7030), 7001, 987654]
+    path.write_text("pin_token,day_secret,n\n" + "".join(f"{one},2026-11-01,{one}\n" for one in numbers))
+    for output in (run_script(*SCRIPT, path, "--json"), run_script(*SCRIPT, path)):
+        assert "2026-11-01" not in output.stdout
+        token, _, rest = output.stdout.partition("day_secret")
+        assert not {"7001", "987654"} & set(re.findall(r"\d+", token))
+        assert "987654" in rest
+    told = run_script(*SCRIPT, path, "--key", "pin_token,n")
+    assert (told.returncode, told.stdout.splitlines()[-1]) == (1, "  hidden, 7001 (lines 2 and 31)")
 
 
 def test_a_column_that_a_spreadsheet_damaged_throughout_is_named(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ UNKNOWN = re.compile(r"^\[?unknown|^0x[0-9a-f]+$|^\[\w+\.so|^no_symbol|^\(unknow
 DEPTHS = {127, 128, 255, 256, 512, 1023, 1024, 2048}
 """Lengths at which perf, Go, V8 and async-profiler cut stacks by default."""
 COLLAPSED = re.compile(r"^(?P<stack>\S.*?)\s+(?P<count>\d+(?:\.\d+)?)$")
-THREAD = re.compile(r"^(?:tid:\d+|\[.* tid=\d+\]|thread \(0x[0-9a-fA-F]+\).*|process \d+:.*)$")
+THREAD = re.compile(r"^(?:tid:\d+|\[.* tid=\d+\]|thread \((?:0x[0-9a-fA-F]+|\d+)\).*|process \d+:.*)$")
 PERF_HEAD = re.compile(r"^(?P<name>\S.*?)\s+\d+(?:/\d+)?\s+(?:\[\d+\]\s+)?\d+\.\d+:\s+(?:\d+\s+)?[\w:.-]+:?")
 PERF_FRAME = re.compile(r"^\s+[0-9a-f]+ (?P<name>.+?)(?:\+0x[0-9a-f]+)? \((?P<file>[^()]*(?:\([^()]*\))?)\)$")
 LOCATION = re.compile(r"^\s+(?:(?P<id>\d+): 0x[0-9a-f]+ (?:M=\d+ )?(?:\[F\] ?)?)?(?P<rest>\S.*)?$")

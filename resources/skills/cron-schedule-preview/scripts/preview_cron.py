@@ -102,6 +102,8 @@ def parse(expression: str, line: int, text: str, dialect: str, zone: str) -> Sch
     parts = NICKNAMES.get(expression.lower(), expression).split()
     if expression.startswith("@") and len(parts) != 5:
         raise ValueError(f"{expression} has no times: it runs at start, at intervals, or is unknown")
+    if expression.startswith("@") and dialect == "github":
+        raise ValueError(f"GitHub takes no {expression}: write {' '.join(parts)}")
     if len(parts) in (6, 7):
         raise ValueError(f"{len(parts)} fields: Quartz and Spring begin with seconds, AWS ends with a year; cron has five")
     if len(parts) != 5:

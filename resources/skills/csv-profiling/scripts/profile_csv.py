@@ -220,7 +220,7 @@ class Column:
         for value, count in self.top.items():
             if count > 1 and self.distinct > 2 and plain(value) in SENTINELS and (count == most or self._extreme(value)):
                 yield f"{count} x {value}: stands for missing?"
-        if self.numbers > 20 and self.sample:
+        if self.numbers > 20 and self.sample and not self.hidden:
             q = self.quantiles()
             spread = max(q["p99"] - q["p1"], 1e-9)
             if self.high > q["p99"] + 10 * spread or self.low < q["p1"] - 10 * spread:
@@ -236,10 +236,10 @@ class Column:
         return value in (self.early, self.late) or (kind in NUMBERS and number(value, kind) in (self.low, self.high))
 
     def summary(self, rows: int) -> dict[str, Any]:
-        numeric = self.numbers > 0 and self.type in NUMBERS
+        numeric = self.numbers > 0 and self.type in NUMBERS and not self.hidden
         share = self.distinct / rows if rows else 0
         unique = not self.nulls and (share == 1 if not self.mask else share > 0.95)
-        low, high = (self.early, self.late) if self.type.startswith("date") else ("", "")
+        low, high = (self.early, self.late) if self.type.startswith("date") and not self.hidden else ("", "")
         return {
             "name": self.name,
             "type": self.type,
@@ -447,7 +447,8 @@ def check_key(profile: Profile, names: list[str], header: bool) -> dict[str, Any
         empty += any(part.lower() in NULLS for part in key)
         if (first := seen.setdefault(hash(key), line)) != line:
             duplicates += 1
-            found += [f"{', '.join(key)[:60]} (lines {first} and {line})"] if len(found) < 5 else []
+            shown = ("hidden" if profile.columns[i].hidden else part for i, part in zip(places, key, strict=True))
+            found += [f"{', '.join(shown)[:60]} (lines {first} and {line})"] if len(found) < 5 else []
     if not places:
         raise ValueError("no rows below the header")
     problems = [f"{count} {what}, first line {profile.where[what]}" for what, count in profile.odd.items()]
