@@ -110,7 +110,7 @@ RULES = (
     rule("exclude-builds-index", "danger", r"\bADD (CONSTRAINT \S+ )?EXCLUDE\b",
         "builds an index, nobody reads or writes", "maintenance window: there is no concurrent way"),
     rule("type-rewrites", "danger", r"\bALTER (COLUMN )?\S+ (SET DATA )?TYPE\b",
-        "rewrites table and indexes, nobody reads or writes; free only for varchar to text or a longer varchar",
+        "rewrites table and indexes, nobody reads or writes; free for a longer or unlimited varchar and a larger numeric precision",
         "new column, trigger or double write, backfill, switch"),
     rule("column-rewrites", "danger",
         rf"\bADD (COLUMN )?(?!CONSTRAINT)[^,]*?(DEFAULT [^,]*{VOLATILE}|\b(BIG|SMALL)?SERIAL\b|"
