@@ -26,7 +26,9 @@ from urllib.parse import urlsplit
 
 PHASES = ("blocked", "dns", "connect", "ssl", "send", "wait", "receive")
 TEXT = re.compile(r"javascript|json|html|css|xml|text/|svg|wasm", re.IGNORECASE)
-TOKEN = re.compile(r"(?<=/)(?:eyJ[\w-]*\.[\w.-]*|(?=[^/]*\d)[\w-]{24,})(?=/|$)")  # no part of a path is so long
+TOKEN = re.compile(  # no part of a path is so long; ";jsessionid=" hides in one
+    r"(?<=/)(?:eyJ[\w-]*\.[\w.-]*|(?=[^/]*\d)(?:[\w~+=-]|%2[BF]|%3D){24,})(?=[;/]|$)|(?<=;)[^/;]+", re.IGNORECASE
+)
 STATIC = re.compile(r"javascript|css|font|image|woff", re.IGNORECASE)
 Json = dict[str, Any]
 
@@ -225,7 +227,7 @@ def idle_gap(requests: list[Request], begin: float, end: float) -> tuple[float, 
         if one.start - place > best[1]:
             best = (place - begin, one.start - place)
         place = max(place, one.start if one.lasting else one.end)
-    return best
+    return (place - begin, end - place) if end - place > best[1] else best
 
 
 def groups(requests: list[Request], key: str) -> list[Json]:
