@@ -168,10 +168,11 @@ def findings(requests: list[Request], onload: float, begin: float) -> Iterator[s
     """Yield what costs time, the dearest first within its kind."""
     network = [one for one in requests if not one.cached]
     document = next((one for one in requests if "html" in one.kind and one.status < 300), requests[0])
-    redirects = [one for one in requests if 300 <= one.status < 400 and one.status != 304]
+    before = [one for one in requests if one.start <= document.start]
+    redirects = [one for one in before if 300 <= one.status < 400 and one.status != 304]
     if document.phases["wait"] > 600:
         yield f"server: first byte of the document after {document.phases['wait']:.0f} ms of waiting (good: below 600)"
-    if cost := sum(one.total for one in redirects if one.start <= document.start):
+    if cost := sum(one.total for one in redirects):
         yield f"redirects: {cost:.0f} ms before the document, {len(redirects)} hops"
     for status, what in (
         (range(400, 500), "client errors"),
