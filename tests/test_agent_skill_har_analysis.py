@@ -98,6 +98,10 @@ def test_silence_on_the_network_points_to_scripts(tmp_path: Path) -> None:
     assert run_json(*SCRIPT, har)["findings"] == [
         "idle: nothing on the network for 800 ms at 100 ms: scripts or rendering, use a profile"
     ]
+    har = record(tmp_path / "a.har", entry(0, "https://a.example.com/", wait=100), load=3000)
+    assert run_json(*SCRIPT, har)["findings"] == [
+        "idle: nothing on the network for 2900 ms at 100 ms: scripts or rendering, use a profile"
+    ]
 
 
 def test_secrets_are_not_printed_but_warned_of(tmp_path: Path) -> None:
@@ -131,9 +135,10 @@ def test_what_is_no_recording_is_refused_and_an_empty_one_has_its_own_exit_code(
 def test_passwords_and_tokens_in_addresses_are_not_printed(tmp_path: Path) -> None:
     token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefg"
     paths = [f"login/{token}", "reset/9f8e7d6c5b4a39281706f5e4d3c2b1a0", f"login/{token}"]
+    paths += ["app;jsessionid=9F8E7D6C5B4A", "reset/9f8eGhpcyBpcyBhIHNlY3JldCB0%3D%3D"]
     har = record(tmp_path / "a.har", *[entry(n, f"https://ann:hunter2@a.example.com/{p}") for n, p in enumerate(paths)])
     for output in (run_script(*SCRIPT, har).stdout, run_script(*SCRIPT, har, "--json").stdout):
-        assert not [secret for secret in ("eyJ", "9f8e", "hunter2") if secret in output]
+        assert not [secret for secret in ("eyJ", "9f8e", "9F8E", "hunter2") if secret in output]
         assert "a.example.com/login/<id>" in output
         assert "duplicates: 1 addresses" in output
 

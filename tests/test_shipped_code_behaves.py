@@ -770,10 +770,13 @@ def test_a_recording_that_is_passed_on_has_no_secret(tmp_path: Path) -> None:
     request = {
         "method": "POST", "url": "https://example.com/a?token=hunter2", "postData": {"text": "hunter2"},
         "queryString": [{"name": "token", "value": "hunter2"}], "cookies": cookies,
-        "headers": headers(":path", "Referer", "Cookie", "Authorization", "X-CSRF-Token"),
+        "headers": [
+            *headers(":path", "Referer", "Cookie", "Authorization", "X-CSRF-Token"),
+            {"name": "Proxy-Authorization", "value": "hunter2"},
+        ],
     }  # fmt: skip
     response = {
-        "status": 302, "redirectURL": "https://example.com/b?code=hunter2", "content": {"text": "hunter2"},
+        "status": 302, "redirectURL": "https://example.com/b#access_token=hunter2", "content": {"text": "hunter2"},
         "cookies": cookies, "headers": headers("Location", "Set-Cookie"),
     }  # fmt: skip
     entry = {"time": 7, "request": request, "response": response, "_initiator": {"url": "/a?token=hunter2"}}

@@ -26,7 +26,9 @@ from urllib.parse import urlsplit
 
 PHASES = ("blocked", "dns", "connect", "ssl", "send", "wait", "receive")
 TEXT = re.compile(r"javascript|json|html|css|xml|text/|svg|wasm", re.IGNORECASE)
-TOKEN = re.compile(r"(?<=/)(?:eyJ[\w-]*\.[\w.-]*|(?=[^/]*\d)[\w-]{24,})(?=/|$)")  # no part of a path is so long
+TOKEN = re.compile(  # no part of a path is so long; ";jsessionid=" hides in one
+    r"(?<=/)(?:eyJ[\w-]*\.[\w.-]*|(?=[^/]*\d)(?:[\w~+=-]|%2[BF]|%3D){24,})(?=[;/]|$)|(?<=;)[^/;]+", re.IGNORECASE
+)
 STATIC = re.compile(r"javascript|css|font|image|woff", re.IGNORECASE)
 Json = dict[str, Any]
 
@@ -166,10 +168,11 @@ def findings(requests: list[Request], onload: float, begin: float) -> Iterator[s
     """Yield what costs time, the dearest first within its kind."""
     network = [one for one in requests if not one.cached]
     document = next((one for one in requests if "html" in one.kind and one.status < 300), requests[0])
-    redirects = [one for one in requests if 300 <= one.status < 400 and one.status != 304]
+    before = [one for one in requests if one.start <= document.start]
+    redirects = [one for one in before if 300 <= one.status < 400 and one.status != 304]
     if document.phases["wait"] > 600:
         yield f"server: first byte of the document after {document.phases['wait']:.0f} ms of waiting (good: below 600)"
-    if cost := sum(one.total for one in redirects if one.start <= document.start):
+    if cost := sum(one.total for one in redirects):
         yield f"redirects: {cost:.0f} ms before the document, {len(redirects)} hops"
     for status, what in (
         (range(400, 500), "client errors"),
@@ -225,7 +228,7 @@ def idle_gap(requests: list[Request], begin: float, end: float) -> tuple[float, 
         if one.start - place > best[1]:
             best = (place - begin, one.start - place)
         place = max(place, one.start if one.lasting else one.end)
-    return best
+    return (place - begin, end - place) if end - place > best[1] else best
 
 
 def groups(requests: list[Request], key: str) -> list[Json]:
