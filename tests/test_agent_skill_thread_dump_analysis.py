@@ -153,15 +153,15 @@ def test_goroutines_are_grouped_whatever_they_wait_since_and_a_contended_mutex_i
         "created by main.main in goroutine 1\n\t/a/g.go:7 +0x65\n\n"
     )
     locking = (
-        "goroutine {} [sync.Mutex.Lock]:\ninternal/sync.(*Mutex).lockSlow(0x554018)\n\t/s/mutex.go:149 +0x1\n"
+        "goroutine {} [sync.Mutex.Lock]{}:\ninternal/sync.(*Mutex).lockSlow(0x554018)\n\t/s/mutex.go:149 +0x1\n"
         "main.lock()\n\t/a/g.go:5 +0x2\n\n"
     )
     path = written(
         tmp_path / "d",
         "SIGQUIT: quit\n\n",
         *[receiving.format(n, n, n) for n in range(5)],
-        locking.format(8),
-        locking.format(9),
+        locking.format(8, ""),
+        locking.format(9, " {route: /x}"),  # labels of runtime/pprof, from Go 1.27 on
     )
     report = run_json(*SCRIPT, path)
     assert [(row["threads"], row["own"]) for row in report["groups"]] == [(5, "main.worker"), (2, "main.lock()")]

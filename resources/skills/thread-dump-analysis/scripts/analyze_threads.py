@@ -25,7 +25,7 @@ from typing import Any
 
 Json = dict[str, Any]
 JAVA = re.compile(r'^"(?P<name>.*?)"(?: #(?P<id>\d+))?.*?(?:\bnid=(?P<nid>\S+)|\btid=)')
-GO = re.compile(r"^goroutine (?P<id>\d+)(?: gp=\S+)?(?: m=\S+)?(?: mp=\S+)? \[(?P<state>[^\]]+)\]:$")
+GO = re.compile(r"^goroutine (?P<id>\d+)(?: gp=\S+)?(?: m=\S+)?(?: mp=\S+)? \[(?P<state>[^\]]+)\](?: \{.*\})?:$")
 FAULT = re.compile(
     r"^(?:Current thread|Thread) (?P<id>0x[0-9a-f]+)(?: \[(?P<name>[^\]]*)\])? \(most recent call first\):"
 )
