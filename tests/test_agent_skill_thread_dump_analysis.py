@@ -183,6 +183,13 @@ def test_dumps_of_python_are_read_in_three_forms(tmp_path: Path) -> None:
         assert [row["own"] for row in report["groups"]] == [own]
 
 
+def test_a_python_pool_thread_in_a_call_without_frames_of_its_own_is_not_idle(tmp_path: Path) -> None:
+    worker = 'Thread 0x00007f0{} (most recent call first):\n{}  File "/l/futures/thread.py", line 81 in _worker\n\n'
+    run = '  File "/l/futures/thread.py", line 58 in run\n'
+    rows = run_json(*SCRIPT, written(tmp_path / "d", worker.format(1, run), worker.format(2, "")))["groups"]
+    assert [row["idle"] for row in rows] == [False, True]
+
+
 def test_a_dump_that_faulthandler_cut_is_said_to_be_cut(tmp_path: Path) -> None:
     thread = 'Thread 0x00007f0{} (most recent call first):\n  File "/a/f.py", line 4 in w\n\n'
     dump = written(tmp_path / "d", thread.format(1), thread.format(2), "...\n")
