@@ -153,15 +153,15 @@ def test_goroutines_are_grouped_whatever_they_wait_since_and_a_contended_mutex_i
         "created by main.main in goroutine 1\n\t/a/g.go:7 +0x65\n\n"
     )
     locking = (
-        "goroutine {} [sync.Mutex.Lock]:\ninternal/sync.(*Mutex).lockSlow(0x554018)\n\t/s/mutex.go:149 +0x1\n"
+        "goroutine {} [sync.Mutex.Lock]{}:\ninternal/sync.(*Mutex).lockSlow(0x554018)\n\t/s/mutex.go:149 +0x1\n"
         "main.lock()\n\t/a/g.go:5 +0x2\n\n"
     )
     path = written(
         tmp_path / "d",
         "SIGQUIT: quit\n\n",
         *[receiving.format(n, n, n) for n in range(5)],
-        locking.format(8),
-        locking.format(9),
+        locking.format(8, ""),
+        locking.format(9, " {route: /x}"),  # labels of runtime/pprof, from Go 1.27 on
     )
     report = run_json(*SCRIPT, path)
     assert [(row["threads"], row["own"]) for row in report["groups"]] == [(5, "main.worker"), (2, "main.lock()")]
@@ -181,6 +181,13 @@ def test_dumps_of_python_are_read_in_three_forms(tmp_path: Path) -> None:
     for text, own in ((fault, "w (/a/f.py:4)"), (spy, "w (f.py:4)"), (json.dumps([one]), "w (f.py:4)")):
         report = run_json(*SCRIPT, written(tmp_path / "d", text))
         assert [row["own"] for row in report["groups"]] == [own]
+
+
+def test_a_python_pool_thread_in_a_call_without_frames_of_its_own_is_not_idle(tmp_path: Path) -> None:
+    worker = 'Thread 0x00007f0{} (most recent call first):\n{}  File "/l/futures/thread.py", line 81 in _worker\n\n'
+    run = '  File "/l/futures/thread.py", line 58 in run\n'
+    rows = run_json(*SCRIPT, written(tmp_path / "d", worker.format(1, run), worker.format(2, "")))["groups"]
+    assert [row["idle"] for row in rows] == [False, True]
 
 
 def test_a_dump_that_faulthandler_cut_is_said_to_be_cut(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from typing import Any
 
 Json = dict[str, Any]
 JAVA = re.compile(r'^"(?P<name>.*?)"(?: #(?P<id>\d+))?.*?(?:\bnid=(?P<nid>\S+)|\btid=)')
-GO = re.compile(r"^goroutine (?P<id>\d+)(?: gp=\S+)?(?: m=\S+)?(?: mp=\S+)? \[(?P<state>[^\]]+)\]:$")
+GO = re.compile(r"^goroutine (?P<id>\d+)(?: gp=\S+)?(?: m=\S+)?(?: mp=\S+)? \[(?P<state>[^\]]+)\](?: \{.*\})?:$")
 FAULT = re.compile(
     r"^(?:Current thread|Thread) (?P<id>0x[0-9a-f]+)(?: \[(?P<name>[^\]]*)\])? \(most recent call first\):"
 )
@@ -66,8 +66,8 @@ class Thread:
     @property
     def idle(self) -> bool:
         """Whether it waits for work, or has no stack at all, as the helpers of a virtual machine."""
-        python = any(re.match(r"_worker \(.*thread\.py", frame) for frame in self.stack[:2])
-        return not self.stack or python or any(IDLE.search(frame) for frame in self.stack)
+        python = re.match(r"(get \(.*queue\.py:\d+\)\n)?_worker \(.*thread\.py", "\n".join(self.stack[:2]))
+        return not self.stack or bool(python) or any(IDLE.search(frame) for frame in self.stack)
 
     @property
     def pool(self) -> str:
