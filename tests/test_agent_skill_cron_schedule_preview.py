@@ -54,6 +54,11 @@ def test_a_time_in_the_changed_hour_is_run_as_the_dialect_does(dialect: str, spr
     assert runs("30 2 * * *", "2027-10-30T12:00", *options, count=2) == autumn
 
 
+def test_cronie_runs_each_skipped_time_of_a_line() -> None:
+    expected = ["2027-03-28T03:00+02:00", "2027-03-28T03:00+02:00", "2027-03-28T04:00+02:00"]
+    assert runs("0 2-4 * * *", "2027-03-27T12:00", *BERLIN, count=3) == expected
+
+
 def test_a_line_with_a_star_follows_the_wall_clock() -> None:
     report = run_json(*SCRIPT, "--expression", "*/30 * * * *", "--from", "2027-01-01T00:00", *BERLIN)
     assert report["schedules"][0]["clock_changes"] == [

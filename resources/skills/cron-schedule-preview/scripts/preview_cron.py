@@ -204,18 +204,18 @@ def wall_runs(one: Schedule, day: date) -> Iterator[datetime]:
 def instants(one: Schedule, day: date, dialect: str) -> list[datetime]:
     """Return the runs of a day in UTC, with what the dialect does when the clock changes."""
     zone = ZoneInfo(one.zone)
-    found = set()
+    found: list[datetime] = []
     for wall in wall_runs(one, day):
         first, second = (wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
         skipped = first.astimezone(zone).replace(tzinfo=None) != wall
         if skipped:
             if dialect == "github" or (dialect == "cronie" and not one.wildcard):
-                found.add(_end_of_gap(wall, zone))  # run when the clock has jumped
+                found.append(_end_of_gap(wall, zone))  # at the jump, cronie once for each
             continue
-        found.add(first)
+        found.append(first)
         if second != first and (one.wildcard if dialect == "cronie" else dialect == "kubernetes"):
-            found.add(second)
-    return sorted(found)
+            found.append(second)
+    return sorted(found if dialect == "cronie" else set(found))
 
 
 def _end_of_gap(wall: datetime, zone: ZoneInfo) -> datetime:
