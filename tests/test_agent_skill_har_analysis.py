@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from agent_skills import assert_refused, run_json, run_script
 
 SCRIPT = ("har-analysis", "analyze_har.py")
@@ -42,6 +43,13 @@ def test_a_slow_first_byte_is_blamed_on_the_server(tmp_path: Path) -> None:
     report = run_json(*SCRIPT, record(tmp_path / "a.har", entry(0, "https://a.example.com/", wait=900), load=1000))
     assert report["findings"] == ["server: first byte of the document after 900 ms of waiting (good: below 600)"]
     assert (report["load_ms"], report["phases"]["wait"]) == (1000, 900)
+
+
+@pytest.mark.parametrize("status", [0, -1])
+def test_a_request_without_an_answer_is_named(tmp_path: Path, status: int) -> None:
+    aborted = entry(50, "https://a.example.com/b.png", wait=20, status=status)
+    report = run_json(*SCRIPT, record(tmp_path / "a.har", entry(0, "https://a.example.com/", wait=10), aborted))
+    assert any(line.startswith("failed or blocked: 1, e.g. 0 ") for line in report["findings"])
 
 
 def test_the_line_of_the_page_holds_no_token_of_its_address(tmp_path: Path) -> None:

@@ -124,6 +124,8 @@ def test_broken_lines_are_counted_and_the_rest_is_read(tmp_path: Path) -> None:
         (b"<html>", "XML or HTML"),
         (b"callback({})", "JSONP"),
         (b'[{"a": 1}, {"a": 2}', "cut off"),
+        (b'[{"a": 1}, {"a": 2', "cut off"),
+        (b'[{"a": 1}, {"a": 2,', "cut off"),
         (b'{"a": 1, // no\n}', "expected"),
         (b"[" * 100_000, "nested"),
         (b"PK\x03\x04", "binary"),

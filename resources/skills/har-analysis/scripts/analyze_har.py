@@ -122,7 +122,7 @@ def read_request(entry: Json) -> Request:
         method=request.get("method", "?"),
         url=request.get("url", ""),
         host=urlsplit(request.get("url", "")).netloc.rpartition("@")[2],
-        status=response.get("status", 0),
+        status=max(response.get("status", 0), 0),  # Playwright: -1
         kind=str(content.get("mimeType", "")).split(";")[0] or "?",
         sent=transferred,
         size=max(content.get("size", 0) or 0, 0),

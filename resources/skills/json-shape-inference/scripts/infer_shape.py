@@ -260,7 +260,8 @@ class Reader:
                     return value
             except json.JSONDecodeError as error:
                 if self.ended or not (error.pos > len(self.text) - 12 or error.msg.startswith("Unterminated")):
-                    cut = ", the end: cut off?" if self.ended and error.msg.startswith("Unterminated") else ""
+                    at_end = error.msg.startswith("Unterminated") or error.pos >= len(self.text.rstrip())
+                    cut = ", the end: cut off?" if self.ended and at_end else ""
                     raise ValueError(f"{error.msg} at character {self.gone + error.pos}{cut}") from None
             self.more()
 
