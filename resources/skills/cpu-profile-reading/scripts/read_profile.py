@@ -36,7 +36,7 @@ WAIT = re.compile(
 )
 NATIVE = re.compile(r"^\(program\)$|^<native>$")
 UNKNOWN = re.compile(r"^\[?unknown|^0x[0-9a-f]+$|^\[\w+\.so|^no_symbol|^\(unknown\)", re.IGNORECASE)
-DEPTHS = {127, 128, 255, 256, 512, 1023, 1024, 2048}
+DEPTHS = {64, 127, 128, 255, 256, 512, 1023, 1024, 2048}
 """Lengths at which perf, Go, V8 and async-profiler cut stacks by default."""
 COLLAPSED = re.compile(r"^(?P<stack>\S.*?)\s+(?P<count>\d+(?:\.\d+)?)$")
 THREAD = re.compile(r"^(?:tid:\d+|\[.* tid=\d+\]|thread \((?:0x[0-9a-fA-F]+|\d+)\).*|process \d+:.*)$")
