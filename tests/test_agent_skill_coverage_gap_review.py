@@ -44,6 +44,16 @@ def test_changed_lines_that_never_ran_are_one_gap_across_a_blank_line(tmp_path: 
     assert run_script(*SCRIPT, report, "--diff", tmp_path / "change.patch", "--min", "60").returncode == 0
 
 
+def test_error_paths_of_all_files_come_before_other_gaps(tmp_path: Path) -> None:
+    report = tmp_path / "lcov.info"
+    report.write_text("SF:src/a.py\nDA:1,0\nDA:2,1\nend_of_record\nSF:src/b.py\nDA:1,1\nDA:2,0\nend_of_record\n")
+    diff = "--- a/src/a.py\n+++ b/src/a.py\n@@ -0,0 +1,2 @@\n+x = 1\n+y = 1\n"
+    diff += "--- a/src/b.py\n+++ b/src/b.py\n@@ -0,0 +1,2 @@\n+z = 1\n+raise ValueError\n"
+    (tmp_path / "change.patch").write_text(diff)
+    shown = run_script(*SCRIPT, report, "--diff", tmp_path / "change.patch").stdout
+    assert 0 < shown.index("src/b.py:2") < shown.index("src/a.py:1")
+
+
 def test_all_formats_say_the_same(tmp_path: Path) -> None:
     xml, python, istanbul = tmp_path / "coverage.xml", tmp_path / "coverage.json", tmp_path / "coverage-final.json"
     xml.write_text(

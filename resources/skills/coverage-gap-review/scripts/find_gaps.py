@@ -285,6 +285,7 @@ def show(result: dict[str, Any], most: int) -> None:
     for one in (files := [one for one in result["files"] if one["code"] > 1 and not one["ran"]])[:10]:
         print(f"unrun    {one['path']}  none of {one['code']} changed lines; {len(one['gaps'])} gaps")
     rows = [(one, gap) for one in result["files"] if one not in files for gap in one["gaps"]]
+    rows.sort(key=lambda row: not row[1]["error"])
     for one, gap in rows[:most]:
         where = f"{one['path']}:{gap['first']}" + (f"-{gap['last']}" if gap["last"] > gap["first"] else "")
         print(f"gap      {where}  {gap['lines']} lines{', error path' * gap['error']}: {gap['text'].strip()[:60]}")
