@@ -45,6 +45,13 @@ def test_a_slow_first_byte_is_blamed_on_the_server(tmp_path: Path) -> None:
     assert (report["load_ms"], report["phases"]["wait"]) == (1000, 900)
 
 
+def test_only_redirects_before_the_document_are_hops(tmp_path: Path) -> None:
+    document = [entry(0, "http://a.example.com/", wait=90, status=301), entry(100, "https://a.example.com/", wait=10)]
+    later = entry(300, "https://a.example.com/old.png", wait=50, status=302, kind="image/png")
+    report = run_json(*SCRIPT, record(tmp_path / "a.har", *document, later))
+    assert "redirects: 90 ms before the document, 1 hops" in report["findings"]
+
+
 @pytest.mark.parametrize("status", [0, -1])
 def test_a_request_without_an_answer_is_named(tmp_path: Path, status: int) -> None:
     aborted = entry(50, "https://a.example.com/b.png", wait=20, status=status)
