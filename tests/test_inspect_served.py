@@ -20,6 +20,7 @@ from support import GARDENING, Invoke, build, markdown, write_files
 from test_inspection import unpack
 from web_servers import TOKEN, web_server
 
+from orchestr8_sqlite.index.catalog import Catalog
 from orchestr8_sqlite.inspection.assembly import render_page, render_served_page
 from orchestr8_sqlite.server.http.access import read_access
 from orchestr8_sqlite.server.http.page import Collector
@@ -255,6 +256,31 @@ async def test_collecting_that_ends_at_once_leaves_no_process(index: Path, steps
         await asyncio.sleep(0)
     await collector.close()
     assert processes(index) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("steps", range(4))
+async def test_process_that_has_collected_all_has_ended_when_the_server_has(
+    index: Path, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[asyncio.subprocess.Process] = []
+    start = asyncio.create_subprocess_exec
+
+    async def keep(*arguments: Any, **options: Any) -> asyncio.subprocess.Process:  # noqa: ANN401
+        started.append(await start(*arguments, **options))
+        return started[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", keep)
+    with Catalog.open(index) as catalog:
+        generation = catalog.generation
+    collector = Collector(index)
+    with anyio.fail_after(PATIENCE):
+        while (collected := collector.of(generation)) is None or not collected.is_asked:
+            await asyncio.sleep(0)
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    await collector.close()
+    assert [process.returncode is None for process in started] == [False]
 
 
 @pytest.mark.slow

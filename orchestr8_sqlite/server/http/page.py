@@ -9,6 +9,7 @@ import json
 import logging
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Coroutine
 from typing import NamedTuple
 
 from starlette.requests import Request
@@ -57,8 +58,9 @@ class Collector:
         self._index = index
         self._generation: str | None = None
         self._collected: Collected | None = None
-        self._collecting: set[asyncio.Task[None]] = set()
-        """The newest, and earlier ones whose processes have not ended yet."""
+        self._collecting: asyncio.Task[None] | None = None
+        self._running: set[asyncio.Task[None]] = set()
+        """Also what ends the processes of this one and of earlier ones, which nothing may cut short."""
         self._has_failed = False
 
     def of(self, generation: str) -> Collected | None:
@@ -75,21 +77,24 @@ class Collector:
         if generation != self._generation:
             self._stop()
             self._generation, self._collected, self._has_failed = generation, None, False
-            collecting = asyncio.ensure_future(self._collect(generation))
-            self._collecting.add(collecting)
-            collecting.add_done_callback(self._collecting.discard)
+            self._collecting = self._run(self._collect(generation))
         return self._collected
 
     async def close(self) -> None:
         """End the process that collects."""
         self._stop()
-        if self._collecting:
-            await asyncio.wait(self._collecting)
+        while self._running:
+            await asyncio.wait(self._running)
 
     def _stop(self) -> None:
-        for collecting in self._collecting:
-            if not collecting.cancelling():  # a second time would cut short how it ends its process
-                collecting.cancel()
+        if self._collecting is not None:
+            self._collecting.cancel()
+
+    def _run(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
 
     async def _collect(self, generation: str) -> None:
         starting = asyncio.ensure_future(
@@ -108,7 +113,7 @@ class Collector:
         except OSError as problem:
             reason = f"no process can be started: {problem.strerror}"
         finally:
-            await _end(starting)
+            await asyncio.shield(self._run(_end(starting)))
         if reason:
             logger.warning("page not collected", extra={"generation": generation, "reason": reason})
             self._has_failed = True
