@@ -22,6 +22,7 @@ from support import MakeLibrary, markdown, write_files
 from web_servers import TOKEN, WebServer, web_client, web_server
 
 from orchestr8_sqlite.index.catalog import Catalog
+from orchestr8_sqlite.server.http.patience import FIRST_SECONDS
 from orchestr8_sqlite.server.http.worker import GRACE_SECONDS
 
 RETRY = "orchestr8://skills/retry"
@@ -313,17 +314,27 @@ def test_what_is_under_way_is_answered_before_the_end(index: Index, workers: str
 
 
 def test_a_request_on_its_way_on_a_new_connection_is_answered_before_the_end(index: Index) -> None:
+    for _ in range(5):
+        if answer := answer_to_a_late_request(index):
+            break
+    assert answer == (200, "close", 0)
+
+
+def answer_to_a_late_request(index: Index) -> tuple[int, str | None, int] | None:
+    """Return status, Connection and the server's exit code; nothing if the request left later than the server waits."""
     with web_server("--db", index.path) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
         connection.connect()
         assert server.send("GET", "/healthz").status == 200  # accepted after the other
+        until = time.monotonic() + FIRST_SECONDS
         server.process.send_signal(signal.SIGTERM)
         wait_until_refused(server)
         connection.request("GET", "/healthz")
+        if time.monotonic() > until:
+            return None
         response = connection.getresponse()
-        assert (response.status, response.getheader("Connection")) == (200, "close")
         connection.close()
-        assert server.wait() == 0
+        return response.status, response.getheader("Connection"), server.wait()
 
 
 def test_a_connection_without_a_request_does_not_hold_up_the_end(index: Index) -> None:
