@@ -234,7 +234,6 @@ def test_a_file_that_a_server_cannot_load_is_told_although_its_certificates_are_
     assert problems(certificates, "cut.pem")[0] == "1 certificates in the file have no END line: cut off?"
 
 
-@pytest.mark.slow
 def test_certificates_beyond_the_limit_are_told(certificates: Path) -> None:
     (certificates / "many.pem").write_text((certificates / "root.pem").read_text() * 501)
     assert problems(certificates, "many.pem")[0] == "501 certificates, only the first 500 are read"

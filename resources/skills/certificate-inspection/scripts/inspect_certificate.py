@@ -239,7 +239,8 @@ def leaf_problems(leaf: dict[str, Any], name: str, key: Path | None) -> list[str
 
 
 def inspect(pems: list[bytes], args: argparse.Namespace) -> dict[str, Any]:
-    certificates = [read_certificate(pem) for pem in pems[:CHAIN_LIMIT]]
+    facts = {pem: read_certificate(pem) for pem in {*pems[:CHAIN_LIMIT]}}  # a joined bundle repeats some
+    certificates = [{**facts[pem]} for pem in pems[:CHAIN_LIMIT]]
     chain, at = build_chain(certificates), args.at
     problems = file_problems(args.file) if args.file else []
     if len(pems) > CHAIN_LIMIT:
