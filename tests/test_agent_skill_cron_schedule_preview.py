@@ -86,6 +86,7 @@ def test_a_step_that_does_not_divide_is_named() -> None:
         ("0 0 12 1 1 ? 2027", "7 fields"), ("60 * * * *", "minute '60'"), ("* * *", "3 fields"),
         ("0 22-6 * * *", "22-23,0-6"), ("*/0 * * * *", "step of 0"), ("5/15 * * * *", "5-59/15"),
         ("0 0 * * 5-1", "backwards"), ("@reboot", "no times"), ("", "no schedule"),
+        ("0~59 3 * * *", "not previewed"), ("0 9 * * mon-sun", "write mon-7"),
     ],
 )  # fmt: skip
 def test_what_is_no_cron_here_is_refused_with_a_sentence(expression: str, words: str) -> None:
@@ -113,6 +114,14 @@ def test_ranges_of_names_may_hold_the_letters_of_quartz() -> None:
         f"2026-{day}T08:00+00:00" for day in ("11-30", "12-01", "12-02")
     ]
     assert runs("0 0 1 APR-JUL *", "2026-06-02T00:00")[:2] == ["2026-07-01T00:00+00:00", "2027-04-01T00:00+00:00"]
+
+
+@pytest.mark.parametrize("dialect", ["kubernetes", "github"])
+def test_a_step_without_an_end_stops_at_saturday_and_seven_is_no_day(dialect: str) -> None:
+    days = [run[:10] for run in runs("0 9 * * 1/2", "2026-11-29T00:00", "--dialect", dialect, count=4)]
+    assert days == ["2026-11-30", "2026-12-02", "2026-12-04", "2026-12-07"]
+    refused = run_script(*SCRIPT, "--expression", "0 9 * * 7", "--dialect", dialect)
+    assert_refused(refused, "day of week '7' is not in 0 to 6")
 
 
 def test_a_star_in_a_list_frees_the_day_of_month_in_kubernetes() -> None:

@@ -66,11 +66,12 @@ def parse_field(text: str, number: int, dialect: str) -> set[int]:
     name, least, most = FIELDS[number]
     names = MONTHS if number == 3 else DAYS if number == 4 else {}
     found: set[int] = set()
+    top = 6 if number == 4 and dialect != "cronie" else most
 
     def value(word: str) -> int:
         read = names.get(word.lower(), int(word) if re.fullmatch(r"[0-9]{1,9}", word) else -1)
-        if not least <= read <= (6 if number == 4 and dialect == "kubernetes" else most):
-            raise ValueError(f"{name} {word!r} is not in {least} to {most}")
+        if not least <= read <= top:
+            raise ValueError(f"{name} {word!r} is not in {least} to {top}")
         return read
 
     for item in text.split(","):
@@ -80,6 +81,8 @@ def parse_field(text: str, number: int, dialect: str) -> set[int]:
             item = "*"
         if item == "?":
             raise ValueError(f"{name} '?' is of Quartz, AWS and Kubernetes: write *")
+        if "~" in item and dialect == "cronie":
+            raise ValueError(f"{name} {item!r}: cronie draws it when it reads the file (1.6.0, 2022), so it is not previewed")
         if not (match := ITEM.match(item)):
             raise ValueError(f"{name} {item!r} cannot be read")
         star, first, last, step = match.groups()
@@ -89,11 +92,13 @@ def parse_field(text: str, number: int, dialect: str) -> set[int]:
             low, high = least, 6 if number == 4 else most
         else:
             low = value(first)
-            high = value(last) if last else most if step and dialect != "cronie" else low
+            high = value(last) if last else top if step and dialect != "cronie" else low
             if step and not last and dialect == "cronie":
                 raise ValueError(f"{name} {item!r}: a step needs a range or *, write {first}-{most}/{step}")
+        if low > high == 0 and number == 4 and dialect == "cronie":
+            raise ValueError(f"{name} {item!r}: only a cronie after 1.7.2 reads it, write {first}-7")
         if low > high:
-            raise ValueError(f"{name} {item!r} runs backwards: write two ranges, {first}-{most},{least}-{last}")
+            raise ValueError(f"{name} {item!r} runs backwards: write two ranges, {first}-{top},{least}-{last}")
         found |= {one % 7 if number == 4 else one for one in range(low, high + 1, int(step or 1))}
     return found
 
