@@ -1648,6 +1648,48 @@ def test_express_maps_only_its_own_errors_to_4xx_and_logs_no_body(node_run: Call
     assert "headers" not in str(report)
 
 
+LOGGED = """
+import pino from "pino";
+import { log } from "./block.js";
+const down = Object.assign(new Error("down"), { code: "EDOWN", config: { headers: { authorization: "hunter2" } } });
+const wrapped = Object.assign(new Error("wrapped", { cause: down }), { inner: down });
+const errors = [wrapped, new AggregateError([down, null, "text"]), null, "text"];
+console.log(JSON.stringify([down, ...errors].map(log[pino.symbols.serializersSym].err)));
+"""
+
+
+@pytest.mark.slow
+def test_a_logged_error_keeps_its_causes_and_members_but_none_of_its_own_properties(
+    node_run: Callable[[str, str], Any],
+) -> None:
+    down, wrapped, several, *others = node_run("skills/observability-structured-logging.md", LOGGED)
+    assert "hunter2" not in str([down, wrapped, several])
+    assert (down["code"], several["members"], others) == ("EDOWN", ["down", "null", "text"], [None, "text"])
+    assert "caused by: Error: down" in wrapped["stack"]
+
+
+STRUCTURED = """
+import contextlib, io, json, logging
+import structlog
+from block import configure
+written = io.StringIO()
+with contextlib.redirect_stdout(written):
+    configure()
+    structlog.get_logger("a").info("login", password="hunter2", user=1)
+    logging.getLogger("b").info("login", extra={"Authorization": "hunter2", "user": 2})
+print(json.dumps([json.loads(line) for line in written.getvalue().splitlines()]))
+"""
+
+
+@pytest.mark.slow
+def test_a_structured_line_hides_secrets_of_the_program_and_of_its_libraries(
+    python_run: Callable[[str, str], Any],
+) -> None:
+    lines = python_run("skills/observability-structured-logging.md", STRUCTURED)
+    assert [line["user"] for line in lines] == [1, 2]
+    assert "hunter2" not in str(lines)
+
+
 TOKENS = """
 import express from "express";
 import { createAuth } from "./block.js";

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from content.blocks import Block, read_blocks
 from postgresql_server import Server, postgresql_server, program
+from psycopg.rows import dict_row
 from support import brought
 
 pytestmark = pytest.mark.slow
@@ -223,6 +224,44 @@ def test_a_key_is_free_again_after_a_failed_effect_and_refused_for_another_body(
     with pytest.raises(Exception, match="k" * 16) as refused:
         once(db, *KEY, {"a": 2}, fail)
     assert type(refused.value).__name__ == "KeyReused"
+
+
+def test_a_repeat_gets_the_fields_of_the_reply_in_their_order_whatever_rows_the_connection_makes(
+    once: Callable[..., tuple[int, dict[str, Any], bool]], connect: Connect
+) -> None:
+    db = connect()
+    db.row_factory = dict_row
+    for repeated in (False, True):
+        answer = once(db, *KEY, {"a": 1}, lambda *_: (201, {"zebra": 1, "a": 2}))
+        assert (list(answer[1]), answer[2]) == (["zebra", "a"], repeated)
+
+
+def test_an_effect_may_answer_to_an_error_of_the_database_that_it_met_in_a_transaction_of_its_own(
+    once: Callable[..., tuple[int, dict[str, Any], bool]], connect: Connect
+) -> None:
+    db = connect()
+    db.execute("CREATE TABLE taken (id int PRIMARY KEY); INSERT INTO taken VALUES (1)")
+
+    def bare(db: Connection, _: object) -> tuple[int, dict[str, str]]:
+        try:
+            db.execute("INSERT INTO taken VALUES (1)")
+        except psycopg.errors.UniqueViolation:
+            return 409, {"error": "taken"}
+        return 201, {}
+
+    def nested(db: Connection, body: object) -> tuple[int, dict[str, str]]:
+        try:
+            with db.transaction():
+                db.execute("INSERT INTO taken VALUES (1)")
+        except psycopg.errors.UniqueViolation:
+            return 409, {"error": "taken"}
+        return 201, {}
+
+    with pytest.raises(psycopg.errors.InFailedSqlTransaction) as failed:
+        once(db, *KEY, {"a": 1}, bare)
+    assert failed.value.sqlstate == "25P02"
+    assert once(db, *KEY, {"a": 1}, nested) == (409, {"error": "taken"}, False)
+    assert once(db, *KEY, {"a": 1}, nested) == (409, {"error": "taken"}, True)
 
 
 @pytest.mark.parametrize("seen", [0, None])
