@@ -46,7 +46,9 @@ SHARE, FEWEST = 3, 10
 THOROUGH = "thorough"
 """The profile under which all are tried: pytest -m hypothesis --hypothesis-profile thorough."""
 
-settings.register_profile(THOROUGH)
+settings.register_profile("quick", deadline=None)  # other processes may hold up any example
+settings.register_profile(THOROUGH, deadline=None)
+settings.load_profile("quick")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -59,7 +59,7 @@ TYPED = [
 ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     library=libraries(most=12),
     typed=st.lists(

@@ -60,7 +60,7 @@ def limits() -> st.SearchStrategy[dict[str, int]]:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     library=with_twins(topical_libraries() | libraries()),
     asked=with_synonyms(topical_queries()),
@@ -94,7 +94,7 @@ def test_default_answers_what_the_rules_say_of_every_fragment(
     assert (found.total, found.tier) == (expected.total, Tier.FUZZY if expected.is_wider else Tier.INDEX)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     library=with_twins(libraries() | topical_libraries()), query=queries() | topical_queries(), listed=st.integers(1, 9)
 )
@@ -106,7 +106,7 @@ def test_short_list_is_the_beginning_of_a_long_one(library: list[Fragment], quer
     assert short.total == long.total == sum(1 + len(one.copies) for one in long.candidates)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(library=with_twins(libraries() | topical_libraries()), query=queries() | topical_queries())
 def test_default_scores_are_percentages_in_order_and_equal_ones_go_by_uri(library: list[Fragment], query: str) -> None:
     with open_in_memory(library) as catalog:

@@ -28,7 +28,7 @@ def changed(fragment: Fragment, part: str) -> Fragment:
     return replace(fragment, tags=("other",)) if part == "tags" else replace(fragment, body=f"{fragment.body}\nMore.\n")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     old=libraries(),
     new=libraries(),

@@ -74,7 +74,7 @@ def test_other_encodings_are_reported_never_guessed(content: bytes) -> None:
 
 
 @given(st.binary(max_size=40))
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 def test_any_bytes_are_text_or_one_error(content: bytes) -> None:
     notes = Notes("library", "a.md")
     assert (decode(content, notes) is None) == (len(notes.diagnostics) == 1)
@@ -101,7 +101,7 @@ def test_what_ends_a_line_to_yaml_alone_is_a_blank(sign: str) -> None:
 
 
 @given(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3), st.booleans())
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_the_body_line_is_where_its_first_line_stands(above: int, inside: int, below: int, fenced: bool) -> None:
     front = ["---", *[""] * inside, "title: T", "---"] if fenced else []
     lines = [*[""] * above, *front, *[""] * below, "BODY", "", "more"]
@@ -265,7 +265,7 @@ PLAIN_VALUE = st.text(alphabet="abc XYZ:@#'\"[]{}-,&*!|>%`?", min_size=1, max_si
 
 
 @given(st.lists(PLAIN_VALUE, min_size=1, max_size=5), st.integers(0, 2))
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 def test_whatever_values_hold_the_next_field_and_the_body_are_found(values: list[str], blank: int) -> None:
     """Only fields whose value YAML itself reads across lines (brackets, quotes, blocks) may swallow others."""
     front = "\n".join(f"field{number}: {value}" for number, value in enumerate(values))

@@ -62,7 +62,7 @@ def test_small_ones_stay_whole_and_large_ones_are_cut_at_sections() -> None:
         assert 0 < left < len(parts)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     documents=st.lists(st.sampled_from([SMALL, LARGE, OTHER]), min_size=1, max_size=3, unique=True),
     budget=st.integers(4, 30) | st.integers(30, 3000),

@@ -264,7 +264,7 @@ def naive_rows(library: Sequence[Fragment]) -> dict[str, Rows]:
     return found if oracle.clear else {}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(library=with_twins(libraries() | topical_libraries()))
 def test_rows_are_those_of_a_look_at_every_text(library: list[Fragment]) -> None:
     expected = naive_rows(library)
@@ -272,7 +272,7 @@ def test_rows_are_those_of_a_look_at_every_text(library: list[Fragment]) -> None
         assert {sql: rows(catalog.db, sql) for sql in expected} == expected
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(library=libraries() | topical_libraries())
 def test_name_shares_add_up_to_the_whole_name(library: list[Fragment]) -> None:
     with open_in_memory(library) as catalog:
@@ -284,7 +284,7 @@ def test_name_shares_add_up_to_the_whole_name(library: list[Fragment]) -> None:
     assert all(abs(total - 1000) <= count / 2 for total, count in found)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     library=libraries() | topical_libraries(),
     word=st.sampled_from("user setUserId 試行 再試行 node.js c++ ci/cd Müller cache kubernetes technology js".split()),
@@ -320,7 +320,7 @@ def edits() -> st.SearchStrategy[list[tuple[int, Fragment | None]]]:
     return st.lists(st.tuples(st.integers(0, 30), st.none() | pool), min_size=1, max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(library=libraries() | topical_libraries(most=12), sequence=st.lists(edits(), min_size=1, max_size=5))
 def test_evidence_after_any_edits_is_that_of_the_last_library(
     library: list[Fragment], sequence: Sequence[list[tuple[int, Fragment | None]]]

@@ -80,7 +80,7 @@ def rarity(size: int, count: int) -> float:
 # The parts of a score
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     library=with_twins(libraries() | topical_libraries()),
     asked=with_synonyms(queries() | topical_queries()),
@@ -110,7 +110,7 @@ def test_parts_add_up_to_the_printed_score(
         assert all((part.word is None) == (part.how in ("name", "learnt", "focus")) for part in parts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     library=with_twins(topical_libraries() | libraries()),
     asked=with_synonyms(topical_queries()),
@@ -142,7 +142,7 @@ def test_rows_of_parts_add_up_to_the_score_of_any_two_fragments_before_they_are_
     assert {row[1] for row in rows} == {candidate.uri for candidate in two}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(library=libraries() | topical_libraries(), query=queries() | topical_queries())
 def test_name_adds_at_most_its_bonus_and_common_words_at_most_theirs(library: list[Fragment], query: str) -> None:
     """A name adds up to .4 of what the words earn; what the best have in common up to .3 of the best sum."""
@@ -401,7 +401,7 @@ def test_request_without_words_is_not_covered(make_index: MakeIndex) -> None:
     assert covered(catalog, "what is it", "skills/a") == ({}, 0.0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(library=libraries() | topical_libraries(), query=topical_queries(), seed=st.integers(0, 30))
 def test_coverage_is_a_share_of_each_word_and_of_the_request(library: list[Fragment], query: str, seed: int) -> None:
     id_ = library[seed % len(library)].id

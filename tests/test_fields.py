@@ -168,7 +168,7 @@ def test_anything_but_a_list_of_maps_is_empty_with_a_warning() -> None:
 
 
 @given(st.lists(ITEM, max_size=6))
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 def test_quoted_items_come_back_as_they_are(items: list[str]) -> None:
     front = (
         "tags:\n" + "".join(f"  - {json.dumps(item, ensure_ascii=False)}\n" for item in items) if items else "tags: []"

@@ -33,7 +33,7 @@ SEEDS = st.integers(0, 1_000_000)
 TEXTS = SEEDS.map(lambda seed: nasty_text(random.Random(seed), 12)) | st.text(st.characters(exclude_categories=["Cs"]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=SEEDS, mode=st.sampled_from([Mode.INDEX, Mode.CATALOG]), explain=st.booleans())
 def test_a_list_read_back_has_the_matches_and_nothing_else(seed: int, mode: Mode, explain: bool) -> None:
     fragments = list(nasty_fragments(random.Random(seed), 6))
@@ -47,7 +47,7 @@ def test_a_list_read_back_has_the_matches_and_nothing_else(seed: int, mode: Mode
     assert not set(text.replace("\n", "")) & set(SHOWS_NOTHING)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=SEEDS, budget=st.sampled_from([300, 900, 100_000]))
 def test_contents_read_back_are_those_of_the_matches_and_nothing_else(seed: int, budget: int) -> None:
     with open_in_memory(list(nasty_fragments(random.Random(seed), 6))) as catalog:
@@ -63,7 +63,7 @@ def test_contents_read_back_are_those_of_the_matches_and_nothing_else(seed: int,
         assert unindented(text.body) == unindented(match["text"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(bodies=st.lists(TEXTS, min_size=2, max_size=4), tail=st.booleans())
 def test_texts_read_back_are_those_that_were_asked_for(bodies: list[str], tail: bool) -> None:
     documents = [Document(f"orchestr8://skills/{number}", body) for number, body in enumerate(bodies)]
@@ -77,7 +77,7 @@ def test_texts_read_back_are_those_that_were_asked_for(bodies: list[str], tail: 
     assert [document["text"] for document in handout.content["documents"]] == bodies
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(bodies=st.lists(TEXTS, min_size=2, max_size=4))
 def test_markdown_sees_the_headings_and_blocks_that_are_ours_alone(bodies: list[str]) -> None:
     """By a parser of CommonMark, which knows of blocks that swallow what follows them."""
@@ -130,7 +130,7 @@ def test_a_list_of_skills_has_a_line_for_each(seed: int) -> None:
     assert [line.partition(" ")[0] for line in lines] == ["#", "1.", "2.", "3.", "4.", "5.", "6.", "To"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXTS)
 def test_one_line_is_one_line_that_moves_nothing(text: str) -> None:
     line = one_line(text, 80)

@@ -159,7 +159,7 @@ def test_hidden_line_leaves_the_evidence_of_a_library_without_it(
         assert evidence(left) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     library=with_twins(topical_libraries() | libraries()),
     query=queries() | topical_queries(),

@@ -148,28 +148,28 @@ def test_blobs_are_no_keywords() -> None:
 
 
 @given(st.lists(PLAIN_WORD, max_size=12))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_plain_words_are_themselves_without_stop_words_and_blobs(words: list[str]) -> None:
     wanted = dict.fromkeys(word for word in words if 2 <= len(word) <= MAX_KEYWORD_LENGTH and word not in STOP_WORDS)
     assert extract_keywords(" ".join(words)) == list(wanted)
 
 
 @given(CJK_RUN)
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_cjk_text_becomes_all_pairs_of_neighbours(run: str) -> None:
     pairs = [run[i : i + 2] for i in range(len(run) - 1)] or [run]
     assert extract_keywords(run) == list(dict.fromkeys(pairs))
 
 
 @given(MIXED)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 def test_a_keyword_finds_itself(text: str) -> None:
     for keyword in extract_keywords(text):
         assert keyword in extract_keywords(keyword)
 
 
 @given(MIXED)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 def test_keywords_are_distinct_folded_bounded_and_no_stop_words(text: str) -> None:
     keywords = extract_keywords(text)
     assert len(keywords) == len(set(keywords))
@@ -182,7 +182,7 @@ def test_keywords_are_distinct_folded_bounded_and_no_stop_words(text: str) -> No
 
 
 @given(MIXED, MIXED)
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_a_text_has_the_keywords_of_its_lines(one: str, two: str) -> None:
     together = dict.fromkeys(itertools.chain(extract_keywords(one), extract_keywords(two)))
     assert extract_keywords(f"{one}\n{two}") == list(together)
@@ -214,7 +214,7 @@ WRITTEN = st.lists(
 
 
 @given(WRITTEN)
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 def test_a_text_cut_into_words_has_the_keywords_that_the_pattern_finds_in_the_whole(text: str) -> None:
     assert list(iterate_keywords(text)) == list(_read_keywords(unicodedata.normalize("NFKC", text)))
 
@@ -257,13 +257,13 @@ TEXTS = st.lists(st.tuples(PIECES | MIXED, BETWEEN), max_size=8).map(
 
 
 @given(TEXTS)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_the_full_text_finds_a_text_by_each_of_its_keywords(full_text: sqlite3.Connection, text: str) -> None:
     assert missing(full_text, text) == []
 
 
 @given(st.lists(TEXTS, max_size=4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_words_beside_several_texts_are_enough_for_each(full_text: sqlite3.Connection, texts: list[str]) -> None:
     """They are taken from all texts of a fragment at once."""
     beside = words_beside("\n".join(texts))

@@ -674,7 +674,7 @@ def plain(value: object) -> object:
     return value.isoformat() if isinstance(value, dt.date) else value
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(fields=st.dictionaries(st.from_regex(r"x[a-z]{1,6}", fullmatch=True), VALUES, max_size=4))
 def test_any_front_matter_comes_out_as_it_went_in(
     tmp_path_factory: pytest.TempPathFactory, fields: dict[str, object]

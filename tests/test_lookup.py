@@ -185,7 +185,7 @@ def test_candidates_carry_their_tags_and_capabilities_in_the_authors_order(make_
     assert (second.tags, second.capabilities) == ((), ())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     library=with_twins(libraries()),
     asked=st.lists(st.tuples(queries(), filters(), st.sampled_from(list(Ranker))), min_size=2, max_size=6),
@@ -200,7 +200,7 @@ def test_answer_depends_on_nothing_but_index_and_request(
     assert forwards == backwards[::-1]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(library=libraries(), query=queries(), options=filters(), ranker=st.sampled_from(list(Ranker)))
 def test_every_candidate_passes_the_filters_and_has_a_row_of_its_own(
     library: list[Fragment], query: str, options: dict[str, object], ranker: Ranker
@@ -285,7 +285,7 @@ def test_answer_is_judged_by_what_the_filters_leave(make_catalog: MakeCatalog) -
     assert (filtered.confident, ids(filtered), filtered.uncovered) == (False, ["agents/b"], ("backoff",))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(library=libraries(), query=queries(), options=filters())
 def test_classic_ranker_is_never_judged(library: list[Fragment], query: str, options: dict[str, object]) -> None:
     request = MatchRequest(query, ranker=CLASSIC, **options)  # type: ignore[arg-type]
@@ -294,7 +294,7 @@ def test_classic_ranker_is_never_judged(library: list[Fragment], query: str, opt
         assert find(catalog, request).confident
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(library=libraries(), query=queries(), options=filters())
 def test_judging_and_explaining_change_no_ranking(
     library: list[Fragment], query: str, options: dict[str, object]
@@ -310,7 +310,7 @@ def test_judging_and_explaining_change_no_ranking(
     assert set(judged.parts) == {candidate.fragment_id for candidate in judged.candidates}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(library=libraries(), query=queries())
 def test_answer_that_covers_as_much_as_is_asked_for_stands(library: list[Fragment], query: str) -> None:
     """The bound that a build measures is a coverage as it is printed."""
@@ -338,7 +338,7 @@ def is_ranking(sql: str) -> bool:
     return sql.lstrip().startswith("WITH")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     library=with_twins(libraries() | topical_libraries()),
     asked=with_synonyms(queries() | topical_queries()),

@@ -55,7 +55,7 @@ def test_inline_code_in_three_back_quotes_opens_no_block() -> None:
 
 
 @given(st.lists(st.sampled_from(["```", "```py", "~~~", "# H", "text", ""]), max_size=12))
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 def test_code_is_what_stands_between_fences(lines: list[str]) -> None:
     fence = ""
     headings = []

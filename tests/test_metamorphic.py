@@ -168,7 +168,7 @@ WAYS: dict[str, Callable[[str], str]] = {
 """Other ways to write a request in words without capitals inside: those tell where a word has parts."""
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     library=libraries() | topical_libraries(),
     words=st.lists(st.sampled_from(WRITTEN), min_size=1, max_size=5, unique=True),
@@ -233,7 +233,7 @@ LIBRARIES = with_twins(topical_libraries() | libraries())
 QUERIES = topical_queries() | queries()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(library=LIBRARIES, query=QUERIES, count=st.integers(1, 9), ranker=st.sampled_from(list(Ranker)))
 def test_it_makes_no_difference_what_unrelated_fragments_say(
     library: list[Fragment], query: str, count: int, ranker: Ranker
@@ -244,7 +244,7 @@ def test_it_makes_no_difference_what_unrelated_fragments_say(
         assert without_request(answered(catalog, query, ranker)) == without_request(answered(changed, query, ranker))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(library=LIBRARIES, query=QUERIES, count=st.integers(1, 40))
 def test_unrelated_fragments_change_nothing_of_what_the_classic_ranker_finds(
     library: list[Fragment], query: str, count: int
@@ -256,7 +256,7 @@ def test_unrelated_fragments_change_nothing_of_what_the_classic_ranker_finds(
     assert (after.total, after.tier) == (before.total, before.tier)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(library=LIBRARIES, query=QUERIES, count=st.integers(1, 60))
 def test_unrelated_fragments_move_none_above_another_that_earns_as_much_in_every_way(
     library: list[Fragment], query: str, count: int

@@ -195,7 +195,7 @@ def test_an_unknown_parameter_is_answered_with_the_nearest_name(written: str, me
 
 
 @given(st.sampled_from(sorted(CATEGORY_FOLDERS)), st.booleans(), st.data())
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_category_names_count_in_singular_plural_and_any_case(category: str, plural: bool, data: st.DataObject) -> None:
     name = CATEGORY_FOLDERS[category] if plural else category
     written = "".join(data.draw(st.sampled_from((letter.lower(), letter.upper()))) for letter in name)
@@ -204,7 +204,7 @@ def test_category_names_count_in_singular_plural_and_any_case(category: str, plu
 
 @example("ẞ\u0301")
 @given(st.text(max_size=30))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_folding_a_tag_twice_is_folding_it_once(tag: str) -> None:
     assert fold_tag(fold_tag(tag)) == fold_tag(tag)
 
@@ -215,7 +215,7 @@ def test_folding_a_tag_twice_is_folding_it_once(tag: str) -> None:
         st.none() | st.text(max_size=12) | st.integers() | st.floats() | st.lists(st.text(max_size=3)),
     )
 )
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_whatever_is_sent_nothing_but_a_request_error_is_raised(raw: dict[str, object]) -> None:
     with suppress(RequestError):
         make_request({"query": "x", **raw})

@@ -55,7 +55,7 @@ def test_a_file_is_read_the_same_in_another_process(make_library: MakeLibrary) -
         assert pickle.loads(pickle.dumps(read_file(pickle.loads(pickle.dumps(task))))) == read_file(task)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(library=libraries())
 def test_what_is_prepared_of_fragments_is_the_same_in_another_process(library: list[Fragment]) -> None:
     made = [prepare(fragment) for fragment in library]
@@ -74,7 +74,7 @@ def test_what_single_files_hold_is_what_the_library_holds(make_library: MakeLibr
 
 
 @given(st.lists(LINE, max_size=6).map("\n".join))
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400, derandomize=True)
 def test_values_are_those_of_yamls_own_constructor(text: str) -> None:
     notes = Notes("r", "p")
     read = load_repairing(text, notes)
@@ -90,7 +90,7 @@ def test_values_are_those_of_yamls_own_constructor(text: str) -> None:
 
 
 @given(st.from_regex(PLAIN_ID, fullmatch=True))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 def test_a_plain_id_is_what_its_uri_reads(fragment_id: str) -> None:
     assert parse_uri(f"{SCHEME}://{fragment_id}") == Read(fragment_id)
 
@@ -112,7 +112,7 @@ LINES = st.lists(st.sampled_from(["#", "##", "#######", "a#b", "# c", "`", "```"
 
 
 @given(st.lists(LINES.map(" ".join) | st.sampled_from(["```", "~~~~", "   ```"]), max_size=12).map("\n".join))
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 def test_headings_and_code_are_those_that_a_look_at_every_line_finds(text: str) -> None:
     edges, mark = [], ""
     for fence in FENCE.finditer(text):

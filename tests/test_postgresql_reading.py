@@ -143,9 +143,7 @@ def spread_over(stack: ExitStack, catalog: Catalog, server: Server, *databases: 
     st.sampled_from([(), ("queue", "go lang")]),
     st.sampled_from([2, weights.RAISED]),
 )
-@settings(
-    max_examples=8, deadline=None, phases=NO_SHRINKING, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=8, phases=NO_SHRINKING, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_library_has_the_same_answers_in_a_file_in_one_database_and_in_three(
     spread: Spread, library: list[Any], asked: list[Any], terms: tuple[str, ...], raised: int
 ) -> None:

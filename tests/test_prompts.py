@@ -37,7 +37,7 @@ def test_arguments_placeholder_is_all_that_was_given_where_the_first_argument_wa
     assert fill_prompt(prompt, {}) == "Do ."
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     parts=st.lists(
         st.sampled_from(["$ARGUMENTS", "${one}", "{{two}}", "{{one}}", " text ", "$", "{", "}"]), max_size=8
@@ -51,7 +51,7 @@ def test_values_are_put_in_once_and_never_read_again(parts: list[str], one: str,
     assert fill_prompt(prompt, {"one": one, "two": two}) == "|".join(values.get(part, part) for part in parts)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(value=st.text(min_size=1, max_size=30).filter(str.strip))
 @pytest.mark.parametrize("placeholder", ["$ARGUMENTS", "${task}", "{{task}}", "{{ task }}"])
 def test_value_inside_a_search_uri_is_encoded_and_nowhere_else(placeholder: str, value: str) -> None:

@@ -210,7 +210,7 @@ def markdown_files(root: Path) -> int:
 
 
 @given(st.lists(FILES, min_size=1, max_size=2))
-@settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_markdown_file_is_a_record_or_left_out_and_said_so(
     make_library: MakeLibrary, contents: list[dict[str, bytes]]
 ) -> None:
@@ -250,7 +250,7 @@ MORE: dict[str, str | bytes] = {
 
 
 @given(st.lists(st.tuples(FILES, st.sets(st.sampled_from(sorted(MORE)))), min_size=1, max_size=2))
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_lint_says_what_a_build_says(
     make_library: MakeLibrary, tmp_path: Path, contents: list[tuple[dict[str, bytes], set[str]]]
 ) -> None:

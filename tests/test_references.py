@@ -201,7 +201,7 @@ PLACES = ["agents/a", "agents/deep/b", "skills/c", "guides/x/y/d"]
 
 
 @given(st.lists(st.tuples(st.sampled_from([*PLACES, "skills/none", "agents/deep/nil"]), st.booleans()), max_size=6))
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_reference_dangles_exactly_where_no_file_is(
     make_library: MakeLibrary, points: list[tuple[str, bool]]
 ) -> None:
@@ -279,7 +279,6 @@ def aimed(root: Path, library: Library) -> tuple[list[tuple[object, ...]], list[
         "agents/a-b": [("orchestr8://{0}", "skills/_fragments/e-f"), ("[x]({0}.md)", "skills/e-f")],
     },
 )
-@settings(deadline=None)
 def test_an_index_has_the_references_that_a_look_at_file_by_file_finds(
     tmp_path_factory: pytest.TempPathFactory,
     files: dict[str, list[tuple[str, str]]],

@@ -71,7 +71,7 @@ def noting(catalog: Catalog, read: list[int]) -> Callable[[int], str]:
     return body
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     library=libraries(),
     query=queries(),
@@ -102,7 +102,7 @@ def test_every_answer_keeps_its_budget_and_prints_readable_uris_only(
                 assert catalog.fragment(target.id) is not None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(library=libraries(), query=queries(), budget=st.integers(120, 400) | st.integers(400, 5000))
 def test_top_three_always_appear_in_full_mode(library: list[Fragment], query: str, budget: int) -> None:
     with open_in_memory(library) as catalog:
@@ -198,7 +198,7 @@ def test_full_mode_skips_a_fourth_match_that_does_not_fit(make_catalog: MakeCata
     assert "Words of d." not in text
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(sizes=st.lists(st.integers(5, 700), min_size=4, max_size=9), budget=st.integers(60, 1500))
 def test_full_mode_takes_the_matches_that_counting_every_text_takes(sizes: list[int], budget: int) -> None:
     with open_in_memory([sized(f"f{number}", size) for number, size in enumerate(sizes)]) as catalog:
@@ -389,7 +389,7 @@ def explained(text: str) -> list[tuple[float, list[float]]]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(library=libraries(), query=queries(), least_coverage=st.sampled_from(["0", "1.0"]))
 def test_why_lines_add_up_to_the_scores(library: list[Fragment], query: str, least_coverage: str) -> None:
     with open_in_memory(library) as catalog:

@@ -156,7 +156,7 @@ def test_keywords_are_found_by_three_letters_in_a_row(make_catalog: MakeCatalog)
     assert catalog.db.execute(found).fetchall() == [("postgres",), ("postgresql",), ("progress",)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(library=libraries())
 def test_full_texts_are_what_the_rows_say(library: list[Fragment]) -> None:
     with open_in_memory(library) as catalog:
@@ -232,7 +232,7 @@ def naive_points(scenario: str, keywords: list[str]) -> int:
     return 10 * len(partial) + 10 * len(exact) if exact else 0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(library=libraries(), query=queries())
 def test_score_evidence_adds_up_to_the_classic_score(library: list[Fragment], query: str) -> None:
     with open_in_memory(library) as catalog:
@@ -295,7 +295,7 @@ def test_every_view_answers_at_once_on_a_library_of_thousands_of_skills(corpus_i
     check_full_texts(index)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(library=libraries())
 def test_scenario_id_is_the_hash_of_path_and_text(library: list[Fragment]) -> None:
     with open_in_memory(library) as catalog:

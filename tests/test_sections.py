@@ -51,13 +51,13 @@ def cut_to_budget(body: str, keywords: list[str], budget: int, say: Callable[[in
     return "\n".join(filter(None, (cut.text, cut.note)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(body=st.lists(LINES).map("\n".join) | st.text(alphabet="#`~ \n\rab\t"))
 def test_joined_sections_are_the_body_again(body: str) -> None:
     assert "\n".join(section.text for section in split_sections(body)) == body
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(parts=st.lists(PROSE | fenced_code(), max_size=6))
 def test_no_heading_is_seen_inside_code(parts: list[str]) -> None:
     headings = [part for part in parts if part.startswith(("# ", "## ", "### ")) and "\n" not in part]
@@ -94,7 +94,7 @@ SECTIONS = st.lists(
 ).map(lambda drawn: [section(f"S{n} {words}", words, repeats) for n, (words, repeats) in enumerate(drawn)])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(sections=SECTIONS, budget=st.integers(1, 600))
 def test_cut_text_keeps_its_budget_and_its_order_and_counts_what_is_missing(sections: list[str], budget: int) -> None:
     body = "\n".join(sections)
@@ -109,7 +109,7 @@ def test_cut_text_keeps_its_budget_and_its_order_and_counts_what_is_missing(sect
     assert "\n".join([*(sections[number].rstrip() for number in kept), last]) == text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(sections=SECTIONS, budget=st.integers(40, 600))
 def test_best_matching_section_is_kept_where_it_fits(sections: list[str], budget: int) -> None:
     wanted = {"retry", "backoff"}
@@ -159,7 +159,7 @@ def shared(items: list[tuple[int, ...]], budget: int) -> list[tuple[int, ...]]:
     return share_out(items, sizes, fair_shares(sizes, budget), budget, cutter)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     items=st.lists(st.lists(st.integers(1, 50), min_size=1, max_size=6).map(tuple), min_size=1, max_size=5),
     budget=st.integers(0, 400),

@@ -208,7 +208,7 @@ def test_load_of_an_unknown_uri_alone_is_an_error(service: Service) -> None:
         service.load(["orchestr8://skills/retyr"])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     uris=st.lists(st.sampled_from(URIS), min_size=1, unique=True),
     budget=st.integers(1, 200) | st.integers(200, 4000),

@@ -358,7 +358,7 @@ TREES = st.dictionaries(
 ).filter(lambda tree: not any(path[:n] in {*tree, ("SKILL.md",)} for path in tree for n in range(1, len(path))))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(tree=TREES)
 def test_manifest_and_directories_of_a_random_skill_are_those_of_its_folder(
     tmp_path_factory: pytest.TempPathFactory, tree: Mapping[tuple[str, ...], bytes]

@@ -67,7 +67,7 @@ def test_worked_example_of_the_design_scores_56_by_its_rules(make_catalog: MakeC
     assert fuzzy(catalog, "typescript async error") == [("skills/typescript-async-patterns", 56)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     library=libraries() | topical_libraries(),
     asked=st.lists(
@@ -165,7 +165,7 @@ FAR = st.text(alphabet="abé再k8", min_size=6, max_size=12)
 """Longer words, in letters of several scripts."""
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     vocabulary=st.lists(st.lists(LETTERS | FAR, min_size=1, max_size=8), min_size=1, max_size=4),
     typed=st.lists(LETTERS | FAR, min_size=5),

@@ -75,7 +75,7 @@ def test_worked_example_of_the_design_scores_70_and_20(make_catalog: MakeCatalog
     assert found == [("skills/one", 70), ("skills/three", 20)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     library=libraries() | topical_libraries(),
     asked=st.lists(
@@ -136,7 +136,7 @@ def test_score_bound_is_met_by_an_equal_score(make_catalog: MakeCatalog) -> None
     assert classic(catalog, "retry", min_score=19.5) == [("skills/one", 20)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     words=st.lists(st.sampled_from(["retry", "node.js", "c++", "error-handling", "timeout"]), min_size=1, unique=True),
     noise=st.lists(st.sampled_from(['"', "*", "^", "(", ")", ":", "-", "AND", "OR", "NOT", '""', "{", "}"])),
@@ -151,7 +151,7 @@ def test_operators_and_quotes_in_a_query_have_no_effect(words: list[str], noise:
             assert noisy.candidates == plain.candidates
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(asked=st.lists(st.text(min_size=1, max_size=40), min_size=5))
 def test_no_query_breaks_the_statement(asked: list[str]) -> None:
     with open_in_memory([make_fragment("a", "Adding retry")]) as catalog:

@@ -51,7 +51,7 @@ def assert_within(result: Message, budget: int) -> None:
         assert true_tokens(value) <= budget, (form, value)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     query=st.sampled_from(QUERIES),
     mode=st.sampled_from(["index", "catalog", "full"]),
@@ -66,7 +66,7 @@ def test_search_keeps_its_budget_in_both_forms(
     assert_within(call(ask, "search", **arguments), budget)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @example(query=UNKNOWN[0], mode="index", budget=20, explain=False)
 @example(query=UNKNOWN[0], mode="catalog", budget=55, explain=False)
 @given(
@@ -81,7 +81,7 @@ def test_nothing_fits_keeps_its_budget_in_both_forms(
     assert_within(call(ask, "search", query=query, mode=mode, maxTokens=budget, explain=explain), budget)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data(), budget=st.integers(20, 300) | st.integers(20, 4000), related=st.booleans())
 def test_load_keeps_its_budget_in_both_forms(
     ask: Ask, uris: list[str], data: st.DataObject, budget: int, related: bool
@@ -90,7 +90,7 @@ def test_load_keeps_its_budget_in_both_forms(
     assert_within(call(ask, "load", uris=chosen, maxTokens=budget, related=related), budget)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(budget=st.integers(20, 300) | st.integers(20, 6000))
 def test_load_skill_keeps_its_budget_in_both_forms(ask: Ask, budget: int) -> None:
     assert_within(call(ask, "load_skill", name="sqlite-inspection", files=["*"], maxTokens=budget), budget)

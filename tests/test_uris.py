@@ -67,7 +67,7 @@ CATEGORY_SPELLINGS = st.sampled_from(["skills", "skill", "Skills", "SKILL", "SkI
 
 
 @given(PREFIXES, CATEGORY_SPELLINGS, st.integers(0, 2), st.data())
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_every_spelling_of_a_static_uri_reads_the_same(
     prefix: str, category: str, fragments_at: int, data: st.DataObject
 ) -> None:
@@ -88,7 +88,7 @@ def escaped_query(data: st.DataObject, text: str) -> str:
 
 
 @given(PREFIXES, CATEGORY_SPELLINGS, st.data())
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_every_spelling_of_a_match_uri_asks_the_same(prefix: str, category: str, data: st.DataObject) -> None:
     query = escaped_query(data, "c++ a&b=c 100%2b")
     parsed = parse_uri(f"{prefix}orchestr8://{escaped(data, category)}/match?query={query}&mode=catalog")
@@ -210,7 +210,7 @@ def test_an_endless_uri_is_refused_without_being_repeated() -> None:
 
 
 @given(st.sampled_from(sorted(CATEGORY_FOLDERS.values())), st.lists(FILE_NAMES, min_size=1, max_size=3))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_the_uri_of_any_file_name_reads_that_file(folder: str, names: list[str]) -> None:
     fragment_id = unicodedata.normalize("NFC", "/".join([folder, *names]))  # as ids are
     uri = fragment_uri(fragment_id)
@@ -219,7 +219,7 @@ def test_the_uri_of_any_file_name_reads_that_file(folder: str, names: list[str])
 
 
 @given(FILE_NAMES)
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_a_name_that_looks_escaped_is_not_decoded_again(name: str) -> None:
     once = quote(name, safe="")
     if once not in (".", ".."):
@@ -227,7 +227,7 @@ def test_a_name_that_looks_escaped_is_not_decoded_again(name: str) -> None:
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 def test_whatever_is_sent_nothing_but_a_request_error_is_raised(text: str) -> None:
     for uri in (text, f"orchestr8://{text}", f"orchestr8://skills/{text}", f"orchestr8://match?{text}"):
         with suppress(RequestError):

@@ -349,7 +349,7 @@ EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(EVENTS, max_size=30), st.data())
 def test_figures_are_those_of_a_naive_count(
     tmp_path_factory: pytest.TempPathFactory, events: list[dict[str, Any]], data: st.DataObject

@@ -74,7 +74,7 @@ def write(path: Path, *batches: Sequence[Fragment], gone: Sequence[Fragment] = (
     return dump(path)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(library=libraries())
 def test_rows_are_the_same_in_whatever_batches_they_are_written(
     tmp_path_factory: pytest.TempPathFactory, library: list[Fragment]
@@ -83,7 +83,7 @@ def test_rows_are_the_same_in_whatever_batches_they_are_written(
     assert write(folder / "single.db", *([one] for one in library)) == write(folder / "whole.db", library)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(library=libraries(), gone=st.sets(st.integers(0, 8)))
 def test_files_that_are_deleted_leave_no_row(
     tmp_path_factory: pytest.TempPathFactory, library: list[Fragment], gone: set[int]
@@ -102,7 +102,7 @@ def test_files_that_are_deleted_leave_no_row(
     assert found == expected
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(library=libraries())
 def test_files_that_are_deleted_and_written_again_have_the_rows_they_had(
     tmp_path_factory: pytest.TempPathFactory, library: list[Fragment]
