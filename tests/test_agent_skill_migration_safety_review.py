@@ -74,6 +74,19 @@ def test_a_transaction_makes_statements_worse() -> None:
     assert rules(f"BEGIN;\n{sql}COMMIT;\n") == [(4, "not-in-transaction"), (5, "backfill-under-lock")]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "WITH n AS (SELECT 1) UPDATE t SET a = 1 WHERE a IS NULL;",
+        "MERGE INTO t USING o ON t.id = o.id WHEN MATCHED THEN UPDATE SET a = o.a;",
+        "WITH n AS (SELECT id FROM o) DELETE FROM ONLY t WHERE id IN (SELECT id FROM n);",
+    ],
+)
+def test_a_backfill_by_merge_or_with_is_seen_under_the_lock(change: str) -> None:
+    assert rules(f"ALTER TABLE t ADD a int;\n{change}", "--wrapped") == [(3, "backfill-under-lock")]
+    assert rules(f"CREATE TABLE t (a int);\n{change}", "--wrapped") == []
+
+
 def test_a_missing_lock_timeout_is_mentioned_once_and_is_no_danger(tmp_path: Path) -> None:
     path = tmp_path / "1.sql"
     path.write_text("ALTER TABLE t ADD a int;\nALTER TABLE t ADD b int;\n")

@@ -30,7 +30,7 @@ TOKEN = re.compile(
 )
 NAME = r'(?:IF (?:NOT )?EXISTS )?(?:ONLY )?((?:[\w$]+|"(?:[^"]|"")+")(?: \. (?:[\w$]+|"(?:[^"]|"")+"))?)'
 TABLE = re.compile(
-    rf"^CREATE (?:UNIQUE )?INDEX (?:CONCURRENTLY )?.*?\bON {NAME}|^(?:UPDATE|DELETE FROM|INSERT INTO) {NAME}|"
+    rf"^CREATE (?:UNIQUE )?INDEX (?:CONCURRENTLY )?.*?\bON {NAME}|^(?:WITH .*?\) )?(?:UPDATE|DELETE FROM|INSERT INTO|MERGE INTO) {NAME}|"
     rf"^(?:ALTER|DROP|TRUNCATE|LOCK|VACUUM|CREATE)(?: UNLOGGED| FOREIGN| TEMP| TEMPORARY| FULL)* "
     rf"(?:TABLE |(?:MATERIALIZED )?VIEW |SCHEMA |TYPE |DOMAIN |INDEX |TRIGGER .*? ON )?{NAME}"
 )
@@ -294,7 +294,7 @@ class Review:
                     "the lock of the statements before is held while it scans",
                     "VALIDATE in its own transaction",
                 )
-            elif re.match(r"UPDATE|DELETE|INSERT INTO .* SELECT", one.text):
+            elif re.match(r"(WITH .*\) )?(UPDATE|DELETE|MERGE|INSERT INTO .* SELECT)", one.text):
                 self.add(
                     one,
                     "backfill-under-lock",
