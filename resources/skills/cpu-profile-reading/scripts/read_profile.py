@@ -395,6 +395,8 @@ def package_of(frame: Frame) -> str:
 
 def category(stack: Stack) -> str:
     leaf, file, line = stack.frames[-1]
+    if (leaf, file) == ("spawnSync", "node:internal/child_process"):  # stands still until the child has ended
+        return "idle"
     if line or (file.endswith(".go") and "runtime/" not in file):  # code that runs, whatever its name is
         return "busy"
     if any(GC.search(frame.name) for frame in stack.frames):
