@@ -106,6 +106,21 @@ def test_waiting_is_kept_apart_and_is_said_to_be_the_reason(tmp_path: Path) -> N
     assert report["self"][0]["package"] == "java/util/HashMap"
 
 
+def test_a_function_of_your_own_with_the_name_of_a_wait_is_work(tmp_path: Path) -> None:
+    nodes = [node(1, "(root)", 2, 3), node(2, "select", url="file:///app/main.js", line=4), node(3, "(idle)")]
+    nodes[0]["children"].append(4)
+    nodes.append(node(4, "spawnSync", url="node:internal/child_process", line=1107))  # waits for another process
+    profile = {"nodes": nodes, "startTime": 0, "endTime": 9000, "samples": [2, 3, 4], "timeDeltas": [0, 7000, 1000]}
+    assert run_json(*SCRIPT, write(tmp_path / "a.cpuprofile", profile))["kinds"] == {"busy": 7, "idle": 2}
+    stacks = "main (a.py:9);select (a.py:4) 8\nget (queue.py:180);Condition.wait (threading.py:331) 3\n"
+    assert run_json(*SCRIPT, write(tmp_path / "a.txt", stacks))["kinds"] == {"busy": 8, "idle": 3}
+    part = {"type": "sampled", "name": "cpu", "unit": "none", "startValue": 0, "endValue": 2}
+    frames = [{"name": "main.poll", "file": "/app/main.go"}, {"name": "runtime.futex", "file": "runtime/sys_linux.s"}]
+    go = {"$schema": "speedscope", "shared": {"frames": frames}}
+    go["profiles"] = [part | {"samples": [[0], [1]], "weights": [2, 1]}]
+    assert run_json(*SCRIPT, write(tmp_path / "go.json", go))["kinds"] == {"busy": 2, "idle": 1}
+
+
 def test_speedscope_is_read_sampled_and_evented_and_by_thread(tmp_path: Path) -> None:
     def opened(kind: str, at: int, frame: int) -> dict[str, Any]:
         return {"type": kind, "at": at, "frame": frame}

@@ -158,6 +158,16 @@ def test_passwords_and_tokens_in_addresses_are_not_printed(tmp_path: Path) -> No
         assert "duplicates: 1 addresses" in output
 
 
+def test_a_call_waits_for_the_call_of_the_same_script_that_ended_as_it_began(tmp_path: Path) -> None:
+    script, site = {"_initiator": {"url": "https://a.example.com/app.js"}}, "https://a.example.com/"
+    app = entry(100, f"{site}app.js", wait=100, kind="text/javascript") | {"_initiator": {"url": site}}
+    calls = [entry(210, f"{site}user", wait=1000) | script, entry(1215, f"{site}orders", wait=900) | script]
+    har = record(tmp_path / "a.har", entry(0, site, wait=90), app, *calls, load=205)
+    names = [row["name"].rpartition("/")[2] for row in run_json(*SCRIPT, har, "--until", "2200")["chain"]]
+    assert names == ["", "app.js", "user", "orders"]
+    assert [row["at"] for row in run_json(*SCRIPT, har)["chain"]] == [0, 100]  # up to the load event
+
+
 def test_the_chain_follows_who_asked_where_the_browser_says_so(tmp_path: Path) -> None:
     page = entry(0, "https://a.example.com/", wait=100)
     other = entry(110, "https://a.example.com/other.css", wait=90)

@@ -316,6 +316,35 @@ def test_what_streams_below_a_limit_may_stop_early_and_what_reads_all_may_not(tm
     assert begins(tmp_path / "p", node("Limit", 1.0, joined)) == ["Index Scan"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        """ Bitmap Heap Scan on bm  (cost=46.18..81.20 rows=9 width=73) (actual time=0.793..0.916 rows=9 loops=1)
+   ->  BitmapOr  (cost=46.18..46.18 rows=900 width=0) (actual time=0.770..0.771 rows=0 loops=1)
+         ->  Bitmap Index Scan on b  (cost=0.00..22.54 rows=900 width=0) (actual time=0.390..0.390 rows=899 loops=1)
+""",
+        """ Merge Join  (cost=203.49..1708.49 rows=100000 width=12) (actual time=0.620..42.342 rows=100000 loops=1)
+   ->  Sort  (cost=64.83..67.33 rows=1000 width=8) (actual time=0.251..0.371 rows=1000 loops=1)
+   ->  Sort  (cost=138.66..143.66 rows=2000 width=8) (actual time=0.365..7.962 rows=99951 loops=1)
+""",
+        """ Limit  (cost=1.00..4.00 rows=100 width=15) (actual time=90.000..91.000 rows=100 loops=1)
+   InitPlan 1 (returns $0)
+     ->  Aggregate  (cost=1.00..2.00 rows=1 width=32) (actual time=89.000..89.000 rows=1 loops=1)
+   ->  Seq Scan on o  (cost=0.00..3.00 rows=200000 width=15) (actual time=89.100..90.900 rows=100 loops=1)
+         Filter: (amt > $0)
+""",
+        """ Limit  (cost=9.00..9.10 rows=5 width=4) (actual time=9.000..9.010 rows=5 loops=1)
+   CTE x
+     ->  Seq Scan on o  (cost=0.00..9.00 rows=203970 width=36) (actual time=8.000..8.900 rows=5 loops=1)
+   ->  CTE Scan on x  (cost=0.00..4079.40 rows=203970 width=4) (actual time=8.001..8.950 rows=5 loops=1)
+""",
+    ],
+)
+def test_counts_that_are_not_all_rows_are_no_misestimates(tmp_path: Path, text: str) -> None:
+    report = run_json(*SCRIPT, written(tmp_path / "a.txt", text))
+    assert not [line for line in report["plans"][0]["findings"] if line.startswith("misestimate")]
+
+
 def test_a_semi_join_stops_only_its_inner_side_and_an_empty_hash_the_outer(tmp_path: Path) -> None:
     inner = node("Nested Loop", 1.0, few("Index Scan"), few(), join_type="Semi")
     assert begins(tmp_path / "p", inner) == ["Index Scan"]

@@ -34,6 +34,10 @@ WAIT = re.compile(
     r"^\(idle\)$|epoll_p?wait|\bkevent|(?:^|[.:_])(?:select|ppoll|poll|nanosleep|sleep|accept4?)$|futex|cond_(?:timed)?wait"
     r"|Unsafe[._/]park|Unsafe_Park|Object[._/]wait|^runtime\.(?:gopark|notesleep|netpoll)|^wait$"
 )
+PYTHON_WAIT = re.compile(
+    r"(?:^|\.)(?:wait|_try_wait|_wait_for_tstate_lock|join|select|poll|accept)"
+    r"~(?:.*[/\\])?(?:threading|selectors|socket|subprocess|connection|popen_fork)\.py$"
+)
 NATIVE = re.compile(r"^\(program\)$|^<native>$")
 UNKNOWN = re.compile(r"^\[?unknown|^0x[0-9a-f]+$|^\[\w+\.so|^no_symbol|^\(unknown\)", re.IGNORECASE)
 DEPTHS = {64, 127, 128, 255, 256, 512, 1023, 1024, 2048}
@@ -390,10 +394,14 @@ def package_of(frame: Frame) -> str:
 
 
 def category(stack: Stack) -> str:
-    leaf = stack.frames[-1].name
+    leaf, file, line = stack.frames[-1]
+    if (leaf, file) == ("spawnSync", "node:internal/child_process"):  # stands still until the child has ended
+        return "idle"
+    if line or (file.endswith(".go") and "runtime/" not in file):  # code that runs, whatever its name is
+        return "busy"
     if any(GC.search(frame.name) for frame in stack.frames):
         return "gc"
-    if WAIT.search(leaf):
+    if PYTHON_WAIT.search(f"{leaf}~{file}") if file.endswith(".py") else WAIT.search(leaf):
         return "idle"
     return "native" if NATIVE.search(leaf) else "unknown" if UNKNOWN.search(leaf) else "busy"
 

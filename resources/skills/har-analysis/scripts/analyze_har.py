@@ -4,7 +4,7 @@
 Standard library only, Python 3.11+. Entries are parsed one by one: memory stays at about twice the file's size.
 Query values, cookies and headers with secrets are never printed.
 
-    python3 analyze_har.py FILE.har [--page N] [--top N] [--json]
+    python3 analyze_har.py FILE.har [--page N] [--until MS] [--top N] [--json]
 
 Exit codes: 0 analysed, 1 no requests in it (or on that page), 2 the file is no HAR.
 """
@@ -157,6 +157,10 @@ def critical_chain(requests: list[Request], until: float) -> list[Request]:
     while chain:
         earlier = [one for one in requests if one.start < chain[-1].start]
         before = [one for one in earlier if one.url == chain[-1].initiator]
+        if any("javascript" in one.kind for one in before):  # the script may have waited for another of its calls
+            ends = (max(one.end for one in before), chain[-1].start - 100, chain[-1].start + 5)
+            same = [one for one in earlier if one.initiator == chain[-1].initiator and max(ends[:2]) < one.end <= ends[2]]
+            before = same or before
         before = before or [one for one in earlier if one.end <= chain[-1].start + 5]
         if not before:
             break
@@ -164,7 +168,7 @@ def critical_chain(requests: list[Request], until: float) -> list[Request]:
     return chain[::-1]
 
 
-def findings(requests: list[Request], onload: float, begin: float) -> Iterator[str]:
+def findings(requests: list[Request], until: float, begin: float) -> Iterator[str]:
     """Yield what costs time, the dearest first within its kind."""
     network = [one for one in requests if not one.cached]
     document = next((one for one in requests if "html" in one.kind and one.status < 300), requests[0])
@@ -201,7 +205,7 @@ def findings(requests: list[Request], onload: float, begin: float) -> Iterator[s
     if twice := [one for one in network if again[one.method, one.url] > 1]:
         addresses = len({one.url for one in twice})
         yield f"duplicates: {addresses} addresses fetched more than once, e.g. {twice[0].name} x{again['GET', twice[0].url]}"
-    gap = idle_gap(requests, begin, begin + onload)
+    gap = idle_gap(requests, begin, begin + until)
     if gap[1] > 500:
         yield f"idle: nothing on the network for {gap[1]:.0f} ms at {gap[0]:.0f} ms: scripts or rendering, use a profile"
 
@@ -243,14 +247,15 @@ def groups(requests: list[Request], key: str) -> list[Json]:
     return sorted(rows, key=lambda row: -row["ms"])
 
 
-def analyse(log: Json, requests: list[Request], page: Json) -> Json:
+def analyse(log: Json, requests: list[Request], page: Json, until: float | None = None) -> Json:
     requests.sort(key=lambda one: one.start)
     begin = requests[0].start
     marks = page.get("pageTimings") or {}
     finish = max(one.start if one.lasting else one.end for one in requests) - begin
     onload = float(marks.get("onLoad") or -1)
     onload = onload if onload > 0 else finish
-    chain = critical_chain(requests, begin + onload)
+    until = onload if until is None else until
+    chain = critical_chain(requests, begin + until)
     return {
         "browser": " ".join(
             str((log.get("browser") or log.get("creator") or {}).get(k, "")) for k in ("name", "version")
@@ -263,7 +268,7 @@ def analyse(log: Json, requests: list[Request], page: Json) -> Json:
         "load_ms": round(onload),
         "last_request_ms": round(finish),
         "secrets": any(one.secrets for one in requests),
-        "findings": list(findings(requests, onload, begin)),
+        "findings": list(findings(requests, until, begin)),
         "phases": {phase: round(sum(one.phases[phase] for one in requests)) for phase in PHASES},
         "hosts": groups(requests, "host"),
         "kinds": groups(requests, "kind"),
@@ -291,7 +296,7 @@ def show(report: Json, top: int) -> None:
     for finding in report["findings"] or ["nothing above the thresholds: look at the chain"]:
         print(f"finding {finding}")
     for title, rows in (
-        ("chain to load, each waited for the one before", report["chain"]),
+        ("chain, each waited for the one before", report["chain"]),
         ("slowest", report["slowest"]),
     ):
         print(f"\n{title}\n{'at ms':>7} {'ms':>6} {'kB':>6}  {'status':<7} {'mostly':<14} address")
@@ -312,6 +317,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Say from a HAR file why a page is slow.")
     parser.add_argument("file", type=Path)
     parser.add_argument("--page", type=int, help="number of the page in the recording, from 1 (default: all requests)")
+    parser.add_argument("--until", type=float, metavar="MS", help="where the chain ends (default: the load event)")
     parser.add_argument("--top", type=int, default=10, help="rows in each table (default 10)")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -331,7 +337,7 @@ def main() -> int:
     if not requests:
         print("no requests recorded", file=sys.stderr)
         return 1
-    report = analyse(log, requests, page) | {"unreadable": broken}
+    report = analyse(log, requests, page, args.until) | {"unreadable": broken}
     if args.json:
         print(json.dumps(report, indent=1))
     else:

@@ -85,6 +85,10 @@ class Node:
         return [child for child in self.children if child.relation not in ("CTE", "InitPlan")]
 
     @property
+    def inputs(self) -> list[Node]:
+        return [child for child in self.direct if child.relation != "SubPlan"]
+
+    @property
     def total_rows(self) -> float:
         return (self.rows or 0.0) * self.loops
 
@@ -415,27 +419,53 @@ def factor(node: Node) -> float:
     return rows / plan if rows >= plan else -plan / rows
 
 
-def wrong_nodes(node: Node, cut: bool = False) -> Iterator[Node]:
-    """Yield nodes whose estimate is wrong, without those that something above stopped early."""
-    if abs(factor(node)) >= FACTOR and not (cut and factor(node) < 0):
+def wrong_nodes(node: Node, part: set[str], cut: bool = False, again: bool = False) -> Iterator[Node]:
+    """Yield nodes whose estimate is wrong, without those whose count of rows is none of all they have.
+
+    Something above stopped *cut* early and read *again* what it had read; *part* has the CTEs that were stopped early.
+    """
+    unlike = factor(node)
+    if abs(unlike) >= FACTOR and not (cut if unlike < 0 else again) and node.kind not in ("BitmapAnd", "BitmapOr"):
         yield node
-    for place, child in enumerate(node.children):
-        yield from wrong_nodes(child, stops(node, place) or (cut and node.kind not in READS_ALL))
+    for child, below, twice in ways(node, part, cut):
+        yield from wrong_nodes(child, part, below, twice)
+
+
+def ways(node: Node, part: set[str], cut: bool) -> Iterator[tuple[Node, bool, bool]]:
+    """Yield each child, whether it may have been stopped early, and whether a merge join may go back in it."""
+    for child in node.children:
+        if child.relation == "CTE":
+            yield child, child.name in part, False
+        elif child.relation in ("InitPlan", "SubPlan"):  # EXISTS stops at the first row
+            yield child, 0 < (child.rows or 0) <= 1, False
+        else:
+            place = next(n for n, one in enumerate(node.inputs) if one is child)
+            merge = place == 1 and node.kind.startswith("Merge") and "Join" in node.kind
+            yield child, stops(node, place) or (cut and node.kind not in READS_ALL), merge
 
 
 def stops(node: Node, place: int) -> bool:
-    """Return whether a node may stop asking its child at *place* before the end."""
-    if node.kind.startswith("Merge") and "Join" in node.kind:
+    """Return whether a node may stop asking its input at *place* before the end."""
+    if node.kind == "Limit" or (node.kind.startswith("Merge") and "Join" in node.kind):
         return True
     if place == 1:
         return "Semi" in node.label or "Anti" in node.label
-    empty = len(node.children) > 1 and node.children[1].kind == "Hash" and node.children[1].rows == 0
-    return node.kind == "Limit" or empty
+    return len(node.inputs) > 1 and node.inputs[1].kind == "Hash" and node.inputs[1].rows == 0
+
+
+def stopped(node: Node, cut: bool = False) -> Iterator[tuple[str, bool]]:
+    """Yield for each scan of a CTE its name and whether it may have been stopped early."""
+    if node.cte:
+        yield node.cte, cut
+    for child, below, _ in ways(node, set(), cut):
+        yield from stopped(child, below)
 
 
 def beginnings(plan: Plan) -> list[Node]:
     """Return the wrong nodes below which no estimate is wrong."""
-    wrong = list(wrong_nodes(plan.root))
+    scans = list(stopped(plan.root))
+    part = {name for name, _ in scans} - {name for name, cut in scans if not cut}
+    wrong = list(wrong_nodes(plan.root, part))
     return [node for node in wrong if not any(below in wrong for below in walk(node) if below is not node)]
 
 
