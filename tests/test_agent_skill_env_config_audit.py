@@ -38,6 +38,16 @@ def test_reads_of_many_languages_are_found_with_their_defaults(tmp_path: Path) -
     assert {name for name, one in found.items() if not one["required"] and not one["default"]} == {"T_A", "G_A", "S_C"}
 
 
+def test_python_settings_readers_fail_without_a_default(tmp_path: Path) -> None:
+    code = (
+        'config("C_A", cast=int)\nconfig("C_B", cast=Csv(tuple(x)), default="1")\nconfig("C_C", 1)\nconfig("C_D")\n'
+        'env.bool("E_A")\nenv("E_B", default=None)\nenv.int(\n    "E_C",\n    validate=ok,\n)\nx = env("E_D") == 1\n'
+    )
+    found = audit(tmp_path, {"a.py": code, "a.php": "env('L_A')"})["all"]
+    assert {name for name, one in found.items() if one["required"]} == set("C_A C_D E_A E_C E_D".split())
+    assert {name for name, one in found.items() if one["default"]} == {"C_B", "C_C"}
+
+
 def test_what_no_document_names_is_listed_but_not_what_only_tests_read(tmp_path: Path) -> None:
     files = {
         "a.py": 'import os\nos.getenv("ONE")\nos.getenv("TWO")\nos.getenv("THREE")\nos.getenv("HOME")\n',

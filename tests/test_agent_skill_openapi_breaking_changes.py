@@ -55,6 +55,10 @@ def test_a_new_property_breaks_only_if_it_must_be_sent(tmp_path: Path) -> None:
     assert changes(tmp_path, describe(), describe(with_property("note", {"type": "string"}, "note"))) == [
         ("break", "request schema Order.note", "required and new")
     ]
+    filled = with_property("note", {"type": "string", "default": "-"}, "note")
+    assert changes(tmp_path, describe(), describe(filled)) == [
+        ("risk", "request schema Order.note", "required and new: a server that does not fill in the default refuses")
+    ]
 
 
 def test_values_of_an_enum_are_judged_by_direction(tmp_path: Path) -> None:

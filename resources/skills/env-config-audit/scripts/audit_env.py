@@ -263,6 +263,13 @@ class Audit:
         strict = (strict and not re.search(r"\bdel\s+$", before)) or before.endswith("requireNonNull(System.")
         if how == "env!":
             after = ""  # what follows is a message
+        if generic and place.endswith(".py"):  # django-environ, environs, decouple: fail without default
+            given = re.match(r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*", text[found.end() :])
+            words = given[0] if end == "," and given else ""
+            if default := re.search(r"\bdefault\s*=\s*(.*)", words, re.DOTALL):
+                after = "," + default[1]
+            elif re.match(r"\s*(?:\w+\s*=[^=]|$)", words):
+                after, strict = "", True
         self.use(name, place, number, "" if tagged else after, strict)
         if re.search(r"\b(bool|Boolean)\(\s*$", before):
             self.problems.append(f"{place}:{number} {name}: any text is true there, also 'false' and '0'")

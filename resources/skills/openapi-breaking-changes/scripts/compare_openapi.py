@@ -459,8 +459,12 @@ class Comparison:
                 yield "break", where, "may be missing now"
             yield from self._schema(where, schema, after[name], sent=sent)
         for name in after.keys() - before.keys():
-            new_need = sent and name in needs and "default" not in self.new.schema(after[name])
-            yield ("break", f"{place}.{name}", "required and new") if new_need else ("add", f"{place}.{name}", "added")
+            if not (sent and name in needs):
+                yield "add", f"{place}.{name}", "added"
+            elif "default" in self.new.schema(after[name]):  # no server has to fill it in
+                yield "risk", f"{place}.{name}", "required and new: a server that does not fill in the default refuses"
+            else:
+                yield "break", f"{place}.{name}", "required and new"
 
 
 def show(changes: list[Json], most: int) -> None:
