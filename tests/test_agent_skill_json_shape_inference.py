@@ -198,3 +198,36 @@ def test_objects_over_several_lines_after_one_of_a_line_are_pointed_to(tmp_path:
     problems = shape(tmp_path / "a.json", content)["problems"]
     assert problems[-1] == "3 of 4 lines are no JSON: values over several lines? try --document"
     assert shape(tmp_path / "a.json", content, "--document")["records"] == 2
+
+
+@pytest.mark.parametrize("part", ["1.", "1.5e", "1.5E-"])
+def test_a_number_is_read_whole_wherever_the_file_is_read_in_parts(tmp_path: Path, part: str) -> None:
+    start = "[1.5," + " " * ((1 << 20) - 5 - len(part)) + part
+    found = paths(shape(tmp_path / "a.json", start + "5, 2.5]"))
+    assert found["[]"]["present"] == 3
+
+
+def test_texts_of_secrets_stay_hidden_where_their_key_is_one_of_many(tmp_path: Path) -> None:
+    names = [f"VAR_{number}" for number in range(40)] + ["DB_PASSWORD"]
+    records = [
+        {"env": {names[(number + step) % 41]: f"value{number % 2}" for step in range(3)}} for number in range(82)
+    ]
+    found = paths(shape(tmp_path / "a.jsonl", lines(*records)))
+    assert found[".env"]["notes"] == ["keys are data: a map, not a record"]
+    assert found[".env.*"]["content"] == ""
+
+
+def test_half_of_a_surrogate_pair_and_control_characters_are_shown_escaped(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a\\ud83d": "\\ud83d\\u001b[31m\\n"}\n' * 4, encoding="utf-8")
+    output = run_script(*SCRIPT, path).stdout
+    assert r'["a\ud83d"]' in output
+    assert r"\ud83d\x1b[31m\n x4" in output
+
+
+def test_a_schema_names_no_format_that_refuses_what_was_seen(tmp_path: Path) -> None:
+    seen = [{"a": "2026-01-01T10:00Z", "b": "2026-01-01T10:00:00Z", "c": "m\u00fcller@x.de", "d": "https://x.de/a|b"}]
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines(*seen), encoding="utf-8")
+    properties = json.loads(run_script(*SCRIPT, path, "--schema").stdout)["properties"]
+    assert {name: one["format"] for name, one in properties.items() if "format" in one} == {"b": "date-time"}

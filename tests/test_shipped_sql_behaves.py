@@ -519,11 +519,13 @@ def test_a_foreign_key_counts_as_indexed_only_where_an_index_begins_with_it(conn
            CREATE TABLE good (a int REFERENCES a, b int, FOREIGN KEY (a, b) REFERENCES a (id, other));
            CREATE INDEX ON second (b, a);
            CREATE INDEX ON part (a) WHERE b = 1;
+           CREATE TABLE carried (a int, b int, FOREIGN KEY (a, b) REFERENCES a (id, other));
+           CREATE INDEX ON carried (a) INCLUDE (b);
            CREATE INDEX ON pair (a);
            CREATE INDEX ON good (a, b);"""
     )
     query, *_ = blocks("patterns/database-indexing-strategies.md")[1].text.split(";\n", 1)
-    assert sorted(row[0] for row in db.execute(query.encode())) == ["pair", "part", "plain", "second"]
+    assert sorted(row[0] for row in db.execute(query.encode())) == ["carried", "pair", "part", "plain", "second"]
 
 
 def test_each_customer_has_its_newest_orders_or_none(connect: Connect) -> None:

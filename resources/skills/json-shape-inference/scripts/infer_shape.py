@@ -25,7 +25,8 @@ from typing import IO, Any, cast
 
 FORMAT = re.compile(
     r"(?P<empty>\s*)|(?P<code>0\d+)|(?P<integer>[+-]?\d{1,15})|(?P<long>\d{16,})|(?P<decimal>[+-]?\d+[.,]\d+)|(?P<date>\d{4}-\d\d-\d\d)"
-    r"|(?P<zoned>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d))"
+    r"|(?P<zoned>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))"
+    r"|(?P<offset>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d))"
     r"|(?P<local>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)|(?P<boolean>true|false|yes|no)"
     r"|(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})|(?P<missing>null|none|nan|n/?a|undefined|-)"
     r"|(?P<url>https?://\S+)|(?P<email>[^\s@]+@[^\s@]+\.\w+)|(?P<ip>(?:\d{1,3}\.){3}\d{1,3})"
@@ -63,7 +64,7 @@ class Place:
         self.items: Place | None = None
         self.formats: Counter[str] = Counter()
         self.values: Counter[Any] = Counter()
-        self.overflow = self.mapped = self.split = False
+        self.overflow = self.mapped = self.split = self.hidden = False
         self.low, self.high = float("inf"), float("-inf")
         self.big = self.broken = self.empty = self.longest = 0
 
@@ -89,6 +90,8 @@ class Place:
 
     def key(self, name: str) -> Place:
         """Return the place below a key; more than MAP keys are taken for data and share one."""
+        if self.mapped:
+            self.keys["*"].hidden = self.keys["*"].hidden or bool(SECRET.search(name))
         if (found := self.keys.get("*" if self.mapped else name)) is None:
             found = self.keys[name] = Place()
             if len(self.keys) > MAP:
@@ -99,6 +102,7 @@ class Place:
     def fold(self) -> None:
         """Put what is below all keys together."""
         whole = Place()
+        whole.hidden = any(SECRET.search(name) for name in self.keys)
         for one in self.keys.values():
             whole.merge(one)
         self.keys, self.mapped = {"*": whole}, True
@@ -131,6 +135,7 @@ class Place:
         if other.items:
             self.below().merge(other.items)
         self.overflow = self.overflow or other.overflow or len(self.values) > VALUES
+        self.hidden = self.hidden or other.hidden
         self.low, self.high, self.longest = (
             min(self.low, other.low),
             max(self.high, other.high),
@@ -180,7 +185,7 @@ class Place:
             yield f"{few} of {strings} strings are numbers"
         if 0 < self.formats["json"] < strings / 2:
             yield f"{self.formats['json']} of {strings} strings are JSON: decode twice"
-        if self.formats["zoned"] and self.formats["local"]:
+        if (self.formats["zoned"] or self.formats["offset"]) and self.formats["local"]:
             yield "times with and without zone"
         for name, hint in (("empty", "are empty"), ("missing", "stand for null")):
             if self.formats[name] and self.formats[name] < strings:
@@ -210,6 +215,11 @@ class Place:
         if self.kinds["array"]:
             parts.append(f"up to {self.longest} items, {self.empty} empty")
         return "; ".join(parts)
+
+
+def visible(text: str) -> str:
+    """Escape what a terminal obeys or cannot be encoded, such as half of a surrogate pair."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", lambda found: ascii(found[0])[1:-1], text)
 
 
 def plain(value: float) -> str:
@@ -255,7 +265,7 @@ class Reader:
         while True:
             try:
                 value, end = self.decoder.raw_decode(self.text, self.at)
-                if end < len(self.text) or self.ended:
+                if end + 2 * isinstance(value, int | float) < len(self.text) or self.ended:  # "1." is no whole number
                     self.at = end
                     return value
             except json.JSONDecodeError as error:
@@ -398,19 +408,21 @@ def looks_like_lines(path: Path) -> bool:
         return any(line.strip() for line, _ in zip(handle, range(100), strict=False))
 
 
-def walk(place: Place, path: str, of: int) -> Iterator[dict[str, Any]]:
+def walk(place: Place, path: str, of: int, hidden: bool = False) -> Iterator[dict[str, Any]]:
     """Yield a row for each path, in the order of the file."""
+    hidden = hidden or place.hidden or bool(SECRET.search(path))
     row = {"path": path or ".", "kinds": dict(place.kinds), "present": place.kinds.total(), "of": of}
-    yield row | {"content": place.content(bool(SECRET.search(path))), "notes": list(place.notes(of))}
+    yield row | {"content": place.content(hidden), "notes": list(place.notes(of))}
     for name, one in place.keys.items():
         plain = re.fullmatch(r"[A-Za-z_]\w*|\*", name)
         yield from walk(
             one,
             f"{path}.{name}" if plain else f"{path}[{json.dumps(name, ensure_ascii=False)}]",
             0 if place.mapped else place.kinds["object"],
+            hidden,
         )
     if place.items:
-        yield from walk(place.items, f"{path}[]", 0)
+        yield from walk(place.items, f"{path}[]", 0, hidden)
 
 
 def schema(place: Place) -> dict[str, Any]:
@@ -424,7 +436,7 @@ def schema(place: Place) -> dict[str, Any]:
         found["required"] = [n for n, one in place.keys.items() if one.kinds.total() == place.kinds["object"]]
     if place.items:
         found["items"] = schema(place.items)
-    formats = {"zoned": "date-time", "date": "date", "uuid": "uuid", "email": "email", "url": "uri"}
+    formats = {"zoned": "date-time", "date": "date", "uuid": "uuid"}
     if len(place.formats) == 1 and (name := formats.get(next(iter(place.formats)))):
         found["format"] = name
     return found
@@ -442,10 +454,10 @@ def show(shape: Shape, most: int) -> None:
         kinds = "|".join(row["kinds"]) or "nothing"
         share = f"{100 * row['present'] / row['of']:.4g}%" if row["of"] else str(row["present"])
         text = "; ".join([row["content"], *row["notes"]]).strip("; ")
-        print(f"{row['path']:<{width}} {kinds:<15} {share:>8}  {text}".rstrip())
+        print(visible(f"{row['path']:<{width}} {kinds:<15} {share:>8}  {text}".rstrip()))
     if len(rows) > most:
         odd = [row["path"] for row in rows[most:] if any(note[:4] in ("MIXE", "RARE") for note in row["notes"])]
-        print(f"... {len(rows) - most} more paths, MIXED or RARE: {', '.join(odd[:8]) or 'none'}")
+        print(visible(f"... {len(rows) - most} more paths, MIXED or RARE: {', '.join(odd[:8]) or 'none'}"))
         print(f"... see them with --paths {len(rows)} or --json")
 
 

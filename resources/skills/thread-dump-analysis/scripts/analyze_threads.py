@@ -42,10 +42,13 @@ LIBRARY = re.compile(
     r"|\w+ \(.*[/\\](threading|queue|selectors|concurrent[/\\]\S+)\.py)"
 )
 IDLE = re.compile(
-    r"ThreadPoolExecutor\.getTask|ForkJoinPool\.(awaitWork|deactivate)|BlockingQueue\.(take|poll)|DelayedWorkQueue\.take"
+    r"ThreadPoolExecutor\.getTask|ForkJoinPool\.(awaitWork|deactivate)"
     r"|Reference\.waitFor|ReferenceQueue\.remove|EPoll\.wait|EPollArrayWrapper|KQueue\.poll"
     r"|runtime\.(gcBgMarkWorker|bgsweep|bgscavenge|forcegchelper|runfinq|runFinalizers|runCleanups)|os/signal\.loop"
 )
+
+QUEUE = re.compile(r"BlockingQueue\.(take|poll)")
+TASK = re.compile(r"ThreadPoolExecutor\.runWorker|FutureTask\.run|QueuedThreadPool\.runJob|EnhancedQueueExecutor")
 
 
 @dataclass
@@ -67,7 +70,10 @@ class Thread:
     def idle(self) -> bool:
         """Whether it waits for work, or has no stack at all, as the helpers of a virtual machine."""
         python = re.match(r"(get \(.*queue\.py:\d+\)\n)?_worker \(.*thread\.py", "\n".join(self.stack[:2]))
-        return not self.stack or bool(python) or any(IDLE.search(frame) for frame in self.stack)
+        if not self.stack or python or any(IDLE.search(frame) for frame in self.stack):
+            return True
+        task = any(TASK.search(frame) for frame in self.stack)  # which then waits for somebody's answer
+        return not task and any(QUEUE.search(frame) for frame in self.stack)
 
     @property
     def pool(self) -> str:
