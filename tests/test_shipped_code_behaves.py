@@ -12,7 +12,6 @@ import logging
 import os
 import shutil
 import signal
-import signal
 import sqlite3
 import subprocess
 import sys
