@@ -137,6 +137,10 @@ def test_a_git_range_is_compared_and_a_wrong_one_refused(tmp_path: Path) -> None
     found = run_json(*SCRIPT, report, "--git", "HEAD", "--repo", tmp_path)
     assert [gap["first"] for gap in found["files"][0]["gaps"]] == [2]
     assert_refused(run_script(*SCRIPT, report, "--git", "nowhere", "--repo", tmp_path), "git diff nowhere")
+    git("config", "diff.relative", "true")
+    (tmp_path / "docs").mkdir()
+    found = run_json(*SCRIPT, report, "--git", "HEAD", "--repo", tmp_path / "docs")
+    assert [gap["first"] for gap in found["files"][0]["gaps"]] == [2]
 
 
 def test_what_is_no_report_or_no_diff_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -248,3 +248,9 @@ def test_a_printed_table_is_told_from_csv(tmp_path: Path) -> None:
             "ruled lines of a printed table" in problem for problem in profile(tmp_path / "a.csv", content)["problems"]
         )
     assert profile(tmp_path / "b.csv", "a,b\n--,-\n-,--\n")["problems"] == []
+
+
+def test_a_word_for_missing_in_a_key_is_told_and_refutes_nothing(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "iso,name\nDE,Germany\nNA,Namibia\n", "--key", "iso")
+    assert (report["rows_with_duplicate"], report["rows_with_empty"]) == (0, 0)
+    assert report["problems"] == ["1 key parts 'NA': a value, or missing?, first line 3"]

@@ -139,3 +139,20 @@ def test_lock_files_of_every_tool_are_left_out(repository: Repository) -> None:
     for number in range(2):
         repository.commit("change", {f"app/{name}": f"{number}\n" for name in names})
     assert [row["file"] for row in rows(repository, "hotspots")] == ["app/lock.py"]
+
+
+@pytest.mark.parametrize("since", ["3m", "1y", "v2.3.0", "last release"])
+def test_a_date_that_git_would_guess_is_refused(since: str, repository: Repository) -> None:
+    repository.commit("start", {"a.py": "1\n"})
+    assert_refused(run_script(*SCRIPT, "summary", "--repo", repository.root, "--since", since), "is no date")
+
+
+def test_a_hook_of_another_repository_does_not_change_which_one_is_read(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit("start", {"a.py": "1\n"})
+    (tmp_path / "other").mkdir()
+    Repository(tmp_path / "other").commit("one", {"b.py": "1\n"})
+    Repository(tmp_path / "other").commit("two", {"b.py": "2\n"})
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    assert [row["commits"] for row in rows(repository, "summary")] == [1]

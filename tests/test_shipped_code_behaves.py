@@ -656,6 +656,19 @@ def test_a_list_that_cannot_be_made_leaves_nothing_behind(to: str, tmp_path: Pat
     assert (done.returncode, sorted(tmp_path.rglob("*"))) == (1, before)
 
 
+def test_a_signal_ends_the_script_at_once_and_leaves_no_temporary_file(tmp_path: Path) -> None:
+    programs = {"find": "#!/bin/sh\necho started >&2\nread line\n", "flock": "#!/bin/sh\n"}
+    environment = script("examples/bash-script-template.md", tmp_path, "backup-list", **programs)
+    before = sorted(tmp_path.iterdir())
+    start = [tmp_path / "backup-list", "-o", tmp_path / "out", tmp_path]
+    with subprocess.Popen(start, env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stderr is not None
+        assert running.stderr.readline() == b"started\n"
+        running.terminate()
+        assert running.wait(timeout=10) == -signal.SIGTERM
+        assert sorted(tmp_path.iterdir()) == before
+
+
 def test_a_list_is_not_put_into_a_folder_of_its_name(tmp_path: Path) -> None:
     environment = script("examples/bash-script-template.md", tmp_path, "backup-list", flock="#!/bin/sh\n")
     (tmp_path / "out").mkdir()

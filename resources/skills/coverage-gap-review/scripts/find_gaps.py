@@ -197,7 +197,7 @@ def unquote(name: str) -> str:
 
 def git_diff(repo: Path, revisions: str) -> list[str]:
     command = ["git", "-C", str(repo), "-c", "diff.noprefix=false", "diff", "-U0", "--no-color", "--no-ext-diff"]
-    command += ["--no-textconv", "--src-prefix=a/", "--dst-prefix=b/", "--end-of-options", revisions, "--"]
+    command += ["--no-textconv", "--no-relative", "--src-prefix=a/", "--dst-prefix=b/", "--end-of-options", revisions, "--"]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode:
         reason = done.stderr.decode(errors="replace").strip() or "no reason given"

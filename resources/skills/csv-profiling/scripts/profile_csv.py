@@ -444,7 +444,10 @@ def check_key(profile: Profile, names: list[str], header: bool) -> dict[str, Any
         if len(row) != len(profile.columns):
             profile.note("rows with too few fields or too many", line)
         key = tuple(row[i].strip() if i < len(row) else "" for i in places)
-        empty += any(part.lower() in NULLS for part in key)
+        empty += not all(key)
+        for part in key:
+            if part and part.lower() in NULLS:  # `NA` is Namibia too
+                profile.note(f"key parts {part!r}: a value, or missing?", line)
         if (first := seen.setdefault(hash(key), line)) != line:
             duplicates += 1
             shown = ("hidden" if profile.columns[i].hidden else part for i, part in zip(places, key, strict=True))

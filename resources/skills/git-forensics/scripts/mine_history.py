@@ -5,13 +5,14 @@ Standard library only, Python 3.11+, needs git. Reads `git log` once, as a strea
 
     python3 mine_history.py hotspots|owners|coupling|summary [--repo DIR] [--since 12.months] [--path DIR] [--json]
 
-Exit codes: 0 ok, 1 no commits in that range, 2 no repository, or git failed.
+Exit codes: 0 ok, 1 no commits in that range, 2 no date, no repository, or git failed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import signal
 import subprocess
@@ -31,6 +32,7 @@ GENERATED = re.compile(
     r"CHANGELOG[^/]*)$|\.(min\.js|snap|svg|png|jpe?g|pdf|map|csv)$|(^|/)(vendor|node_modules|dist)/",
     re.IGNORECASE,
 )
+SINCE = re.compile(r"\d+[. ](hour|day|week|month|year)s?([. ]ago)?|\d{4}-\d\d-\d\d([T ].*)?|@?\d{9,}|yesterday|", re.IGNORECASE)
 RENAME = re.compile(r"\{(?P<old>[^{}]*) => (?P<new>[^{}]*)\}")
 
 
@@ -62,7 +64,10 @@ class FileHistory:
 def git(repo: Path, *arguments: str) -> Iterator[str]:
     """Yield the lines that git prints; raise GitError with its first complaint."""
     command = ["git", "-C", str(repo), "-c", "core.quotePath=false", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="replace") as run:
+    # a hook of another repository sets these; they would win over -C
+    environment = {key: value for key, value in os.environ.items() if key not in {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"}}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, encoding="utf-8", errors="replace") as run:
         assert run.stdout
         assert run.stderr
         yield from (line.rstrip("\n") for line in run.stdout)
@@ -222,7 +227,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Mine the history of a git repository; changes nothing.")
     parser.add_argument("view", choices=("hotspots", "owners", "coupling", "summary"))
     parser.add_argument("--repo", type=Path, default=Path(), help="a folder in the repository (default: here)")
-    parser.add_argument("--since", default="12.months", help="as git understands it; '' is all history")
+    parser.add_argument("--since", default="12.months", help="12.months or 2026-01-31; '' is all history")
     parser.add_argument(
         "--path", default="", help="only what is below this path, seen from the top; coupling: one of the two files"
     )
@@ -238,6 +243,9 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     args = arguments()
+    if not SINCE.fullmatch(args.since):  # git would silently take it for another time
+        print(f"--since {args.since} is no date: write 12.months or 2026-01-31", file=sys.stderr)
+        return 2
     try:
         repo = Path(next(git(args.repo, "rev-parse", "--show-toplevel")))
         shallow = next(git(repo, "rev-parse", "--is-shallow-repository")) == "true"
