@@ -282,7 +282,12 @@ def test_lines_that_a_wrapper_puts_around_the_json_are_skipped(tmp_path: Path, b
 
 
 @pytest.mark.parametrize(
-    "kind", ["azurerm_mssql_server", "google_alloydb_cluster", "aws_dsql_cluster", "aws_cloudwatch_log_group"]
+    "kind",
+    [
+        *("azurerm_mssql_server", "google_alloydb_cluster", "aws_dsql_cluster", "aws_cloudwatch_log_group"),
+        *("mongodbatlas_advanced_cluster", "scaleway_rdb_instance", "aiven_pg", "neon_project", "supabase_project"),
+        *("keycloak_realm", "auth0_connection", "databricks_schema", "kubernetes_namespace"),
+    ],
 )
 def test_stores_without_a_common_word_in_their_type_hold_data(tmp_path: Path, kind: str) -> None:
     assert run_json(*SCRIPT, plan(tmp_path / "p.json", change(f"{kind}.x", "delete")))["changes"][0]["data"]

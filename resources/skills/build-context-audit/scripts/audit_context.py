@@ -38,13 +38,13 @@ NAMES = (
     (re.compile(r".+\.tfstate(\.backup)?"), "Terraform state"),
     (re.compile(r".+\.tfvars(\.json)?"), "Terraform variables"),
 )
-PATHS = re.compile(r"(^|/)(\.aws/credentials|\.docker/config\.json|\.kube/config|\.config/gcloud/.+\.(db|json))$")
+PATHS = re.compile(r"(^|/)(\.aws/credentials|\.docker/config\.json|\.kube/config|\.config/gcloud/.+\.(db|json)|config/(master|credentials/\w+)\.key)$")
 CONTENTS = (
     (re.compile(rb"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----"), "private key"),
     (re.compile(rb"\b(?:AKIA|ASIA)(?!\w*EXAMPLE)[A-Z0-9]{16}\b|(?i:aws_secret_access_key)[\"']?\s*[=:]\s*[\"']?(?![\w/+]*EXAMPLE)[\w/+]{40}(?![\w/+])"), "AWS key"),
     (re.compile(rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_\w{40})"), "GitHub token"),
     (re.compile(rb"\bnpm_[A-Za-z0-9]{36}\b|:_(?:authToken|password)\s*=\s*(?!\s*[\"']?\$\{)\S"), "npm token"),
-    (re.compile(rb"\bxox[abprs]-[\w-]{10}|\b[sr]k_live_\w{16}|\bAIza[\w-]{35}|\bsk-(?:ant|proj)-[\w-]{20}|\bglpat-[\w-]{20}|\bhf_[A-Za-z]{34}\b"), "API key"),
+    (re.compile(rb"\bxox[abprs]-[\w-]{10}|\b[sr]k_live_\w{16}|\bAIza[\w-]{35}|\bsk-(?:ant|proj)-[\w-]{20}|\bglpat-[\w-]{20}|\bhf_[A-Za-z]{34}\b|\bpypi-AgEI[\w-]{40}"), "API key"),
     (re.compile(rb"(?i)\b[a-z+]+://[^\s/:@$<{]*:[^\s/@$<{]+@(?!localhost|127\.|example)"), "password in an address"),
 )
 VOLATILE = re.compile(

@@ -30,7 +30,9 @@ DATA = re.compile(
     r"|bigquery|bigtable|spanner|firestore|cosmosdb|documentdb|docdb|neptune|redshift|synapse|snowflake|mongodb"
     r"|backup|snapshot|vault|kms|key_vault|secret|secretsmanager|persistent|cognito_user_pool|ecr|registry|stateful"
     r"|postgresql|mysql|zone|rds_cluster|lightsail|mssql|mariadb|alloydb|dsql|qldb|kusto|filestore|memorystore|servicebus|mq"
-    r"|repository|log_group|log_analytics_workspace|kv_namespace)(_|$)"
+    r"|repository|log_group|(log_analytics|prometheus|monitor)_workspace|kv_namespace|kubernetes_namespace|redshiftserverless"
+    r"|mongodbatlas_(advanced_|serverless_|flex_)?(cluster|instance)|rdb|pg|clickhouse|rediscloud|cockroach|timescale"
+    r"|(neon|supabase)_(project|branch)|keycloak_realm|auth0_connection|catalog|schema|search_service|pinecone_index)(_|$)"
 )
 HARMLESS = re.compile(
     r"_(policy|rule|attachment|association|acl|grant|permission|parameter_group|subnet_group|option_group|notification"
