@@ -304,3 +304,11 @@ def test_the_crash_after_harmless_entries_is_an_error_of_its_own(tmp_path: Path)
         (group,) = groups(write(tmp_path / "a.log", *calm, *crash), "--level", "error").values()
         assert (group["level"], group["count"], group["last"]) == (level, 1, "2026-11-21 10:00:07")
     assert group["exceptions"] == {"ValueError": 1}
+
+
+def test_secrets_in_quotes_escaped_json_and_long_names_are_hidden_whole(tmp_path: Path) -> None:
+    forms = ('password="correct horse battery"', r"{\"token\":\"horse77\"}", "aws_secret_access_key = horse77")
+    log = write(tmp_path / "a.log", *(f"2026-11-21 13:20:19 ERROR {form}" for form in forms))
+    done = run_script(*SCRIPT, log)
+    assert "horse" not in done.stdout
+    assert done.stdout.count("<secret>") == len(forms)

@@ -73,8 +73,9 @@ MASKS = (  # the character without which a pattern cannot match, the pattern, wh
 )
 MASKED = re.compile(r"[\d'@?]|0x")
 SECRET = re.compile(
-    r"((?:pass(?:word|wd)?|pwd|secret|token|api[_-]?key|authorization|cookie|session_?id)[\"']?\s*[=:]\s*[\"']?"
-    r"(?:bearer |basic )?|bearer |basic (?=\S{12}))[^\s\"',;&<]{4,}|\beyJ[\w-]{8,}\.[\w.-]+|(?<=://)[^\s/:@]+:[^\s/@]+(?=@)",
+    r"((?:pass(?:word|wd)?|pwd|secret(?:_access)?(?:_key)?|token|api[_-]?key|authorization|cookie|session_?id)"
+    r"(?:\\?[\"'])?\s*[=:]\s*(?:\\?[\"'])?(?:bearer |basic )?|bearer |basic (?=\S{12}))"
+    r"(?:(?<=\")[^\"]{4,200}?(?=\\?\")|[^\s\"',;&<]{4,})|\beyJ[\w-]{8,}\.[\w.-]+|(?<=://)[^\s/:@]+:[^\s/@]+(?=@)",
     re.IGNORECASE,
 )
 SECRET_HINT = re.compile(r"pass|pwd|secret|token|key|authorization|cookie|session|bearer|basic|eyJ|://", re.IGNORECASE)
