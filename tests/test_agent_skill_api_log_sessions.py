@@ -167,6 +167,17 @@ def test_caddy_traefik_and_epoch_milliseconds_are_read() -> None:
     assert (done["from"], done["to"]) == ("2025-11-25 08:00", "2025-11-25 08:00")
 
 
+def test_a_retry_after_a_time_limit_is_joined_in_the_default_json_of_traefik() -> None:
+    def line(start: int, took: int, status: int) -> str:
+        fields = {"ClientHost": "192.0.2.1", "RequestMethod": "POST", "RequestPath": "/pay", "DownstreamStatus": status}
+        ends = f"2026-11-25T08:00:{start + took:02}Z"
+        times = {"StartUTC": f"2026-11-25T08:00:{start:02}.123456789Z", "Duration": took * 1_000_000_000, "time": ends}
+        return json.dumps(fields | times)
+
+    done = report(line(0, 10, 499), line(11, 1, 201))
+    assert len(found(done, "double")) == 1
+
+
 def test_zones_are_counted_in() -> None:
     berlin = combined(10, "GET /a", 200).replace("08:00:10 +0000", "09:00:10 +0100")
     assert report(berlin)["from"] == "2026-11-25 08:00"

@@ -125,6 +125,20 @@ def test_plural_suffixes_of_i18next_are_one_message(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("locale", ["de", "sv"])
+@pytest.mark.parametrize("icu", [False, True])
+def test_ordinals_have_categories_of_their_own(tmp_path: Path, locale: str, icu: bool) -> None:
+    ends = {"one": "st", "two": "nd", "few": "rd", "other": "th"}
+    english = {f"at_ordinal_{form}": "{{count}}" + end for form, end in ends.items()}
+    other = {"at_ordinal_other": "{{count}}."}
+    if icu:
+        english = {"at": "{n, selectordinal, one {#st} two {#nd} few {#rd} other {#th}}"}
+        other = {"at": "{n, selectordinal, other {#.}}"}
+    key, name = ("at", " of n") if icu else ("at_ordinal", "")
+    wanted = [("plural", key, f"plural{name} lacks one: sv needs one, other")]
+    assert pair(tmp_path, english, other, locale) == (wanted if locale == "sv" else [])
+
+
 def test_a_number_may_be_left_out_only_where_one_is_nothing_but_one(tmp_path: Path) -> None:
     english = {"n_one": "{{count}} file", "n_other": "{{count}} files"}
     german = {"n_one": "eine Datei", "n_other": "{{count}} Dateien"}

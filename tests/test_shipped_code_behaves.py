@@ -974,6 +974,22 @@ const refused = await start(), before = sockets.length;
 refused.socket.onclose({ code: 4401 });
 await tick(20);
 found.refused = [refused.states.at(-1), sockets.length - before];
+Math.random = () => 0.99;
+const waits = new ResilientSocket({ url: async () => new URL("wss://example.com"), onData: () => {} });
+await tick();
+sockets.at(-1).onclose({ code: 1006 });
+const asleep = sockets.length;
+waits.wake();
+waits.wake();
+await tick(20);
+waits.wake();
+await tick(20);
+found.woken = [sockets.length - asleep];
+sockets.at(-1).onclose({ code: 1006 });
+waits.close();
+waits.wake();
+await tick(20);
+found.woken.push(sockets.length - asleep);
 console.log(JSON.stringify(found));
 process.exit();
 """
@@ -988,6 +1004,7 @@ def test_a_socket_resumes_survives_broken_messages_and_is_silent_once_closed(
         "closed": [["one", "reset"], False, "closed"],
         "broken": [[True, 0, "closed"]] * 5,
         "refused": ["closed", 0],
+        "woken": [1, 1],
     }
 
 

@@ -49,6 +49,18 @@ one few many | other | exact : pl
 one few other | | exact : ro
 zero one other | | exact : ksh lag
 """
+# Categories of ordinals ("1st, 2nd") with more than `other`. Source: CLDR 48, by Intl.PluralRules, whole numbers 0 to 2000.
+ORDINALS = """
+one two few many other : as bn gu hi or
+one few many other : az
+few other : be tk uk
+one two few other : ca en gd mr
+zero one two few many other : cy
+one other : fil fr ga hu hy lo ms ne ro sv tl vi
+many other : it kk
+one many other : ka sq
+one two many other : mk
+"""
 OLD_CODES = {"iw": "he", "in": "id", "ji": "yi", "tl": "fil"}
 CATEGORIES = ("zero", "one", "two", "few", "many", "other")
 LOCALE = re.compile(r"(?i)^([a-z]{2,3})(?:[-_](?:r?[a-z]{2}|[a-z]{4}|\d{3}))*$|^b(?:\+\w+)+$")
@@ -82,7 +94,16 @@ def _read_plurals() -> dict[str, Plural]:
     return found
 
 
+def _read_ordinals() -> dict[str, Plural]:
+    found = dict.fromkeys(RULES, Plural(("other",), (), False))
+    for line in ORDINALS.strip().splitlines():
+        kinds, _, languages = line.partition(" : ")
+        found |= dict.fromkeys(languages.split(), Plural(tuple(kinds.split()), (), False))
+    return found
+
+
 RULES = _read_plurals()
+ORDINAL_RULES = _read_ordinals()
 
 
 @dataclass
@@ -176,7 +197,8 @@ def read_json(text: str, catalog: Catalog) -> None:
             groups[key][""] = value
     for key, forms in groups.items():
         texts = {form: value for form, value in forms.items() if isinstance(value, str)}
-        catalog.entries[key] = Entry(texts, "" if any(texts.values()) else "untranslated")
+        ordinal = frozenset({"ordinal"} if "" not in forms and key.endswith("_ordinal") else ())
+        catalog.entries[key] = Entry(texts, "" if any(texts.values()) else "untranslated", flags=ordinal)
 
 
 PO_LINE = re.compile(r'^(?P<old>#~\s*)?(?P<word>msgctxt|msgid_plural|msgid|msgstr(?:\[(?P<form>\d+)\])?)?\s*"(?P<text>.*)"\s*$')
@@ -707,6 +729,8 @@ def form_findings(found: Any, entry: Entry, catalog: Catalog, rule: Plural | Non
         elif len(entry.forms) != wanted:
             yield found("plural", f"{len(entry.forms)} forms, the header says nplurals={wanted}")
         return
+    if catalog.kind == "json" and "ordinal" in entry.flags:
+        rule = ORDINAL_RULES[language(catalog.locale)]
     yield from lacking(found, set(entry.forms), catalog, rule, "")
 
 
@@ -718,8 +742,9 @@ def icu_findings(found: Any, entry: Entry, catalog: Catalog, rule: Plural | None
         if parsed.problem:
             yield found("syntax", parsed.problem)
         for name, kind, selectors in parsed.plurals:
-            if rule and kind == "plural":
-                yield from lacking(found, {one for one in selectors if not one.startswith("=")}, catalog, rule, f" of {name}",
+            if rule and kind != "select":
+                asked = rule if kind == "plural" else ORDINAL_RULES[language(catalog.locale)]
+                yield from lacking(found, {one for one in selectors if not one.startswith("=")}, catalog, asked, f" of {name}",
                                    exact={one for one in selectors if one.startswith("=")})  # fmt: skip
 
 

@@ -25,7 +25,7 @@ NAMED = re.compile(r" (\d{1,9})ms$")
 WHOLE = re.compile(r"(?:^|[\s\"=])(\d{1,10})\"?$")
 FIELDS = {  # of JSON lines; a full stop leads into an object
     "addr": "http_x_forwarded_for x_forwarded_for remote_addr client_ip clientip ClientHost request.client_ip request.remote_ip remote_ip req.remoteAddress ip",
-    "time": "msec time_iso8601 @timestamp timestamp ts time StartUTC time_local datetime date",
+    "time": "msec time_iso8601 @timestamp timestamp ts StartUTC time time_local datetime date",
     "method": "method request_method RequestMethod request.method req.method http_method verb",
     "path": "uri request_uri path url RequestPath request.uri req.url http_path target",
     "status": "status DownstreamStatus status_code statusCode response.status res.statusCode code",
