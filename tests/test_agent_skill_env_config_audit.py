@@ -231,3 +231,12 @@ def test_spring_values_aliases_and_server_variables_are_reads(tmp_path: Path) ->
     found = audit(tmp_path, files)["all"]
     assert set(found) == set("S_MUST S_DEF S_KT P_A P_B J_A H_A".split())
     assert {name for name, one in found.items() if one["required"]} == {"S_MUST", "S_KT", "P_A"}
+
+
+def test_no_line_of_a_key_without_quotes_is_taken_for_a_name(tmp_path: Path) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADAN\nc2VjcmV0dGFpbA==\n-----END PRIVATE KEY-----"
+    (tmp_path / "prod.env").write_text(f"TLS_KEY={key}\nONE=1\n")
+    files = {"app/a.py": 'import os\nos.environ["TLS_KEY"]\nos.environ["ONE"]\n'}
+    printed = json.dumps(audit(tmp_path / "app", files, "--env", tmp_path / "prod.env"))
+    assert "c2VjcmV0" not in printed
+    assert '"missing": []' in printed

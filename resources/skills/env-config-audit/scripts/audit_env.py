@@ -170,6 +170,8 @@ class Audit:
             if quote:
                 quote = "" if line.rstrip().endswith(quote) else quote
                 continue
+            if "-----BEGIN " in line and "-----END " not in line and "-----END " in text.partition(line)[2]:
+                quote = "-----"  # a key without quotes, as `env` prints it
             if not (found := LINE.match(line)) or (found[1] and not (example and found[2].isupper())):
                 continue
             value = found[4].strip()
