@@ -116,8 +116,8 @@ def test_a_function_of_your_own_with_the_name_of_a_wait_is_work(tmp_path: Path) 
     assert run_json(*SCRIPT, write(tmp_path / "a.txt", stacks))["kinds"] == {"busy": 8, "idle": 3}
     part = {"type": "sampled", "name": "cpu", "unit": "none", "startValue": 0, "endValue": 2}
     frames = [{"name": "main.poll", "file": "/app/main.go"}, {"name": "runtime.futex", "file": "runtime/sys_linux.s"}]
-    go = {"$schema": "speedscope", "shared": {"frames": frames}}
-    go["profiles"] = [part | {"samples": [[0], [1]], "weights": [2, 1]}]
+    profiles = [part | {"samples": [[0], [1]], "weights": [2, 1]}]
+    go = {"$schema": "speedscope", "shared": {"frames": frames}, "profiles": profiles}
     assert run_json(*SCRIPT, write(tmp_path / "go.json", go))["kinds"] == {"busy": 2, "idle": 1}
 
 

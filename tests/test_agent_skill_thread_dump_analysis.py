@@ -110,8 +110,11 @@ def test_a_pool_whose_threads_all_stand_in_one_stack_is_exhausted(tmp_path: Path
 
 
 def test_a_task_that_waits_at_a_queue_for_an_answer_is_busy(tmp_path: Path) -> None:
-    stack = ("at java.util.concurrent.LinkedBlockingQueue.take(L.java:1)", "at com.example.Rpc.call(Rpc.java:40)")
-    stack += ("at org.apache.tomcat.util.threads.ThreadPoolExecutor.runWorker(T.java:1)",)
+    stack = (
+        "at java.util.concurrent.LinkedBlockingQueue.take(L.java:1)",
+        "at com.example.Rpc.call(Rpc.java:40)",
+        "at org.apache.tomcat.util.threads.ThreadPoolExecutor.runWorker(T.java:1)",
+    )
     workers = [java(f"exec-{n}", n, "WAITING (parking)", *stack) for n in range(1, 5)]
     done = run_script(*SCRIPT, written(tmp_path / "a", *workers))
     assert done.returncode == 1

@@ -660,7 +660,7 @@ def test_a_signal_ends_the_script_at_once_and_leaves_no_temporary_file(tmp_path:
     programs = {"find": "#!/bin/sh\necho started >&2\nread line\n", "flock": "#!/bin/sh\n"}
     environment = script("examples/bash-script-template.md", tmp_path, "backup-list", **programs)
     before = sorted(tmp_path.iterdir())
-    start = [tmp_path / "backup-list", "-o", tmp_path / "out", tmp_path]
+    start = [str(tmp_path / "backup-list"), "-o", str(tmp_path / "out"), str(tmp_path)]
     with subprocess.Popen(start, env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stderr is not None
         assert running.stderr.readline() == b"started\n"
