@@ -160,8 +160,8 @@ def _load(service: Service, uris: list[str], budget: int | None, *, related: boo
 
 
 def _stands_for(text: str, uri: str) -> bool:
-    """Tell whether *text* is *uri*, or its name."""
-    return uri == text or ("://" not in text and uri.rpartition("/")[2] == text)
+    """Tell whether *text* is *uri*, or its name with blanks around it."""
+    return uri == text or ("://" not in text and uri.rpartition("/")[2] == text.strip())
 
 
 def hand_over(_: Path) -> Judge:
