@@ -65,6 +65,20 @@ async def web(index: Path) -> AsyncIterator[Asked]:
         yield web
 
 
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[asyncio.subprocess.Process]:
+    """Return the processes that are started from now on."""
+    found: list[asyncio.subprocess.Process] = []
+    start = asyncio.create_subprocess_exec
+
+    async def keep(*arguments: Any, **options: Any) -> asyncio.subprocess.Process:  # noqa: ANN401
+        found.append(await start(*arguments, **options))
+        return found[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", keep)
+    return found
+
+
 def basic(password: str) -> dict[str, str]:
     return {"authorization": f"Basic {base64.b64encode(f'anybody:{password}'.encode()).decode()}"}
 
@@ -186,16 +200,8 @@ async def test_data_come_before_the_library_is_asked_its_own_requests(web: Asked
 
 @pytest.mark.anyio
 async def test_data_are_collected_once_for_a_generation_and_again_for_the_next(
-    web: Asked, index: Path, newer: Path, monkeypatch: pytest.MonkeyPatch
+    web: Asked, index: Path, newer: Path, started: list[asyncio.subprocess.Process]
 ) -> None:
-    started: list[tuple[Any, ...]] = []
-    start = asyncio.create_subprocess_exec
-
-    async def count(*arguments: Any, **options: Any) -> asyncio.subprocess.Process:  # noqa: ANN401
-        started.append(arguments)
-        return await start(*arguments, **options)
-
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", count)
     one = await data_of(web)
     assert await data_of(web) == one
     assert len(started) == 1
@@ -261,16 +267,8 @@ async def test_collecting_that_ends_at_once_leaves_no_process(index: Path, steps
 @pytest.mark.anyio
 @pytest.mark.parametrize("steps", range(4))
 async def test_process_that_has_collected_all_has_ended_when_the_server_has(
-    index: Path, steps: int, monkeypatch: pytest.MonkeyPatch
+    index: Path, steps: int, started: list[asyncio.subprocess.Process]
 ) -> None:
-    started: list[asyncio.subprocess.Process] = []
-    start = asyncio.create_subprocess_exec
-
-    async def keep(*arguments: Any, **options: Any) -> asyncio.subprocess.Process:  # noqa: ANN401
-        started.append(await start(*arguments, **options))
-        return started[-1]
-
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", keep)
     with Catalog.open(index) as catalog:
         generation = catalog.generation
     collector = Collector(index)
