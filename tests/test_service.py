@@ -187,8 +187,11 @@ def test_load_of_several_gives_each_whole_under_its_uri_in_the_order_asked(servi
         assert service.read(uri).text.rstrip() in text
 
 
-def test_load_of_the_same_uri_twice_gives_it_once(service: Service) -> None:
-    assert service.load([URIS[0], URIS[0]]) == service.load([URIS[0]])
+def test_load_of_the_same_text_twice_gives_it_once_however_it_is_named(service: Service) -> None:
+    name = URIS[0].rpartition("/")[2]
+    for again in (URIS[0], name, f" {name}\n"):
+        assert service.load([URIS[0], again]) == service.load([again, URIS[0]]) == service.load([URIS[0]])
+    assert service.load([name, "no-such", f"{name} "]).text == service.load([URIS[0], "no-such"]).text
 
 
 @pytest.mark.parametrize("count", [0, 21])

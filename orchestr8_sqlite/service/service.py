@@ -259,28 +259,30 @@ class Service:
         for forget in self._forgetting:
             forget()
 
-    def _documents(self, uris: Sequence[str], files: Sequence[str]) -> "list[Document]":
-        """Return the texts at each distinct URI, or why it cannot be loaded."""
-        from orchestr8_sqlite.answers.documents import Document
-
-        documents: list[Document] = []
-        problems: list[RequestError] = []
-        for uri in dict.fromkeys(uris):
-            try:
-                documents += self._texts_of(uri, files)
-            except RequestError as problem:
-                problems.append(problem)
-                documents.append(Document(uri, "", f"Not loaded: {problem}", is_answer=True))
-        if len(problems) == len(documents):
-            raise problems[0] if len(problems) == 1 else RequestError("\n".join(map(str, problems)))
-        return documents
-
-    def _texts_of(self, asked: str, files: Sequence[str]) -> "list[Document]":
-        """Return the text at a URI or name; for an Agent Skill, also the list of its files and those in *files*."""
-        from orchestr8_sqlite.answers.bundles import bundle_at, documents_of
+    def _documents(self, asked: Sequence[str], files: Sequence[str]) -> "list[Document]":
+        """Return the texts at the distinct URIs and names in *asked*, or why one cannot be loaded."""
         from orchestr8_sqlite.answers.documents import Document, uri_of
 
-        uri = uri_of(self.catalog, asked)
+        documents: dict[str, list[Document]] = {}
+        problems: list[RequestError] = []
+        for name in dict.fromkeys(asked):
+            uri = name
+            try:
+                uri = uri_of(self.catalog, name)
+                if uri not in documents:
+                    documents[uri] = self._texts_at(uri, files)
+            except RequestError as problem:
+                problems.append(problem)
+                documents[uri] = [Document(uri, "", f"Not loaded: {problem}", is_answer=True)]
+        if len(problems) == len(documents):
+            raise problems[0] if len(problems) == 1 else RequestError("\n".join(map(str, problems)))
+        return [text for texts in documents.values() for text in texts]
+
+    def _texts_at(self, uri: str, files: Sequence[str]) -> "list[Document]":
+        """Return the text at *uri*; for an Agent Skill, also the list of its files and those in *files*."""
+        from orchestr8_sqlite.answers.bundles import bundle_at, documents_of
+        from orchestr8_sqlite.answers.documents import Document
+
         bundle = bundle_at(self.catalog, uri)
         if bundle is not None:
             return documents_of(self.catalog, bundle, files)

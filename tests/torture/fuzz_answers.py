@@ -147,10 +147,12 @@ def _load(service: Service, uris: list[str], budget: int | None, *, related: boo
     check_text(answer.text)
     require(budget is None or estimate_tokens(answer.text) <= budget, "beyond its budget", uris, budget)
     listed = [one["uri"] for one in answer.content["documents"]]
-    asked = list(dict.fromkeys(uris))
-    were_asked = all(_stands_for(text, uri) for text, uri in zip(asked, listed, strict=False))
-    require(were_asked and len(listed) <= len(asked), "other texts than were asked for", listed, uris)
+    asked = iter(uris)
+    in_order = all(any(_stands_for(text, uri) for text in asked) for uri in listed)
+    require(in_order and len(set(listed)) == len(listed), "other texts than were asked for", listed, uris)
     if budget is None and not related:
+        all_given = all(any(_stands_for(text, uri) for uri in listed) for text in uris)
+        require(all_given, "fewer texts than were asked for", listed, uris)
         texts = [service.read(uri) for uri in listed]
         same = [
             one["text"] == alone.text or alone.data
