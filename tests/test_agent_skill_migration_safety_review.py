@@ -201,6 +201,13 @@ def test_a_timeout_that_was_taken_back_is_not_in_force(end: str) -> None:
     assert rules(local) == []
 
 
+def test_set_local_counts_only_inside_a_transaction() -> None:
+    sql = "RESET ALL;\nSET LOCAL lock_timeout = '2s';\nALTER TABLE t ADD a int;\n"
+    assert rules(sql) == [(4, "no-lock-timeout")]
+    assert rules(sql, "--wrapped") == []
+    assert rules("RESET ALL; BEGIN; SET LOCAL lock_timeout = '2s'; ALTER TABLE t ADD a int; COMMIT;") == []
+
+
 def test_the_settings_of_a_dump_are_no_lock_timeout() -> None:
     sql = "SET lock_timeout = 0;\nSELECT pg_catalog.set_config('search_path', '', false);\nALTER TABLE t ADD a int;\n"
     found = run_json(*SCRIPT, "-", stdin=sql)["findings"]

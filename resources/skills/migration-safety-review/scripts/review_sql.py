@@ -263,7 +263,7 @@ class Review:
             name = (match["name"] or match["key"]).lower()
             if re.fullmatch(r"0+[a-z]*|default", match["value"] or match["to"], re.IGNORECASE):
                 self.timeouts.pop(name, None)
-            else:
+            elif self.inside or not match["local"]:  # SET LOCAL outside of a transaction does nothing
                 self.timeouts[name] = bool(match["local"])
         elif re.match(r"RESET ALL|DISCARD ALL", one.text):
             self.timeouts.clear()
