@@ -5,11 +5,14 @@ The blocks assert their own happy path; `test_shipped_code_runs.py` runs those a
 
 import asyncio
 import base64
+import contextvars
 import hashlib
 import hmac
 import json
 import logging
+import logging.handlers
 import os
+import queue
 import shutil
 import signal
 import sqlite3
@@ -467,6 +470,9 @@ def test_a_name_that_leaves_its_folder_is_refused(name: str, tmp_path: Path) -> 
         {"list": [("token=hunter2",)]},
         {"api_key": ["hunter2"]},
         {"o": OSError("token=hunter2")},
+        {"quoted": 'login with password="my hunter2"'},
+        {"escaped": r'{"password": "a \" hunter2"}'},
+        {"cut": "password='hunter2"},
     ],
 )
 def test_a_secret_does_not_reach_the_log(data: Mapping[str, object]) -> None:
@@ -476,6 +482,23 @@ def test_a_secret_does_not_reach_the_log(data: Mapping[str, object]) -> None:
     line = formatter.format(record)
     assert "hunter2" not in line
     assert json.loads(line)["level"] == "info"
+
+
+def test_the_context_of_a_record_crosses_a_queue() -> None:
+    block = run_block("skills/error-handling-logging.md", "handler = logging")
+    records: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
+
+    class Handler(logging.handlers.QueueHandler):
+        def prepare(self, record: logging.LogRecord) -> logging.LogRecord:  # as the table of the page has it
+            record.ctx = block["ctx"].get()
+            return record
+
+    def log_one() -> None:
+        block["ctx"].set({"trace_id": "4bf92f"})
+        Handler(records).emit(logging.LogRecord("a", logging.INFO, "a.py", 1, "paid", None, None))
+
+    contextvars.copy_context().run(log_one)
+    assert json.loads(block["JsonErrors"]().format(records.get()))["trace_id"] == "4bf92f"
 
 
 @pytest.mark.parametrize("written", ["hunter2\n", "hunter2\r\n", "hunter2"])
