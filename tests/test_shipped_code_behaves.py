@@ -423,6 +423,18 @@ def test_a_cache_serves_the_old_value_while_the_source_is_down_and_lets_the_next
             one.get("other", down)
 
 
+def test_a_cache_does_not_serve_a_stale_answer_that_a_row_is_missing(cache: Callable[..., Any]) -> None:
+    one = cache(negative=0, stale=60)
+    missing = cache.get.__globals__["MISSING"]  # type: ignore[attr-defined]
+
+    def down() -> None:
+        raise OSError("down")
+
+    assert one.get("key", lambda: missing) is missing
+    with pytest.raises(OSError, match="down"):
+        one.get("key", down)
+
+
 def test_a_caller_that_gives_up_takes_no_place_in_the_limiter() -> None:
     block = run_block("patterns/resilience-load-shedding.md", "async def demo()")
 
