@@ -371,6 +371,9 @@ def test_the_words_of_a_select_are_not_translated(tmp_path: Path) -> None:
         ("syntax", "a", "select of g lacks male and has mann of its own")
     ]
     assert pair(tmp_path, source, {"a": "{g, select, male {Er} other {Sie}}"}) == []
+    assert pair(tmp_path, source, {"a": "{g, select, other {Sie}}"}) == [
+        ("look", "a", "select of g lacks male and has nothing of its own")
+    ]
 
 
 def test_a_link_to_another_host_is_named(tmp_path: Path) -> None:
@@ -396,6 +399,22 @@ def test_a_file_of_a_language_that_is_not_known_is_named_and_not_left_out_in_sil
     write(tmp_path, en__shop_DOT_json={"a": "One"}, de__shop_DOT_json={"a": "Eins"}, ckb__shop_DOT_json={})
     rows = run_json(*SCRIPT, tmp_path)["findings"]["look"]
     assert [row["file"] for row in rows] == [str(tmp_path / "ckb" / "shop.json"), str(tmp_path / "oc.json")]
+
+
+def test_a_catalog_given_with_its_language_is_compared_wherever_it_lies(tmp_path: Path) -> None:
+    write(tmp_path, en_DOT_json={"a": "Hello {name}", "b": "One"}, english_DOT_json={"a": "Hello {name}", "b": "One"})
+    write(tmp_path, strange_DOT_json={"a": "Witaj", "b": "Jeden"}, app__en__shop_DOT_json={"c": "Buy"})
+    strange = f"pl={tmp_path / 'strange.json'}"
+    wanted = [("placeholder", "pl", "a", "lacks {name}")]
+    assert found(run_json(*SCRIPT, tmp_path / "en.json", strange)) == wanted
+    assert found(run_json(*SCRIPT, f"en={tmp_path / 'english.json'}", strange)) == wanted
+    report = run_json(*SCRIPT, tmp_path, strange)
+    assert found(report) == [*wanted, ("no-file", "pl", "", f"1 messages of {tmp_path / 'app' / 'en' / 'shop.json'}")]
+    write(tmp_path / "x", de__a_DOT_json={"a": "Hallo", "b": "Eins"}, fr_DOT_json={"q": "Autre"})
+    english = f"en={tmp_path / 'english.json'}"
+    rows = found(run_json(*SCRIPT, english, tmp_path / "x" / "de", tmp_path / "x" / "fr.json"))
+    assert ("placeholder", "de", "a", "lacks {name}") in rows
+    assert ("look", "fr", "", "no source catalog of this name to compare with: give the file as LOCALE=FILE") in rows
 
 
 def test_files_are_found_whatever_the_case_of_their_suffix(tmp_path: Path) -> None:

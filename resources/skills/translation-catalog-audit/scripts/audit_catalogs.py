@@ -128,6 +128,7 @@ class Catalog:
     entries: dict[str, Entry] = field(default_factory=dict)
     problems: list[tuple[str, str, str]] = field(default_factory=list)
     facts: Json = field(default_factory=dict)
+    chosen: bool = False  # its language was given as LOCALE=FILE
 
 
 class Finding(NamedTuple):
@@ -459,7 +460,7 @@ def read_file(path: Path, locale: str, source: str) -> list[Catalog]:
     else:
         {"json": read_json, "arb": read_json, "po": read_po, "strings": read_strings}[catalog.kind](decode(data), catalog)
     if locale:
-        catalog.locale = locale
+        catalog.locale, catalog.chosen = locale, True
     if path.suffix == ".pot":
         catalog.locale = source
         for entry in catalog.entries.values():
@@ -638,9 +639,8 @@ def compare(key: str, entry: Entry, original: Entry, catalog: Catalog) -> Iterat
             parts += [f"has {' '.join(sorted(extra.elements()))}"] if extra else []
             yield found("placeholder", " and ".join(parts) + label)
         yield from text_findings(found, text, base, label)
-        if catalog.kind in ("arb", "json") and ICU_HINT.search(reference) and (wrong := wrong_selects(text, reference)):
-            yield found("syntax", wrong + label)
         if catalog.kind in ("arb", "json") and ICU_HINT.search(reference):
+            yield from (found(name, one + label) for name, one in wrong_selects(text, reference))
             yield from (found(name, one + label) for name, one in poor_branches(text, reference, catalog, rule))
         if foreign := sorted(hosts(text) - hosts(base)):
             yield found("look", f"links to {', '.join(foreign)}, unlike the source{label}")
@@ -682,19 +682,18 @@ def poor_branches(text: str, reference: str, catalog: Catalog, rule: Plural | No
                 yield "look", what
 
 
-def wrong_selects(text: str, reference: str) -> str:
-    """Say which words of a `select`, which the program passes in, a translation lacks or has of its own."""
+def wrong_selects(text: str, reference: str) -> Iterator[tuple[str, str]]:
+    """Yield which words of a `select`, which the program passes in, were translated; one that is only left out falls to `other`."""
     sides = []
     for one in (reference, text):
         selects = [(name, set(words)) for name, kind, words in parse_icu(one).plurals if kind == "select"]
         sides.append({name: set().union(*(words for other, words in selects if other == name)) for name, _ in selects})
     wanted, got = sides
-    parts = []
     for name in sorted(wanted.keys() & got.keys()):
         if wanted[name] != got[name]:
             lacks, has = (", ".join(sorted(one)) or "nothing" for one in (wanted[name] - got[name], got[name] - wanted[name]))
-            parts.append(f"select of {name} lacks {lacks} and has {has} of its own")
-    return "; ".join(parts)
+            translated = wanted[name] - got[name] and got[name] - wanted[name]
+            yield "syntax" if translated else "look", f"select of {name} lacks {lacks} and has {has} of its own"
 
 
 def po_category(form: str, catalog: Catalog, rule: Plural | None) -> str:
@@ -781,6 +780,7 @@ def languages_not_known(folders: list[str], read: list[tuple[Path, str]]) -> lis
 
 
 def audit(catalogs: list[Catalog], source: str) -> tuple[list[Finding], list[Json]]:
+    find_sources(catalogs, source)
     findings = [Finding(rule, one.locale, one.file, key, text) for one in catalogs for rule, key, text in one.problems]
     names: defaultdict[str, list[Catalog]] = defaultdict(list)
     for one in catalogs:
@@ -811,6 +811,19 @@ def audit(catalogs: list[Catalog], source: str) -> tuple[list[Finding], list[Jso
     return findings, rows
 
 
+def find_sources(catalogs: list[Catalog], source: str) -> None:
+    """Give a catalog whose path leads to no source the name of one, if either was given as LOCALE=FILE: by the keys that both have."""
+    sources = [one for one in catalogs if same_locale(one.locale, source)]
+    names = {(one.name, one.kind) for one in sources}
+    for one in catalogs:
+        if (one.name, one.kind) in names:
+            continue
+        able = [other for other in sources if other.kind == one.kind and (one.chosen or other.chosen)]
+        best = max(able, key=lambda other: len(one.entries.keys() & other.entries.keys()), default=None)
+        if best and (one.entries.keys() & best.entries.keys() or (one.chosen and len(able) == 1)):
+            one.name = best.name
+
+
 def own_findings(one: Catalog) -> Iterator[Finding]:
     """Yield what is wrong in the source itself."""
     rule = RULES.get(language(one.locale))
@@ -832,7 +845,7 @@ def against(one: Catalog, original: Catalog | None, parent: Catalog | None, coun
     wanted = original.entries if original else {key: Entry(entry.source) for key, entry in one.entries.items() if entry.source}
     counts["messages"] += len(one.entries)
     if not wanted and one.entries:
-        yield Finding("look", one.locale, one.file, "", "no source catalog to compare with: name it with --source")
+        yield Finding("look", one.locale, one.file, "", "no source catalog of this name to compare with: give the file as LOCALE=FILE")
     for key, entry in wanted.items():
         mine = one.entries.get(key)
         if mine is None:
