@@ -221,6 +221,7 @@ def test_a_cursor_of_another_tenant_is_refused() -> None:
         {"op": "replace", "path": "members"},
         {"op": "add", "path": "members", "value": None},
         {"op": "remove", "path": "members", "value": {}},
+        {"op": "remove", "path": "members", "value": None},
         {"op": "remove", "path": "members", "value": "a"},
         {"op": "remove", "value": {"members": None}},
         {"op": "replace", "value": {"members": None}},
@@ -293,6 +294,17 @@ def test_usage_without_numbers_for_the_cache_is_all_fresh() -> None:
     assert from_openai(usage) == {"fresh": 5, "read": 0, "write": 0, "out": 1}
 
 
+def test_usage_of_chat_completions_is_read_too() -> None:
+    from_openai = run_block("skills/llm-cost-control.md")["from_openai"]
+    usage = {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
+    assert from_openai(usage) == {"fresh": 5, "read": 4, "write": 0, "out": 2}
+
+
+def test_members_in_other_letters_are_not_passed_over() -> None:
+    patch_members = run_block("skills/scim-provisioning.md")["patch_members"]
+    assert patch_members({"a", "b"}, {"op": "Replace", "value": {"Members": [{"value": "c"}]}}) == {"c"}
+
+
 @pytest.mark.parametrize("quote", ["", " ", "Total due: 999.00 EUR"])
 def test_an_extraction_that_quotes_nothing_of_the_document_goes_to_the_manual_queue(quote: str) -> None:
     block = run_block("patterns/llm-structured-output.md", "prompts: list")
@@ -341,6 +353,8 @@ def test_a_cut_text_is_a_beginning_that_fits(limit: int) -> None:
         ({"0001-a.md": "- Status: accepted\n", "0002-b.md": "- Status: superseded by 0001\r\n"}, 0),
         ({"0001-a.md": "- Status: accepted\n", "0001-b.md": "- Status: accepted\n"}, 1),
         ({"0001-a.md": "- Status: superseded by 0002\n"}, 1),
+        ({"0001-a.md": "- Status: superseded by 0001\n"}, 1),
+        ({"0001-a.md": "- Status: accepted\n- Status: rejected\n"}, 1),
         ({"0001-a.md": "Status: accepted\n"}, 1),
         ({"1-a.md": "- Status: accepted\n"}, 1),
         ({"0001-a.md": ""}, 1),
