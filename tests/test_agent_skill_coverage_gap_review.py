@@ -122,6 +122,16 @@ def test_a_report_of_another_version_is_noticed(tmp_path: Path) -> None:
     ]
 
 
+def test_blank_and_comment_lines_that_v8_counts_are_no_code_and_no_problem(tmp_path: Path) -> None:
+    text = ["// why", "", "/** a", " * b", " */", "const f = a => {", " if (!a) {", "", "    /* c */ g()", "  }", "}"]
+    diff = f"--- /dev/null\n+++ b/src/a.mjs\n@@ -0,0 +1,{len(text)} @@\n" + "".join(f"+{line}\n" for line in text)
+    hits = {line: int(line not in (8, 9)) for line in range(1, len(text) + 2) if line != 4}
+    found = compared(tmp_path, lcov(tmp_path / "lcov.info", "src/a.mjs", hits), diff=diff)
+    assert (found["problems"], found["code"], found["ran"]) == ([], 5, 4)
+    assert [gap["text"].strip() for gap in found["files"][0]["gaps"]] == ["/* c */ g()"]
+    assert compared(tmp_path, lcov(tmp_path / "lcov.info", "src/a.mjs", {2: 1, 6: 1}), diff=diff)["problems"]
+
+
 def test_a_git_range_is_compared_and_a_wrong_one_refused(tmp_path: Path) -> None:
     def git(*words: str) -> None:
         identity = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
