@@ -1851,6 +1851,10 @@ const server = app.listen(0, async () => {
   body.append("file", new Blob([image]), "a.png");
   const found = { unsaved: (await fetch(`${at}/uploads`, { method: "POST", body })).status };
   found.left = fs.readdirSync("data/files", { recursive: true }).filter((name) => name.endsWith(".webp"));
+  const two = new FormData();
+  two.append("file", new Blob([Buffer.alloc(12_000_000)]), "a.bin");
+  two.append("file", new Blob([Buffer.alloc(10_000_000)]), "b.bin");
+  found.large = (await fetch(`${at}/uploads`, { method: "POST", body: two })).status;
   found.missing = (await fetch(`${at}/none.bin`)).status;
   for (let i = 0; i < 3; i++)
     await new Promise((next) => {
@@ -1871,7 +1875,7 @@ def test_an_upload_that_was_not_saved_and_a_download_that_was_cut_leave_nothing(
     node_run: Callable[[str, str], Any],
 ) -> None:
     found = node_run("examples/file-upload-safe.md", UPLOADS)
-    assert found == {"unsaved": 503, "left": [], "missing": 404, "open": 0}
+    assert found == {"unsaved": 503, "left": [], "large": 413, "missing": 404, "open": 0}
 
 
 STREAM = """
