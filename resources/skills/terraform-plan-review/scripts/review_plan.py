@@ -235,7 +235,8 @@ def guards_lost(change: Json) -> list[str]:
         and (
             at(before, path) is GUARDS.get(path[-1], ...)
             or guards(path[-1], at(before, path))
-            or (at(before, path) is None and at(after, path) is True and GUARDS.get(path[-1]) is False)  # after an import
+            # an import leaves such an attribute unset
+            or (at(before, path) is None and at(after, path) is True and GUARDS.get(path[-1]) is False)
         )
     ]
 
