@@ -141,6 +141,20 @@ def test_protection_that_is_switched_off_is_a_danger(tmp_path: Path) -> None:
     ]
 
 
+def test_a_protection_that_an_import_left_unset_and_the_plan_switches_off_is_a_danger(tmp_path: Path) -> None:
+    adopted = change("aws_s3_bucket.x", "update", before={"force_destroy": None}, after={"force_destroy": True})
+    harmless = change("aws_s3_bucket.y", "update", before={"force_destroy": None}, after={"force_destroy": False})
+    report = run_json(*SCRIPT, plan(tmp_path / "p.json", adopted, harmless))
+    assert report["dangers"] == ["holds data: aws_s3_bucket.x loses its protection: force_destroy"]
+
+
+def test_an_object_that_was_only_moved_is_not_told_as_deleted_outside(tmp_path: Path) -> None:
+    same = {"id": "1"}
+    moved = change("terraform_data.new", "no-op", previous_address="terraform_data.old", before=same, after=same)
+    done = run_script(*SCRIPT, plan(tmp_path / "p.json", resource_drift=[moved]))
+    assert "drift    terraform_data.new: moved" in done.stdout.splitlines()
+
+
 def test_values_that_are_sensitive_or_look_secret_or_are_not_known_are_not_printed(tmp_path: Path) -> None:
     done = run_script(
         *SCRIPT,

@@ -231,7 +231,13 @@ def guards_lost(change: Json) -> list[str]:
     return [
         dotted(path) + " (perhaps: known after apply)" * (not known)
         for path, known in differences(before, after, unknown, [])
-        if path and (at(before, path) is GUARDS.get(path[-1], ...) or guards(path[-1], at(before, path)))
+        if path
+        and (
+            at(before, path) is GUARDS.get(path[-1], ...)
+            or guards(path[-1], at(before, path))
+            # an import leaves such an attribute unset
+            or (at(before, path) is None and at(after, path) is True and GUARDS.get(path[-1]) is False)
+        )
     ]
 
 
@@ -280,8 +286,14 @@ def drift(plan: Json) -> list[Json]:
         change = one.get("change") or {}
         changed = differences(change.get("before"), change.get("after"), None, [])
         found.append({"address": str(one.get("address")), "gone": action_of(one) == "destroy",
+                      "moved_from": one.get("previous_address"),
                       "changed": sorted({dotted(path) for path, _ in changed if path})})  # fmt: skip
     return found
+
+
+def drifted(one: Json) -> str:
+    what = "deleted outside" if one["gone"] else "moved" if one["moved_from"] else "nothing that is shown"
+    return f"{one['address']}: {names(one['changed']) or what}"
 
 
 def review(plan: Json, protect: list[str]) -> Json:
@@ -341,7 +353,7 @@ def show(report: Json, top: int) -> None:
     tell("moved", [f"{r['moved_from']} -> {r['address']} ({r['action']})" for r in changes if r["moved_from"]], top)
     tell("import", [f"{r['address']} ({r['action']})" for r in changes if r["imported"]], top)
     tell("action", [f"{name} is invoked by the apply" for name in report["actions"]], top)
-    tell("drift", [f"{d['address']}: {names(d['changed']) or 'deleted outside'}" for d in report["drift"]], top)
+    tell("drift", [drifted(one) for one in report["drift"]], top)
     tell("deferred", report["deferred"], top)
     tell("update", [f"{r['address']}: {names(r['changed'])}" for r in changes if r["action"] == "update"], top)
     tell("unknown", [f"{r['address']}: {names(r['unknown'])}" for r in changes if r["unknown"]], top)
