@@ -75,9 +75,13 @@ def assert_same_rows(found: Path, expected: Path, *, but: tuple[str, ...] = ()) 
     rows_found, rows_expected = dump(found), dump(expected)
     assert rows_found.keys() == rows_expected.keys()
     for table in sorted(rows_expected.keys() - {*but}):
-        there, wanted = Counter(rows_found[table]), Counter(rows_expected[table])
-        assert there == wanted, f"{table} has {[*(there - wanted)][:SHOWN]} instead of {[*(wanted - there)][:SHOWN]}"
+        there, wanted = rows_found[table], rows_expected[table]
+        assert there == wanted, _difference(table, Counter(there), Counter(wanted))
     check_full_texts(found)
+
+
+def _difference(table: str, there: Counter[tuple[object, ...]], wanted: Counter[tuple[object, ...]]) -> str:
+    return f"{table} has {[*(there - wanted)][:SHOWN]} instead of {[*(wanted - there)][:SHOWN]}"
 
 
 def check_full_texts(path: Path) -> None:
