@@ -123,6 +123,12 @@ def rules_of(sql: str) -> list[str]:
     return [one["rule"] for one in report["findings"]]
 
 
+@pytest.mark.parametrize("name", ["", "i ", 'IF NOT EXISTS "a b" '])
+def test_an_index_on_only_the_parent_of_partitions_is_no_danger(name: str) -> None:
+    assert rules_of(f"CREATE INDEX {name}ON ONLY parent (a);") == ["index-on-only"]
+    assert rules_of(f"CREATE UNIQUE INDEX {name}ON parent (a);") == ["index-blocks-writes"]
+
+
 def test_commas_inside_parentheses_part_nothing() -> None:
     assert rules_of("ALTER TABLE t ADD COLUMN p numeric(10,2) NOT NULL;") == ["not-null-without-default"]
     assert rules_of("ALTER TABLE t ADD COLUMN p numeric(10,2) NOT NULL DEFAULT 0;") == []

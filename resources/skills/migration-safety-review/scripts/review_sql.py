@@ -87,8 +87,11 @@ def rule(name: str, level: str, pattern: str, effect: str, instead: str, *, old_
 
 # fmt: off
 RULES = (
-    rule("index-blocks-writes", "danger", r"^CREATE (UNIQUE )?INDEX (?!CONCURRENTLY)",
+    rule("index-blocks-writes", "danger", r"^CREATE (UNIQUE )?INDEX (?!CONCURRENTLY)(?![^(]*\bON ONLY )",
         "no INSERT, UPDATE, DELETE while it builds", "CREATE INDEX CONCURRENTLY, outside a transaction"),
+    rule("index-on-only", "caution", r"^CREATE (UNIQUE )?INDEX (?!CONCURRENTLY)(?=[^(]*\bON ONLY )",
+        "instant for a partitioned table; an ordinary table gets no writes while it builds",
+        "relkind must be p; then CONCURRENTLY on each partition, ALTER INDEX ... ATTACH PARTITION"),
     rule("drop-index-blocks", "caution", r"^DROP INDEX (?!CONCURRENTLY)",
         "waits for every query on the table and blocks the next", "DROP INDEX CONCURRENTLY", old_table=False),
     rule("reindex-blocks", "danger", r"^REINDEX (?!.*CONCURRENTLY)", "no writes while it builds",
