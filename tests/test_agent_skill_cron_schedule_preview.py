@@ -194,6 +194,34 @@ def test_the_yaml_of_github_and_kubernetes_is_read_with_its_zones(tmp_path: Path
     assert run_json(*SCRIPT, jobs)["problems"] == ["it is YAML, read as a crontab's times: give --dialect kubernetes"]
 
 
+def test_a_zone_in_yaml_holds_for_the_entry_that_it_stands_in_whatever_the_order_of_its_keys(tmp_path: Path) -> None:
+    workflow = tmp_path / "ci.yml"
+    workflow.write_text(
+        "on:\n  schedule:\n    - timezone: America/New_York\n      # weekdays\n      cron: 30 5 * * *\n"
+        "    - timezone: Asia/Tokyo\n      cron: '10 6 * * *'\n    - cron: 1 1 * * *\n"
+        "jobs:\n  one:\n    steps:\n      - with:\n          timezone: Asia/Seoul\n"
+    )
+    report = run_json(*SCRIPT, workflow, "--dialect", "github")
+    assert [row["zone"] for row in report["schedules"]] == ["America/New_York", "Asia/Tokyo", "UTC"]
+    jobs = tmp_path / "jobs.yaml"
+    jobs.write_text(
+        "kind: List\nitems:\n- kind: CronJob\n  spec:\n    schedule: 0 1 * * *\n    jobTemplate:\n"
+        "      spec: {}\n- kind: CronJob\n  spec:\n    schedule: 0 2 * * *\n    timeZone: Asia/Tokyo\n"
+    )
+    report = run_json(*SCRIPT, jobs, "--dialect", "kubernetes")
+    assert [row["zone"] for row in report["schedules"]] == ["UTC", "Asia/Tokyo"]
+
+
+def test_entries_in_braces_are_named_because_they_are_not_read(tmp_path: Path) -> None:
+    workflow = tmp_path / "ci.yml"
+    workflow.write_text("on:\n  schedule:\n    - cron: 1 1 * * *\n    - {cron: '30 5 * * *', timezone: Asia/Tokyo}\n")
+    report = run_json(*SCRIPT, workflow, "--dialect", "github")
+    assert [row["line"] for row in report["schedules"]] == [3]
+    assert report["problems"] == ["line 4: an entry in braces is not read: write its keys on lines of their own"]
+    workflow.write_text("on: {schedule: [{cron: '30 5 * * *'}]}\n")
+    assert_refused(run_script(*SCRIPT, workflow, "--dialect", "github"), "in braces")
+
+
 def test_nicknames_are_previewed_but_for_github() -> None:
     assert_refused(run_script(*SCRIPT, "--expression", "@daily", "--dialect", "github"), "write 0 0 * * *")
     for dialect in ("cronie", "kubernetes"):

@@ -17,7 +17,7 @@ import re
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -34,6 +34,8 @@ ITEM = re.compile(r"^(?:(\*)|(\w+)(?:-(\w+))?)(?:/(\d+))?$")
 SECRET = re.compile(r"(?i)(?<=://)[^/\s@]+(?=@)|(?<=-u )\S+:\S+|(?<=bearer )\S+|(?<=basic )\S+"
                     r"|(\b[\w-]*(?:passw|pwd|token|secret|api_?key)\w*[=: ]+)\S+|(\bmysql\w* (?:.* )?-p)\S+")  # fmt: skip
 YAML = re.compile(r"^\s*(?:- *)?(cron|schedule): *([\"']?)([^\s\"'#][^\"'#\n]*?)\2 *(?:#.*)?\r?$", re.MULTILINE)
+ZONE = re.compile(r"time[zZ]one: *[\"']?([\w/+-]+)")
+FLOW = re.compile(r"^[^#\n]*\{[^}\n]*\b(?:cron|schedule): ", re.MULTILINE)
 YEARS = 8
 Json = dict[str, Any]
 
@@ -141,15 +143,35 @@ def masked(text: str) -> str:
 
 def schedules_of_yaml(text: str) -> Iterator[tuple[int, str, str]]:
     """Yield line, expression and zone of each `cron:` of GitHub, `schedule:` of a CronJob."""
-    found = list(YAML.finditer(text))
-    for match, following in zip(found, [*found[1:], None], strict=True):
+    lines = text.split("\n")
+    for match in YAML.finditer(text):
         number = text.count("\n", 0, match.start(1)) + 1
-        near = text[match.end() : following.start() if following else len(text)]
-        if match[1] == "schedule":  # timeZone may stand above it, in the same document
-            start = [0, *(one.end() for one in re.finditer(r"^---.*$", text[: match.start()], re.MULTILINE))][-1]
-            near = re.split(r"^---", text[start:], maxsplit=1, flags=re.MULTILINE)[0]
-        zone = re.search(r"^\s*(?:- *)?time[zZ]one: *[\"']?([\w/+-]+)", near, re.MULTILINE)
-        yield number, match[3], zone[1] if zone else ""
+        zone = next((one[1] for line in siblings(lines, number - 1) if (one := ZONE.match(line))), "")
+        yield number, match[3], zone
+
+
+def siblings(lines: Sequence[str], at: int) -> Iterator[str]:
+    """Yield the other lines of the YAML mapping that holds line *at*, from their keys on."""
+    column, begins = _key(lines[at])
+    above = [] if begins else range(at - 1, -1, -1)
+    for numbers in (above, range(at + 1, len(lines))):
+        for number in numbers:
+            line = lines[number]
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            place, opens = _key(line)
+            if place < column or line.startswith("---") or (opens and place == column and number > at):
+                break
+            if place == column:
+                yield line[column:]
+            if opens and place == column:
+                break
+
+
+def _key(line: str) -> tuple[int, bool]:
+    """Return the column of a line's first key, and whether a list's entry begins with it."""
+    found = re.match(r"(\s*)((?:- +)*)", line)
+    return (found.end(), bool(found[2])) if found else (0, False)
 
 
 def read_yaml(text: str, dialect: str, zone: str) -> tuple[list[Schedule], list[str]]:
@@ -157,6 +179,9 @@ def read_yaml(text: str, dialect: str, zone: str) -> tuple[list[Schedule], list[
     likely = "kubernetes" if re.search(r"^kind: *CronJob", text, re.MULTILINE) else "github"
     if dialect == "cronie":
         problems.append(f"it is YAML, read as a crontab's times: give --dialect {likely}")
+    for braces in FLOW.finditer(text):
+        number = text.count("\n", 0, braces.end()) + 1
+        problems.append(f"line {number}: an entry in braces is not read: write its keys on lines of their own")
     for number, expression, own in schedules_of_yaml(text):
         try:
             if re.match(r"(CRON_)?TZ=", expression):
@@ -331,7 +356,7 @@ def main() -> int:
             text = decode(sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes())
         else:
             raise ValueError("name a file or an --expression")
-        read = read_yaml if YAML.search(text) else read_lines
+        read = read_yaml if YAML.search(text) or FLOW.search(text) else read_lines
         schedules, problems = read(text, args.dialect, args.zone)
         if args.dialect == "github" and args.zone != "UTC":
             problems.append("note: --zone is taken as the schedule's own `timezone`")
