@@ -220,6 +220,9 @@ def test_entries_in_braces_are_named_because_they_are_not_read(tmp_path: Path) -
     assert report["problems"] == ["line 4: an entry in braces is not read: write its keys on lines of their own"]
     workflow.write_text("on: {schedule: [{cron: '30 5 * * *'}]}\n")
     assert_refused(run_script(*SCRIPT, workflow, "--dialect", "github"), "in braces")
+    crontab = tmp_path / "crontab"
+    crontab.write_text("5 4 * * * curl -d '{schedule: nightly}' localhost\n")
+    assert [row["line"] for row in run_json(*SCRIPT, crontab)["schedules"]] == [1]
 
 
 def test_nicknames_are_previewed_but_for_github() -> None:

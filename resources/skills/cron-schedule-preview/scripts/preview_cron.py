@@ -35,7 +35,7 @@ SECRET = re.compile(r"(?i)(?<=://)[^/\s@]+(?=@)|(?<=-u )\S+:\S+|(?<=bearer )\S+|
                     r"|(\b[\w-]*(?:passw|pwd|token|secret|api_?key)\w*[=: ]+)\S+|(\bmysql\w* (?:.* )?-p)\S+")  # fmt: skip
 YAML = re.compile(r"^\s*(?:- *)?(cron|schedule): *([\"']?)([^\s\"'#][^\"'#\n]*?)\2 *(?:#.*)?\r?$", re.MULTILINE)
 ZONE = re.compile(r"time[zZ]one: *[\"']?([\w/+-]+)")
-FLOW = re.compile(r"^[^#\n]*\{[^}\n]*\b(?:cron|schedule): ", re.MULTILINE)
+FLOW = re.compile(r"^ *(?:- *|\w+: *)?[\[{][^\n]*\b(?:cron|schedule): ", re.MULTILINE)
 YEARS = 8
 Json = dict[str, Any]
 
@@ -170,8 +170,7 @@ def siblings(lines: Sequence[str], at: int) -> Iterator[str]:
 
 def _key(line: str) -> tuple[int, bool]:
     """Return the column of a line's first key, and whether a list's entry begins with it."""
-    found = re.match(r"(\s*)((?:- +)*)", line)
-    return (found.end(), bool(found[2])) if found else (0, False)
+    return len(line) - len(line.lstrip(" -")), line.lstrip().startswith("- ")
 
 
 def read_yaml(text: str, dialect: str, zone: str) -> tuple[list[Schedule], list[str]]:
