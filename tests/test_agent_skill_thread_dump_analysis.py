@@ -109,6 +109,26 @@ def test_a_pool_whose_threads_all_stand_in_one_stack_is_exhausted(tmp_path: Path
     assert (done.returncode, "POOL" in done.stdout) == (0, False)
 
 
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "org.eclipse.jetty.util.thread.QueuedThreadPool.idleJobPoll(QueuedThreadPool.java:563)",
+        "org.eclipse.jetty.util.thread.QueuedThreadPool$Runner.idleJobPoll(QueuedThreadPool.java:1169)",
+        "io.netty.channel.epoll.Native.epollWait0(Native Method)",
+        "io.netty.channel.kqueue.Native.keventWait(Native Method)",
+        "io.netty.channel.uring.Native.ioUringEnter(Native Method)",
+        "org.jboss.threads.EnhancedQueueExecutor$PoolThreadNode.park(EnhancedQueueExecutor.java:2418)",
+        "kotlinx.coroutines.scheduling.CoroutineScheduler$Worker.park(CoroutineScheduler.kt:847)",
+    ],
+)
+def test_threads_of_a_framework_that_wait_for_work_are_no_exhausted_pool(tmp_path: Path, frame: str) -> None:
+    waiting = [
+        java(f"pool-{n}", n, "TIMED_WAITING (parking)", f"at {frame}", "at x.Loop.run(L.java:1)") for n in range(5)
+    ]
+    done = run_script(*SCRIPT, written(tmp_path / "a", *waiting))
+    assert (done.returncode, "POOL" in done.stdout, "group" in done.stdout) == (0, False, False)
+
+
 def test_a_task_that_waits_at_a_queue_for_an_answer_is_busy(tmp_path: Path) -> None:
     stack = (
         "at java.util.concurrent.LinkedBlockingQueue.take(L.java:1)",

@@ -44,6 +44,8 @@ LIBRARY = re.compile(
 IDLE = re.compile(
     r"ThreadPoolExecutor\.getTask|ForkJoinPool\.(awaitWork|deactivate)"
     r"|Reference\.waitFor|ReferenceQueue\.remove|EPoll\.wait|EPollArrayWrapper|KQueue\.poll"
+    r"|\.Native\.(epollWait|keventWait|ioUringEnter)|QueuedThreadPool(\$Runner)?\.idleJobPoll"
+    r"|EnhancedQueueExecutor\$PoolThreadNode\.park|CoroutineScheduler\$Worker\.park"
     r"|runtime\.(gcBgMarkWorker|bgsweep|bgscavenge|forcegchelper|runfinq|runFinalizers|runCleanups)|os/signal\.loop"
 )
 
