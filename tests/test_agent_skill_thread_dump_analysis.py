@@ -215,6 +215,19 @@ def test_dumps_of_python_are_read_in_three_forms(tmp_path: Path) -> None:
         assert [row["own"] for row in report["groups"]] == [own]
 
 
+def test_dumps_of_faulthandler_and_go_one_after_the_other_in_a_log_are_several(tmp_path: Path) -> None:
+    def one(*names: str) -> str:
+        return "\n".join(f'Thread 0x{name} (most recent call first):\n  File "/a.py", line 3 in f\n' for name in names)
+
+    log = f"started\n{one('02', '01')}a line of the program\n{one('03', '02', '01')}{one('04', '02', '01')}"
+    found = run_json(*SCRIPT, written(tmp_path / "a", log))
+    assert (found["threads"], found["standing"][0]["threads"]) == ([2, 3, 3], 2)
+    unspaced = log.replace("\n\n", "\n")  # a journal drops empty lines
+    assert run_json(*SCRIPT, written(tmp_path / "b", unspaced))["dumps"] == 3
+    go = "".join(f"goroutine {n} [select]:\nmain.f()\n\t/a.go:1 +0x1\n\n" for n in (1, 2))
+    assert run_json(*SCRIPT, written(tmp_path / "c", go * 2))["threads"] == [2, 2]
+
+
 def test_a_python_pool_thread_in_a_call_without_frames_of_its_own_is_not_idle(tmp_path: Path) -> None:
     worker = 'Thread 0x00007f0{} (most recent call first):\n{}  File "/l/futures/thread.py", line 81 in _worker\n\n'
     run = '  File "/l/futures/thread.py", line 58 in run\n'

@@ -119,6 +119,8 @@ def read_dumps(path: str) -> list[Dump]:
         begins = re.compile(pattern.pattern, re.MULTILINE)
         if begins.search(text):
             parts = re.split(r"(?m)^(?=Full thread dump|Process \d+: |={3,} dump)", text)
+            if read in (read_go, read_python):
+                parts = [each for part in parts for each in apart(part, pattern)]
             dumps = [read(kind, part.split("\n")) for part in parts if begins.search(part)]
             if empty := sum(part.startswith("Full thread dump") and not begins.search(part) for part in parts):
                 dumps[-1].note = f"{empty} dumps without threads were left out: cut off?"
@@ -126,6 +128,20 @@ def read_dumps(path: str) -> list[Dump]:
                 dumps[-1].note = "its end is missing: threads, locks and deadlocks may be missing too"
             return dumps
     raise ValueError("no thread dump of Java, Go or Python that is known here")
+
+
+def apart(text: str, pattern: re.Pattern[str]) -> list[str]:
+    """Cut dumps without a headline: one thread twice, or no empty line above a thread where others have one."""
+    lines = text.split("\n")
+    heads = {n: match["id"] for n, line in enumerate(lines) if (match := pattern.match(line))}
+    spaced = any(n and not lines[n - 1] for n in heads)
+    cuts, seen = [0], set[str]()
+    for n, name in heads.items():
+        if seen and (name in seen or (spaced and lines[n - 1])):
+            cuts.append(n)
+            seen = set()
+        seen.add(name)
+    return ["\n".join(lines[a:b]) for a, b in zip(cuts, [*cuts[1:], len(lines)], strict=True)]
 
 
 def is_cut(dump: Dump, text: str) -> bool:
