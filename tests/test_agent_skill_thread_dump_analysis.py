@@ -129,6 +129,16 @@ def test_threads_of_a_framework_that_wait_for_work_are_no_exhausted_pool(tmp_pat
     assert (done.returncode, "POOL" in done.stdout, "group" in done.stdout) == (0, False, False)
 
 
+def test_pools_with_the_names_of_the_jdk_are_told_apart(tmp_path: Path) -> None:
+    stuck = [java(f"pool-1-thread-{n}", n, "WAITING (parking)", "at x.Task.f(T.java:1)") for n in range(1, 5)]
+    free = java(
+        "pool-2-thread-1", 9, "WAITING (parking)", "at java.util.concurrent.ThreadPoolExecutor.getTask(T.java:1)"
+    )
+    done = run_script(*SCRIPT, written(tmp_path / "a", *stuck, free))
+    assert done.returncode == 1
+    assert "POOL     pool-1-thread-N: all 4 threads busy, 4 in one stack\n" in done.stdout
+
+
 def test_a_task_that_waits_at_a_queue_for_an_answer_is_busy(tmp_path: Path) -> None:
     stack = (
         "at java.util.concurrent.LinkedBlockingQueue.take(L.java:1)",

@@ -46,6 +46,7 @@ IDLE = re.compile(
     r"|Reference\.waitFor|ReferenceQueue\.remove|EPoll\.wait|EPollArrayWrapper|KQueue\.poll"
     r"|\.Native\.(epollWait|keventWait|ioUringEnter)|QueuedThreadPool(\$Runner)?\.idleJobPoll"
     r"|EnhancedQueueExecutor\$PoolThreadNode\.park|CoroutineScheduler\$Worker\.park"
+    r"|VirtualThread\.takeVirtualThreadListToUnblock|DelayScheduler\.(loop|run)"
     r"|runtime\.(gcBgMarkWorker|bgsweep|bgscavenge|forcegchelper|runfinq|runFinalizers|runCleanups)|os/signal\.loop"
 )
 
@@ -332,8 +333,8 @@ def deadlocks(dump: Dump) -> list[list[str]]:
 def pools(dump: Dump) -> list[Json]:
     found: dict[str, list[Thread]] = defaultdict(list)
     for one in dump.threads:
-        if re.search(r"\d", one.name):
-            found[one.pool].append(one)
+        if re.search(r"\d", one.name):  # pool-1-thread-2 and pool-2-thread-2 are of two pools
+            found[re.sub(r"\d+(?=\D*$)", "N", one.name)].append(one)
     rows: list[Json] = []
     for name, each in sorted(found.items()):
         busy = [one for one in each if not one.idle]
