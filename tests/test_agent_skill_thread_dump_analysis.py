@@ -234,6 +234,8 @@ def test_dumps_of_faulthandler_and_go_one_after_the_other_in_a_log_are_several(t
     assert (found["threads"], found["standing"][0]["threads"]) == ([2, 3, 3], 2)
     unspaced = log.replace("\n\n", "\n")  # a journal drops empty lines
     assert run_json(*SCRIPT, written(tmp_path / "b", unspaced))["dumps"] == 3
+    between = one("02", "01").replace("\n\nThread", "\n\na line of the program\nThread")
+    assert run_json(*SCRIPT, written(tmp_path / "d", between))["threads"] == [2]
     go = "".join(f"goroutine {n} [select]:\nmain.f()\n\t/a.go:1 +0x1\n\n" for n in (1, 2))
     assert run_json(*SCRIPT, written(tmp_path / "c", go * 2))["threads"] == [2, 2]
 

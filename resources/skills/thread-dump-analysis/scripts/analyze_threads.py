@@ -136,9 +136,9 @@ def apart(text: str, pattern: re.Pattern[str]) -> list[str]:
     lines = text.split("\n")
     heads = {n: match["id"] for n, line in enumerate(lines) if (match := pattern.match(line))}
     spaced = any(n and not lines[n - 1] for n in heads)
-    cuts, seen = [0], set[str]()
-    for n, name in heads.items():
-        if seen and (name in seen or (spaced and lines[n - 1])):
+    cuts, seen, names = [0], set[str](), list(heads.values())
+    for place, (n, name) in enumerate(heads.items()):
+        if name in seen or (spaced and lines[n - 1] and seen.intersection(names[place:])):
             cuts.append(n)
             seen = set()
         seen.add(name)
