@@ -109,6 +109,36 @@ def test_a_pool_whose_threads_all_stand_in_one_stack_is_exhausted(tmp_path: Path
     assert (done.returncode, "POOL" in done.stdout) == (0, False)
 
 
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "org.eclipse.jetty.util.thread.QueuedThreadPool.idleJobPoll(QueuedThreadPool.java:563)",
+        "org.eclipse.jetty.util.thread.QueuedThreadPool$Runner.idleJobPoll(QueuedThreadPool.java:1169)",
+        "io.netty.channel.epoll.Native.epollWait0(Native Method)",
+        "io.netty.channel.kqueue.Native.keventWait(Native Method)",
+        "io.netty.channel.uring.Native.ioUringEnter(Native Method)",
+        "org.jboss.threads.EnhancedQueueExecutor$PoolThreadNode.park(EnhancedQueueExecutor.java:2418)",
+        "kotlinx.coroutines.scheduling.CoroutineScheduler$Worker.park(CoroutineScheduler.kt:847)",
+    ],
+)
+def test_threads_of_a_framework_that_wait_for_work_are_no_exhausted_pool(tmp_path: Path, frame: str) -> None:
+    waiting = [
+        java(f"pool-{n}", n, "TIMED_WAITING (parking)", f"at {frame}", "at x.Loop.run(L.java:1)") for n in range(5)
+    ]
+    done = run_script(*SCRIPT, written(tmp_path / "a", *waiting))
+    assert (done.returncode, "POOL" in done.stdout, "group" in done.stdout) == (0, False, False)
+
+
+def test_pools_with_the_names_of_the_jdk_are_told_apart(tmp_path: Path) -> None:
+    stuck = [java(f"pool-1-thread-{n}", n, "WAITING (parking)", "at x.Task.f(T.java:1)") for n in range(1, 5)]
+    free = java(
+        "pool-2-thread-1", 9, "WAITING (parking)", "at java.util.concurrent.ThreadPoolExecutor.getTask(T.java:1)"
+    )
+    done = run_script(*SCRIPT, written(tmp_path / "a", *stuck, free))
+    assert done.returncode == 1
+    assert "POOL     pool-1-thread-N: all 4 threads busy, 4 in one stack\n" in done.stdout
+
+
 def test_a_task_that_waits_at_a_queue_for_an_answer_is_busy(tmp_path: Path) -> None:
     stack = (
         "at java.util.concurrent.LinkedBlockingQueue.take(L.java:1)",
@@ -193,6 +223,21 @@ def test_dumps_of_python_are_read_in_three_forms(tmp_path: Path) -> None:
     for text, own in ((fault, "w (/a/f.py:4)"), (spy, "w (f.py:4)"), (json.dumps([one]), "w (f.py:4)")):
         report = run_json(*SCRIPT, written(tmp_path / "d", text))
         assert [row["own"] for row in report["groups"]] == [own]
+
+
+def test_dumps_of_faulthandler_and_go_one_after_the_other_in_a_log_are_several(tmp_path: Path) -> None:
+    def one(*names: str) -> str:
+        return "\n".join(f'Thread 0x{name} (most recent call first):\n  File "/a.py", line 3 in f\n' for name in names)
+
+    log = f"started\n{one('02', '01')}a line of the program\n{one('03', '02', '01')}{one('04', '02', '01')}"
+    found = run_json(*SCRIPT, written(tmp_path / "a", log))
+    assert (found["threads"], found["standing"][0]["threads"]) == ([2, 3, 3], 2)
+    unspaced = log.replace("\n\n", "\n")  # a journal drops empty lines
+    assert run_json(*SCRIPT, written(tmp_path / "b", unspaced))["dumps"] == 3
+    between = one("02", "01").replace("\n\nThread", "\n\na line of the program\nThread")
+    assert run_json(*SCRIPT, written(tmp_path / "d", between))["threads"] == [2]
+    go = "".join(f"goroutine {n} [select]:\nmain.f()\n\t/a.go:1 +0x1\n\n" for n in (1, 2))
+    assert run_json(*SCRIPT, written(tmp_path / "c", go * 2))["threads"] == [2, 2]
 
 
 def test_a_python_pool_thread_in_a_call_without_frames_of_its_own_is_not_idle(tmp_path: Path) -> None:

@@ -44,6 +44,9 @@ LIBRARY = re.compile(
 IDLE = re.compile(
     r"ThreadPoolExecutor\.getTask|ForkJoinPool\.(awaitWork|deactivate)"
     r"|Reference\.waitFor|ReferenceQueue\.remove|EPoll\.wait|EPollArrayWrapper|KQueue\.poll"
+    r"|\.Native\.(epollWait|keventWait|ioUringEnter)|QueuedThreadPool(\$Runner)?\.idleJobPoll"
+    r"|EnhancedQueueExecutor\$PoolThreadNode\.park|CoroutineScheduler\$Worker\.park"
+    r"|VirtualThread\.takeVirtualThreadListToUnblock|DelayScheduler\.(loop|run)"
     r"|runtime\.(gcBgMarkWorker|bgsweep|bgscavenge|forcegchelper|runfinq|runFinalizers|runCleanups)|os/signal\.loop"
 )
 
@@ -117,6 +120,8 @@ def read_dumps(path: str) -> list[Dump]:
         begins = re.compile(pattern.pattern, re.MULTILINE)
         if begins.search(text):
             parts = re.split(r"(?m)^(?=Full thread dump|Process \d+: |={3,} dump)", text)
+            if read in (read_go, read_python):
+                parts = [each for part in parts for each in apart(part, pattern)]
             dumps = [read(kind, part.split("\n")) for part in parts if begins.search(part)]
             if empty := sum(part.startswith("Full thread dump") and not begins.search(part) for part in parts):
                 dumps[-1].note = f"{empty} dumps without threads were left out: cut off?"
@@ -124,6 +129,20 @@ def read_dumps(path: str) -> list[Dump]:
                 dumps[-1].note = "its end is missing: threads, locks and deadlocks may be missing too"
             return dumps
     raise ValueError("no thread dump of Java, Go or Python that is known here")
+
+
+def apart(text: str, pattern: re.Pattern[str]) -> list[str]:
+    """Cut dumps without a headline: one thread twice, or no empty line above a thread where others have one."""
+    lines = text.split("\n")
+    heads = {n: match["id"] for n, line in enumerate(lines) if (match := pattern.match(line))}
+    spaced = any(n and not lines[n - 1] for n in heads)
+    cuts, seen, names = [0], set[str](), list(heads.values())
+    for place, (n, name) in enumerate(heads.items()):
+        if name in seen or (spaced and lines[n - 1] and seen.intersection(names[place:])):
+            cuts.append(n)
+            seen = set()
+        seen.add(name)
+    return ["\n".join(lines[a:b]) for a, b in zip(cuts, [*cuts[1:], len(lines)], strict=True)]
 
 
 def is_cut(dump: Dump, text: str) -> bool:
@@ -314,8 +333,8 @@ def deadlocks(dump: Dump) -> list[list[str]]:
 def pools(dump: Dump) -> list[Json]:
     found: dict[str, list[Thread]] = defaultdict(list)
     for one in dump.threads:
-        if re.search(r"\d", one.name):
-            found[one.pool].append(one)
+        if re.search(r"\d", one.name):  # pool-1-thread-2 and pool-2-thread-2 are of two pools
+            found[re.sub(r"\d+(?=\D*$)", "N", one.name)].append(one)
     rows: list[Json] = []
     for name, each in sorted(found.items()):
         busy = [one for one in each if not one.idle]
