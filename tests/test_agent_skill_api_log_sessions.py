@@ -59,6 +59,12 @@ def test_another_client_address_method_or_time_is_no_retry(second: str) -> None:
     assert report(line(1, "GET /a", 502), second)["retries"] == []
 
 
+@pytest.mark.parametrize("head", ["Nov  5 08:00:00 web1 nginx: ", "Nov 25 08:00:00 web1 nginx: ", "web-1  | "])
+def test_a_head_that_a_collector_aligned_with_two_spaces_is_skipped(head: str) -> None:
+    done = report(*[head + combined(n, "GET /a", 502, addr=f"10.0.0.{n}") for n in range(3)])
+    assert (done["requests"], done["clients"], done["left_out"]["unread"]) == (3, 3, 0)
+
+
 def test_writes_that_may_be_done_twice_are_named() -> None:
     again = report(
         line(10, "POST /pay", 499, 9), line(12, "POST /pay", 201), line(30, "POST /b", 503), line(31, "POST /b", 201)

@@ -254,3 +254,25 @@ def test_a_word_for_missing_in_a_key_is_told_and_refutes_nothing(tmp_path: Path)
     report = profile(tmp_path / "a.csv", "iso,name\nDE,Germany\nNA,Namibia\n", "--key", "iso")
     assert (report["rows_with_duplicate"], report["rows_with_empty"]) == (0, 0)
     assert report["problems"] == ["1 key parts 'NA': a value, or missing?, first line 3"]
+
+
+def test_thousands_with_a_point_are_no_decimals_without_a_word(tmp_path: Path) -> None:
+    path = tmp_path / "de.csv"
+    path.write_text("a;b;c\n1.234;1.234,50;0.123\n5.678;1.234;5.678\n12;3,5;1.222\n")
+    notes = {name: column["notes"] for name, column in columns(run_json(*SCRIPT, path)).items()}
+    told = ["1.234 may be 1.234 or 1234"]
+    assert notes == {"a": told, "b": told, "c": []}
+
+
+def test_a_quote_that_is_not_doubled_is_told_though_the_fields_are_as_many(tmp_path: Path) -> None:
+    path = tmp_path / "mysql.csv"
+    path.write_text('id,note\n1,"a ""b"" c"\n2,"C:\\dir\\"\n3,x "y"\n4,"say \\"hi\\" bye"\n5,"5" disk"\n')
+    assert run_json(*SCRIPT, path)["problems"] == [
+        r'2 lines with a stray quote (\" of MySQL, or not doubled): their fields are not as written, first line 5'
+    ]
+
+
+def test_long_numbers_are_shown_in_full(tmp_path: Path) -> None:
+    path = tmp_path / "epoch.csv"
+    path.write_text("at\n1764057600000\n1764057600039\n")
+    assert "1764057600000..1764057600039" in run_script(*SCRIPT, path).stdout

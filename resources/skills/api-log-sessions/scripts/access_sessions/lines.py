@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 Json = dict[str, Any]
 LINE = re.compile(
-    r'(?P<head>\S+ \S+ .+?) \[(?P<time>[^\]]{20,30})\] "(?P<method>[A-Z]+) (?P<path>(?:[^"\\]|\\.)*?)(?: HTTP/[\d.]+)?" '
+    r'(?P<head>\S+ +\S+ .+?) \[(?P<time>[^\]]{20,30})\] "(?P<method>[A-Z]+) (?P<path>(?:[^"\\]|\\.)*?)(?: HTTP/[\d.]+)?" '
     r'(?P<status>\d{3}) (?:\d+|-)(?: "(?:[^"\\]|\\.)*" "(?P<agent>(?:[^"\\]|\\.)*)")?(?P<rest>.*)'
 )
-NO_REQUEST = re.compile(r'\S+ \S+ .+? \[[^\]]{20,30}\] "(?:-?|\\x[^"]*)" \d{3} ')  # scanners, TLS sent to a plain port
+NO_REQUEST = re.compile(r'\S+ +\S+ .+? \[[^\]]{20,30}\] "(?:-?|\\x[^"]*)" \d{3} ')  # scanners, TLS sent to a plain port
 SECONDS = re.compile(r"(?:^|[\s\"=,])(\d+\.\d{2,6})(?=[\s\",]|s?$)")
 NAMED = re.compile(r" (\d{1,9})ms$")
 WHOLE = re.compile(r"(?:^|[\s\"=])(\d{1,10})\"?$")
