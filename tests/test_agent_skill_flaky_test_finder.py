@@ -136,3 +136,19 @@ def test_tests_of_nodes_runner_that_share_a_name_are_two(tmp_path: Path) -> None
 def test_a_test_that_did_not_run_has_not_passed(tmp_path: Path, status: str) -> None:
     (tmp_path / "a.xml").write_text(f'<testsuite><testcase classname="a" name="b" status="{status}"/></testsuite>')
     assert run_json(*SCRIPT, tmp_path)["tests"][0]["runs"] == 0
+
+
+def test_one_failure_at_an_end_is_instability_where_all_runs_are_of_one_commit(tmp_path: Path) -> None:
+    root = write_runs(tmp_path, {"last": ".....F", "first": "F.....", "all": "FFFFFF"})
+    found = by_name(root, "--one-commit")
+    assert [found[name]["verdict"] for name in ("last", "first", "all")] == ["flaky", "flaky", "broken"]
+
+
+def test_a_name_of_several_suites_in_one_report_is_told(tmp_path: Path) -> None:
+    suite = '<testsuite><testcase classname="renders" name="renders">{}</testcase></testsuite>'
+    (tmp_path / "a.xml").write_text(f"<testsuites>{suite.format('<failure/>')}{suite.format('')}</testsuites>")
+    (tmp_path / "b.xml").write_text(f"<testsuites>{suite.format('')}</testsuites>")
+    assert run_json(*SCRIPT, tmp_path)["same_name"] == ["renders::renders"]
+    assert "caution: 1 names stand for tests of several suites" in run_script(*SCRIPT, tmp_path).stdout
+    (tmp_path / "a.xml").write_text(f"<testsuites>{suite.format('<failure/>')}</testsuites>")
+    assert run_json(*SCRIPT, tmp_path)["same_name"] == []
