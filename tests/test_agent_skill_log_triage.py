@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from agent_skills import assert_refused, run_json, run_script
 
 SCRIPT = ("log-triage", "group_log_lines.py")
