@@ -230,6 +230,10 @@ def types(schema: Json) -> set[str]:
     found = {kind} if isinstance(kind, str) else set(kind)
     if not found and "properties" in schema:
         found = {"object"}
+    for word in ("anyOf", "oneOf") if not found else ():
+        each = [types(one) for one in schema.get(word, ()) if isinstance(one, dict)]
+        if each and all(each):  # one without a type, such as a reference, may be anything
+            found = set().union(*each)
     return found | ({"null"} if found and (schema.get("nullable") or schema.get("x-nullable")) else set())
 
 
@@ -445,7 +449,8 @@ class Comparison:
         )
         needed, needs = set(old.get("required", ())), set(new.get("required", ()))
         if sent and new.get("additionalProperties") is False and old.get("additionalProperties") is not False:
-            yield "risk", place, "properties that it does not name are refused now"
+            only = isinstance(old.get("additionalProperties"), dict) and not old.get("properties")  # a map
+            yield "break" if only else "risk", place, "properties that it does not name are refused now"
         for name, schema in before.items():
             where = f"{place}.{name}"
             if name not in after:
@@ -458,6 +463,8 @@ class Comparison:
             if not sent and name in needed - needs:
                 yield "break", where, "may be missing now"
             yield from self._schema(where, schema, after[name], sent=sent)
+        for name in sorted(needs - needed - new.get("properties", {}).keys() - before.keys()) if sent else ():
+            yield "break", f"{place}.{name}", "required and new"
         for name in after.keys() - before.keys():
             if not (sent and name in needs):
                 yield "add", f"{place}.{name}", "added"
