@@ -311,6 +311,11 @@ def test_times_instead_of_samples_make_no_share_exact() -> None:
     report = run_json(*SCRIPT, "-", stdin=microseconds)
     assert (report["samples"], report["self"][0]["noise"]) == (0, 0.0)
     assert report["notes"] == [
-        "the counts add up to 15,000,000: times or periods (Austin, perf), not samples, so nothing says how exact a share is"
+        (
+            "the counts add up to 15,000,000: times or periods (Austin, perf), not samples, "
+            "so nothing says how exact a share is"
+        )
     ]
-    assert run_script(*SCRIPT, "-", stdin=microseconds).stdout.startswith("profile collapsed stacks, samples not counted\n")
+    assert run_script(*SCRIPT, "-", stdin=microseconds).stdout.startswith(
+        "profile collapsed stacks, samples not counted\n"
+    )

@@ -268,7 +268,7 @@ def test_a_quote_that_is_not_doubled_is_told_though_the_fields_are_as_many(tmp_p
     path = tmp_path / "mysql.csv"
     path.write_text('id,note\n1,"a ""b"" c"\n2,"C:\\dir\\"\n3,x "y"\n4,"say \\"hi\\" bye"\n5,"5" disk"\n')
     assert run_json(*SCRIPT, path)["problems"] == [
-        r'2 lines with a stray quote (\" of MySQL, or not doubled): their fields are not as written, first line 5'
+        r"2 lines with a stray quote (\" of MySQL, or not doubled): their fields are not as written, first line 5"
     ]
 
 

@@ -316,13 +316,18 @@ the body
 def test_the_chain_of_servers_of_microsoft_365_is_that_of_one_receiver(address: str, helo: str) -> None:
     report = read(MICROSOFT.format(address=address, helo=helo))
     assert (report["proven"], report["ignored_results"]) == ("proven", [])
-    assert report["handed_over"] == {"address": address, "helo": helo, "to": "AM5EUR03FT012.mail.protection.outlook.com"}
+    assert report["handed_over"] == {
+        "address": address,
+        "helo": helo,
+        "to": "AM5EUR03FT012.mail.protection.outlook.com",
+    }
 
 
 def test_who_calls_itself_like_the_receiver_is_not_the_receiver() -> None:
     text = """\
 Received: from mx.corp.example (unknown [8.8.4.9]) by mx.corp.example with ESMTPS id 4; Wed, 25 Nov 2026 08:00:05 +0000
-Received: from mail.bank.example (mail.bank.example [9.9.9.9]) by mx.corp.example with ESMTPS; Wed, 25 Nov 2026 08:00:03 +0000
+Received: from mail.bank.example (mail.bank.example [9.9.9.9])
+ by mx.corp.example with ESMTPS; Wed, 25 Nov 2026 08:00:03 +0000
 Authentication-Results: mx.corp.example; dkim=pass header.d=bank.example; dmarc=pass header.from=bank.example
 From: Bank <x@bank.example>
 
@@ -334,8 +339,10 @@ the body
 
 def test_results_that_icloud_writes_one_by_one_are_its_own_and_no_forgery() -> None:
     text = """\
-Received: from ci74p00im.me.com by p116-mailgateway-smtp-746c (mailgateway 2403B92) with SMTP id 4; Wed, 25 Nov 2026 08:00:05 GMT
-Received: from out.example.com (out.example.com [8.8.4.9]) by ci74p00im.me.com (Postfix) with ESMTPS; Wed, 25 Nov 2026 08:00:03 +0000
+Received: from ci74p00im.me.com by p116-mailgateway-smtp-746c (mailgateway 2403B92)
+ with SMTP id 4; Wed, 25 Nov 2026 08:00:05 GMT
+Received: from out.example.com (out.example.com [8.8.4.9])
+ by ci74p00im.me.com (Postfix) with ESMTPS; Wed, 25 Nov 2026 08:00:03 +0000
 Authentication-Results: bimi.icloud.com; bimi=none
 Authentication-Results: dmarc.icloud.com; dmarc=pass header.from=example.com
 Authentication-Results: dkim-verifier.icloud.com; dkim=pass (1024-bit key) header.d=example.com header.b=A
@@ -354,8 +361,10 @@ the body
 
 def test_the_address_that_yahoo_saw_is_named() -> None:
     text = """\
-Received: from 127.0.0.1 by atlas-production.omega.yahoo.com pod-id a.gq1.yahoo.com with HTTP; Wed, 25 Nov 2026 08:00:05 +0000
-Authentication-Results: atlas-production.omega.yahoo.com; dkim=pass header.i=@example.com header.s=2 arc_overridden_status=X;
+Received: from 127.0.0.1
+ by atlas-production.omega.yahoo.com pod-id a.gq1.yahoo.com with HTTP; Wed, 25 Nov 2026 08:00:05 +0000
+Authentication-Results: atlas-production.omega.yahoo.com;
+ dkim=pass header.i=@example.com header.s=2 arc_overridden_status=X;
  spf=pass smtp.mailfrom=b.example.com; dmarc=pass(p=REJECT) header.from=example.com
 Received: from 8.8.4.9 (EHLO out.example.com) by 10.253.233.86 with SMTPs; Wed, 25 Nov 2026 08:00:04 +0000
 From: Shop <shop@example.com>

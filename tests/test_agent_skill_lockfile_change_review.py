@@ -397,28 +397,28 @@ def test_other_lock_files_in_json_are_named_and_refused(tmp_path: Path, text: st
     assert_refused(run_script(*SCRIPT, path, path), words)
 
 
+NPM_OLD = {"lockfileVersion": 3, "packages": {"": {}, **dict([npm("x", "1.0.0")])}}
+NPM_NEW = {"lockfileVersion": 3, "packages": {"": {}, "node_modules/x": {"resolved": "vendor/x", "link": True}}}
+CARGO_NEW = 'version = 4\n[[package]]\nname = "x"\nversion = "1.0.0"\n'
+CARGO_OLD = CARGO_NEW + 'source = "registry+https://a.example/index"\nchecksum = "a"\n'
+PNPM_HEAD = (
+    "lockfileVersion: '9.0'\nimporters:\n  .:\n    dependencies:\n      x:\n        specifier: 1\n        version: "
+)
+PNPM_OLD = f"{PNPM_HEAD}1.0.0\npackages:\n  x@1.0.0:\n    resolution: {{integrity: sha512-AA==}}\nsnapshots:\n"
+BERRY_ENTRY = '__metadata:\n  version: 8\n\n"x@{0}":\n  version: 1.0.0\n  resolution: "x@{0}"\n'
+BERRY_OLD, BERRY_NEW = (
+    BERRY_ENTRY.format("npm:1.0.0") + "  checksum: 10c0/aa\n",
+    BERRY_ENTRY.format("workspace:x") + "  linkType: soft\n",
+)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (
-            json.dumps({"lockfileVersion": 3, "packages": {"": {}, **dict([npm("x", "1.0.0")])}}),
-            json.dumps({"lockfileVersion": 3, "packages": {"": {}, "node_modules/x": {"resolved": "vendor/x", "link": True}}}),
-        ),
-        (
-            'version = 4\n[[package]]\nname = "x"\nversion = "1.0.0"\nsource = "registry+https://a.example/index"\nchecksum = "a"\n',
-            'version = 4\n[[package]]\nname = "x"\nversion = "1.0.0"\n',
-        ),
-        (
-            "lockfileVersion: '9.0'\nimporters:\n  .:\n    dependencies:\n      x:\n        specifier: 1\n        version: 1.0.0\n"
-            "packages:\n  x@1.0.0:\n    resolution: {integrity: sha512-AA==}\nsnapshots:\n  x@1.0.0: {}\n",
-            "lockfileVersion: '9.0'\nimporters:\n  .:\n    dependencies:\n      x:\n        specifier: link:vendor/x\n"
-            "        version: link:vendor/x\n",
-        ),
-        (
-            '__metadata:\n  version: 8\n\n"x@npm:^1.0.0":\n  version: 1.0.0\n  resolution: "x@npm:1.0.0"\n  checksum: 10c0/aa\n',
-            '__metadata:\n  version: 8\n\n"x@workspace:vendor/x":\n  version: 0.0.0-use.local\n  resolution: "x@workspace:vendor/x"\n'
-            "  linkType: soft\n",
-        ),
+        (json.dumps(NPM_OLD), json.dumps(NPM_NEW)),
+        (CARGO_OLD, CARGO_NEW),
+        (PNPM_OLD, f"{PNPM_HEAD}link:vendor/x\n"),
+        (BERRY_OLD, BERRY_NEW),
     ],
 )
 def test_a_folder_that_takes_the_place_of_a_package_is_a_danger(tmp_path: Path, old: str, new: str) -> None:
@@ -431,5 +431,10 @@ def test_another_registry_on_the_same_server_is_another_source(tmp_path: Path) -
     def address(place: str) -> dict[str, str]:
         return {"resolved": f"https://art.example/api/npm/{place}/@s/x/-/x-1.0.0.tgz"}
 
-    files = npm_lock(tmp_path / "a", npm("@s/x", "1.0.0", **address("own"))), npm_lock(tmp_path / "b", npm("@s/x", "1.0.0", **address("public")))
-    assert run_json(*SCRIPT, *files)["dangers"] == ["source: @s/x from art.example/api/npm/public, before from art.example/api/npm/own"]
+    files = (
+        npm_lock(tmp_path / "a", npm("@s/x", "1.0.0", **address("own"))),
+        npm_lock(tmp_path / "b", npm("@s/x", "1.0.0", **address("public"))),
+    )
+    assert run_json(*SCRIPT, *files)["dangers"] == [
+        "source: @s/x from art.example/api/npm/public, before from art.example/api/npm/own"
+    ]

@@ -330,8 +330,16 @@ def test_a_number_behind_a_letter_is_masked_whole(tmp_path: Path) -> None:
         ("2026-11-21 13:20:19.123 UTC [42] LOG:  could not send data: error", "info", None),
         ("2026-11-21 13:20:19.123 UTC [42] ERROR:  relation is missing. HINT:  none", "error", None),
         ('{"timestamp": "2026-11-21T13:20:19Z", "severity_text": "ERROR", "body": "down"}', "error", "down"),
-        ('{"timestamp": "2026-11-21T13:20:19Z", "level": "WARN", "fields": {"message": "slow 12"}}', "warn", "slow <n>"),
-        ('{"timestamp": "2026-11-21T13:20:19Z", "severity": "ERROR", "jsonPayload": {"message": "bad"}}', "error", "bad"),
+        (
+            '{"timestamp": "2026-11-21T13:20:19Z", "level": "WARN", "fields": {"message": "slow 12"}}',
+            "warn",
+            "slow <n>",
+        ),
+        (
+            '{"timestamp": "2026-11-21T13:20:19Z", "severity": "ERROR", "jsonPayload": {"message": "bad"}}',
+            "error",
+            "bad",
+        ),
     ],
 )
 def test_levels_and_messages_of_more_writers(tmp_path: Path, line: str, level: str, template: str | None) -> None:

@@ -277,7 +277,10 @@ def test_a_default_that_a_new_column_loses_at_once_breaks_inserts_of_the_old_rel
     assert rules(added + 'ALTER TABLE "t" ALTER COLUMN "a" DROP DEFAULT;') == [(3, "default-dropped-too-early")]
     assert rules(added + 'ALTER TABLE "t" ALTER COLUMN "b" DROP DEFAULT;') == []
     assert rules("ALTER TABLE t ALTER COLUMN a DROP DEFAULT;") == []
-    assert rules("CREATE TABLE t (id int);\n" + added.replace('"t"', "t") + "ALTER TABLE t ALTER COLUMN a DROP DEFAULT;") == []
+    assert (
+        rules("CREATE TABLE t (id int);\n" + added.replace('"t"', "t") + "ALTER TABLE t ALTER COLUMN a DROP DEFAULT;")
+        == []
+    )
 
 
 @pytest.mark.parametrize(
