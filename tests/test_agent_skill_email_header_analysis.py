@@ -373,3 +373,27 @@ the body
 """
     report = read(text)
     assert (report["proven"], report["handed_over"]["address"]) == ("proven", "8.8.4.9")
+
+
+def test_a_result_that_stands_again_below_the_receivers_own_proves_nothing() -> None:
+    own = "mx.google.com; dkim=none; spf=pass (x; y) smtp.mailfrom=b@evil.example"
+    forged = "\nAuthentication-Results: mx.google.com; dkim=pass header.d=example.com"
+    assert read(mail(results=own + forged))["proven"] == "not proven"
+    parted = "mx.google.com; spf=pass (x; y) smtp.mailfrom=b@evil.example" + forged  # two filters, one header each
+    assert read(mail(results=parted))["proven"] == "proven"
+
+
+def test_results_with_a_name_are_none_of_microsoft_365() -> None:
+    text = (
+        MICROSOFT.format(address="8.8.4.9", helo="evil.example")
+        .replace(
+            "dkim=pass (signature was verified)\n header.d=example.com;dmarc=pass action=none header.from=example.com",
+            "dkim=none\n header.d=none;dmarc=none action=none header.from=example.com",
+        )
+        .replace("smtp.mailfrom=example.com", "smtp.mailfrom=evil.example")
+    )
+    forged = text.replace(
+        "Received: from a.outlook.com",
+        "Authentication-Results: x.outlook.com; dkim=pass header.d=example.com\nReceived: from a.outlook.com",
+    )
+    assert [read(one)["proven"] for one in (text, forged)] == ["not proven"] * 2

@@ -477,7 +477,7 @@ def believe(message: Message, own_hops: int, home: str, trusted: list[str]) -> t
     believed: list[list[Verdict]] = []
     ignored = []
     seen = 0
-    homes = {house(one) for one in trusted} | ({home} if home else set())
+    homes = {house(one) for one in trusted} | ({home} if home not in ("", "outlook.com") else set())
     for name, text in message.items():
         seen += name.lower() == "received"
         if name.lower() == "authentication-results":
@@ -495,12 +495,15 @@ def analyse(message: Message, trusted: list[str]) -> Json:
     edge = handover(hops)
     last = hops[-1].when if hops else None
     believed, ignored = believe(message, len(hops) - hops.index(edge) if edge else len(hops), home_of(hops), trusted)
-    results = [verdict for verdicts in believed for verdict in verdicts]
+    kinds = [sorted({one.method for one in verdicts}) for verdicts in believed]  # iCloud writes one for each method and signature
+    once = home_of(hops) == "icloud.com" and all(len(kind) == 1 and (kind == ["dkim"] or kinds.count(kind) == 1) for kind in kinds)
+    results: list[Verdict] = []
+    for verdicts in believed:  # a method that a header above it has as well came with the mail
+        known = set() if once else {one.method for one in results}
+        results += [one for one in verdicts if one.method not in known]
     who = sender(message)
     signed = signatures(message, last)
     state, reasons, checks = judge_dmarc(who, results, signed)
-    kinds = [sorted({one.method for one in verdicts}) for verdicts in believed]  # iCloud writes one for each method and signature
-    once = home_of(hops) == "icloud.com" and all(len(kind) == 1 and (kind == ["dkim"] or kinds.count(kind) == 1) for kind in kinds)
     if len(believed) > 1 and not once:
         reasons.append(f"{len(believed)} headers bear the receiver's name: a receiver must remove those that came with the mail")
     findings = list(identity_findings(who)) + list(delay_findings(hops, message.get("Date", "")))
