@@ -438,3 +438,34 @@ def test_another_registry_on_the_same_server_is_another_source(tmp_path: Path) -
     assert run_json(*SCRIPT, *files)["dangers"] == [
         "source: @s/x from art.example/api/npm/public, before from art.example/api/npm/own"
     ]
+
+
+UV_FILES = """version = 1
+requires-python = ">=3.11"
+
+[[package]]
+name = "zope-x"
+version = "{0}"
+source = {{ registry = "https://pypi.org/simple" }}
+sdist = {{ url = "https://files.pythonhosted.org/a/zope.x-{0}.tar.gz", hash = "sha256:aa" }}
+wheels = [
+    {{ url = "{1}-{0}-py3-none-any.whl", hash = "sha256:{0}" }},
+]
+"""
+HOSTED = "https://files.pythonhosted.org/a"
+
+
+@pytest.mark.parametrize(
+    ("wheel", "danger"),
+    [
+        (f"{HOSTED}/zope_x", []),
+        ("https://pypi.org/a/zope.x", []),
+        (
+            "https://b.example/zope_x",
+            ["source: files of zope-x 2 from b.example, unlike all before of pypi.org/simple"],
+        ),
+        (f"{HOSTED}/zope_x_y", ["name: zope-x 2 is fetched as zope_x_y-2-py3-none-any.whl"]),
+    ],
+)
+def test_files_of_another_host_or_package_are_a_danger(tmp_path: Path, wheel: str, danger: list[str]) -> None:
+    assert compared(tmp_path, UV_FILES.format(1, f"{HOSTED}/zope_x"), UV_FILES.format(2, wheel))["dangers"] == danger

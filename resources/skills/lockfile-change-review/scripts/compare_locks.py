@@ -44,6 +44,7 @@ class Package:
     builds: bool = False
     bare: set[str] = field(default_factory=set)
     odd: str = ""
+    hosts: set[str] = field(default_factory=set)  # that serve its files, where the lock file says so
 
 
 @dataclass
@@ -340,6 +341,19 @@ def file_name(one: Json) -> str:
     return str(one.get("file") or unquote(urlsplit(address).path.rpartition("/")[2]))
 
 
+def odd_file(name: str, files: list[Json]) -> str:
+    """Say if the file name of a wheel or source archive is that of another package, else nothing."""
+    wanted = re.sub(r"[-_.]+", "-", name).lower()
+    for file in map(file_name, files):
+        if file.endswith(".whl"):
+            own = re.sub(r"[-_.]+", "-", file.partition("-")[0]).lower() == wanted
+        else:
+            own = bool(re.match(re.escape(wanted) + r"-v?\d", re.sub(r"[-_.]+", "-", file).lower()))
+        if file and not own:
+            return f"is fetched as {file}"
+    return ""
+
+
 def without_hash(files: list[Json]) -> set[str]:
     return {file_name(one) for one in files if not one.get("hash")}
 
@@ -351,6 +365,7 @@ def poetry_package(one: Json) -> Package:
     package = Package(str(one["name"]), str(one["version"]), where, file_sums(files))
     package.bare = without_hash(files)
     package.builds = bool(files) and not any(str(each.get("file", "")).endswith(".whl") for each in files)
+    package.odd = "" if source.get("type") in ("url", "file") else odd_file(package.name, files)
     if source.get("resolved_reference"):
         package.version += f"#{source['resolved_reference'][:12]}"
     return package
@@ -369,6 +384,9 @@ def uv_package(one: Json) -> Package:
     package = Package(str(one["name"]), version, source, file_sums(files))
     package.bare = without_hash(files)
     package.builds = bool(files) and not one.get("wheels")
+    if kind == "registry":
+        package.odd = odd_file(package.name, files)
+        package.hosts = {parts.netloc.rpartition("@")[2] for each in files if (parts := urlsplit(str(each.get("url") or ""))).netloc}
     return package
 
 
@@ -498,7 +516,13 @@ def sources(old: Lock, before: Names, after: Names) -> Iterator[str]:
 
 
 def replaced(old: Lock, new: Lock, before: Names, after: Names) -> Iterator[str]:
-    """Yield packages whose place a folder of the repository has taken."""
+    """Yield packages whose place a folder of the repository has taken, or whose files another host serves."""
+    served: dict[str, set[str]] = defaultdict(lambda: {"files.pythonhosted.org"})
+    for one in old.packages:
+        served[one.source] |= one.hosts
+    for one in new.packages:
+        for host in sorted(one.hosts - served[one.source] - {one.source.partition("/")[0]}):
+            yield f"source: files of {one.name} {one.version} from {host}, unlike all before of {one.source}"
     for name in sorted((before.keys() - after.keys()) & (new.own - old.own)):
         yield f"source: {name} from a folder of this repository, before from {before[name][0].source or 'the default registry'}"
 
