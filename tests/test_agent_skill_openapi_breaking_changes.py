@@ -400,3 +400,9 @@ def test_a_required_name_without_a_schema_and_a_closed_map_break_who_sends(tmp_p
     assert changes(tmp_path, free, closed)[0] == (
         "break", "request schema Order.m", "properties that it does not name are refused now"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("word", ["additionalProperties", "unevaluatedProperties"])
+def test_a_request_that_refuses_what_it_does_not_name_is_a_risk(tmp_path: Path, word: str) -> None:
+    told = "properties that it does not name are refused now"
+    assert changes(tmp_path, describe(), describe({**ORDER, word: False})) == [("risk", "request schema Order", told)]

@@ -242,6 +242,11 @@ def allowed(schema: Json) -> Any:
     return [schema["const"]] if "const" in schema else schema.get("enum")
 
 
+def closed(schema: Json) -> bool:
+    """Say whether properties that a schema does not name are refused."""
+    return False in (schema.get("additionalProperties"), schema.get("unevaluatedProperties"))
+
+
 def reference_of(node: Any) -> str:
     return str(node.get("$ref", "")) if isinstance(node, dict) else ""
 
@@ -448,14 +453,13 @@ class Comparison:
             for side, schema in ((self.old, old), (self.new, new))
         )
         needed, needs = set(old.get("required", ())), set(new.get("required", ()))
-        if sent and new.get("additionalProperties") is False and old.get("additionalProperties") is not False:
+        if sent and closed(new) and not closed(old):
             only = isinstance(old.get("additionalProperties"), dict) and not old.get("properties")  # a map
             yield "break" if only else "risk", place, "properties that it does not name are refused now"
         for name, schema in before.items():
             where = f"{place}.{name}"
             if name not in after:
-                closed = sent and new.get("additionalProperties") is False
-                level = "break" if not sent or closed else "risk"
+                level = "break" if not sent or closed(new) else "risk"
                 yield level, where, "property removed" + ("" if level == "break" else ": what clients send is ignored")
                 continue
             if sent and name in needs - needed:
