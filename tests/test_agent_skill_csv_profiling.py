@@ -276,3 +276,12 @@ def test_long_numbers_are_shown_in_full(tmp_path: Path) -> None:
     path = tmp_path / "epoch.csv"
     path.write_text("at\n1764057600000\n1764057600039\n")
     assert "1764057600000..1764057600039" in run_script(*SCRIPT, path).stdout
+
+
+def test_a_line_of_another_source_does_not_change_the_encoding_of_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,n\n" + "1,Müller\n".encode() * 9 + "2,Schröder\n".encode("cp1252"))
+    report = run_json(*SCRIPT, path)
+    assert (report["encoding"], report["problems"]) == ("utf-8", ["1 lines that are not utf-8, first line 11"])
+    path.write_bytes(b"id,n\n" + "1,Müller\n".encode("cp1252") * 9)
+    assert run_json(*SCRIPT, path)["encoding"] == "cp1252"

@@ -307,7 +307,10 @@ def guess_encoding(head: bytes) -> str:
     try:
         head.decode()
     except UnicodeDecodeError as error:
-        return "cp1252" if error.start < len(head) - 4 else "utf-8"
+        foreign = [one for one in head.decode(errors="surrogateescape") if one > "\x7f"]
+        strange = sum("\udc80" <= one <= "\udcff" for one in foreign)
+        most_fit = len(foreign) > 3 * strange  # some bytes of another source in a file of UTF-8
+        return "cp1252" if error.start < len(head) - 4 and not most_fit else "utf-8"
     return "utf-8"
 
 
