@@ -152,3 +152,23 @@ def test_a_name_of_several_suites_in_one_report_is_told(tmp_path: Path) -> None:
     assert "caution: 1 names stand for tests of several suites" in run_script(*SCRIPT, tmp_path).stdout
     (tmp_path / "a.xml").write_text(f"<testsuites>{suite.format('<failure/>')}</testsuites>")
     assert run_json(*SCRIPT, tmp_path)["same_name"] == []
+
+
+def test_reports_of_modules_below_one_folder_are_one_run(tmp_path: Path) -> None:
+    for run, outcome in (("1-aaaaaaa", "F"), ("2-aaaaaaa", "."), ("3-bbbbbbb", ".")):
+        for module in ("one", "two/target"):
+            folder = tmp_path / run / module
+            folder.mkdir(parents=True)
+            (folder / "a.xml").write_text(report({module[:3]: outcome}))
+    each = run_json(*SCRIPT, tmp_path)
+    whole = run_json(*SCRIPT, tmp_path, "--run-from", "top", "--commit-pattern", "[ab]{7}")
+    assert (each["runs"], whole["runs"], whole["red_runs"]) == (6, 3, 1)
+    assert [(row["verdict"], row["runs"]) for row in whole["tests"]] == [("flaky", 3)] * 2
+
+
+def test_paths_from_here_and_from_the_root_may_be_mixed(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.xml").write_text(report({"a": "."}))
+    done = run_script(*SCRIPT, "one", tmp_path / "two", cwd=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "2 runs, 1 tests: 1 stable")

@@ -3,9 +3,9 @@
 
 Standard library only, Python 3.11+. Reports are streamed; .zip archives and folders are searched for *.xml.
 
-    python3 find_flaky.py REPORTS... [--run-from auto|file|folder] [--commit-pattern REGEX | --one-commit] [--top N] [--json]
+    python3 find_flaky.py REPORTS... [--run-from auto|file|folder|top] [--commit-pattern REGEX | --one-commit] [--top N] [--json]
 
-A run is a folder of reports, or a file where all reports lie in one folder. Runs are ordered by their timestamps,
+A run is a folder of reports, or a file where all reports lie in one folder, or with `top` all below one folder. Runs are ordered by their timestamps,
 else by name. Exit codes: 0 nothing unstable, 1 unstable tests found, 2 no readable reports.
 """
 
@@ -132,9 +132,10 @@ class Reports:
             except ET.ParseError as error:
                 self.broken.append(f"{path}: {error}")
         by_folder = self.run_from == "folder" or (self.run_from == "auto" and len({row[0] for row in rows}) > 1)
+        top = os.path.commonpath({row[0] for row in rows}) if rows and self.run_from == "top" else ""
         suite_of: dict[tuple[str, str], int] = {}
         for folder, path, stamp, suite, test, result in rows:
-            run = folder if by_folder else path
+            run = below(top, path) if top else folder if by_folder else path
             if suite_of.setdefault((path, test), suite) != suite:
                 self.twins.add(test)
             self.stamps[run] = min(filter(None, (self.stamps.get(run), stamp)), default="")
@@ -143,6 +144,11 @@ class Reports:
     @property
     def runs(self) -> list[str]:
         return sorted(self.stamps, key=lambda run: (self.stamps[run], natural(run)))
+
+
+def below(top: str, path: str) -> str:
+    """Return the first folder or file below *top* on the way to *path*."""
+    return os.path.join(top, Path(path).relative_to(top).parts[0])
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -246,7 +252,7 @@ def show(report: dict[str, Any], top: int) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Tell unstable tests from broken ones in JUnit XML of many runs.")
     parser.add_argument("reports", nargs="+", type=Path, help="files, folders, .zip archives of reports")
-    parser.add_argument("--run-from", choices=("auto", "file", "folder"), default="auto", help="what one run is")
+    parser.add_argument("--run-from", choices=("auto", "file", "folder", "top"), default="auto", help="what one run is")
     parser.add_argument("--commit-pattern", help="regular expression that finds the commit in a run's path")
     parser.add_argument("--one-commit", action="store_true", help="all runs are of the same code")
     parser.add_argument("--top", type=int, default=12, help="tests shown (default 12)")
@@ -255,8 +261,9 @@ def main() -> int:
     reports = Reports(args.run_from)
     try:
         pattern = re.compile(args.commit_pattern) if args.commit_pattern else None
-        reports.read(args.reports)
-    except (OSError, re.error) as error:
+        mixed = len({path.is_absolute() for path in args.reports}) > 1  # these have no folder in common
+        reports.read([path.absolute() for path in args.reports] if mixed else args.reports)
+    except (OSError, ValueError, re.error) as error:
         print(f"cannot read reports: {error}", file=sys.stderr)
         return 2
     if not reports.tests:
