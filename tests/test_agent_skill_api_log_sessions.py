@@ -59,6 +59,12 @@ def test_another_client_address_method_or_time_is_no_retry(second: str) -> None:
     assert report(line(1, "GET /a", 502), second)["retries"] == []
 
 
+@pytest.mark.parametrize("head", ["Nov  5 08:00:00 web1 nginx: ", "Nov 25 08:00:00 web1 nginx: ", "web-1  | "])
+def test_a_head_that_a_collector_aligned_with_two_spaces_is_skipped(head: str) -> None:
+    done = report(*[head + combined(n, "GET /a", 502, addr=f"10.0.0.{n}") for n in range(3)])
+    assert (done["requests"], done["clients"], done["left_out"]["unread"]) == (3, 3, 0)
+
+
 def test_writes_that_may_be_done_twice_are_named() -> None:
     again = report(
         line(10, "POST /pay", 499, 9), line(12, "POST /pay", 201), line(30, "POST /b", 503), line(31, "POST /b", 201)
@@ -399,3 +405,16 @@ def test_the_script_without_its_folder_says_what_is_missing(tmp_path: Path) -> N
     script.write_bytes((SKILLS.joinpath(*SCRIPT[:1], "scripts", SCRIPT[1])).read_bytes())
     done = subprocess.run([sys.executable, script, "a.log"], capture_output=True, encoding="utf-8", check=False)
     assert_refused(done, "access_sessions", "copy it")
+
+
+def test_nanoseconds_need_their_unit_and_are_no_reason_to_refuse_the_line() -> None:
+    echo = [
+        json.dumps({"time": f"2026-11-25T08:00:0{n}.5Z", "remote_ip": "10.0.0.1", "method": "POST", "uri": "/pay"})[:-1]
+        + ', "status": 504, "latency": 10000000000}'
+        for n in range(6)
+    ]
+    assert [one.split(": ")[0] for one in found(report(*echo, options=("--unit", "ns")), "limit")] == [
+        "limit    POST /pay (504)"
+    ]
+    told = found(report(*echo), "caution")
+    assert any("say with --unit what they are" in one for one in told)

@@ -352,3 +352,19 @@ def test_a_containerfile_is_read_and_another_dockerfile_is_named(tmp_path: Path)
     ]
     (root / "Containerfile").write_text(ALL)
     assert run_json(*SCRIPT, root)["dockerfile"] == "Containerfile"
+
+
+def test_what_a_bind_mount_shows_is_not_in_the_image_until_a_copy_takes_it(tmp_path: Path) -> None:
+    run = "FROM a\nRUN --mount=type=bind,target=/src make\n"
+    done = run_script(*SCRIPT, folder(tmp_path, "x\n", run, _env="A=1\n"))
+    assert (done.returncode, "caution  secret: .env (environment file), mounted in line 2" in done.stdout) == (0, True)
+    done = run_script(*SCRIPT, folder(tmp_path, "x\n", run + "COPY . .\n"))
+    assert (done.returncode, "danger   secret: .env (environment file), copied by line 3" in done.stdout) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "token", ["sk-svcacct-" + "a1" * 10, "xapp-1-A0123456789", "hvs." + "a" * 24, "AccountKey=" + "a" * 86 + "=="]
+)
+def test_keys_of_more_services_have_a_known_form(tmp_path: Path, token: str) -> None:
+    report = run_json(*SCRIPT, folder(tmp_path, "x\n", "FROM a\nCOPY . .\n", conf=f"key: {token}\n"))
+    assert findings(report, "secret") == ["danger   secret: conf (API key, line 1), copied by line 2"]

@@ -122,6 +122,11 @@ def test_a_certificate_is_expired_after_its_time_and_not_valid_before(certificat
     assert "not valid before" in problems(certificates, "chain.pem", "--at", "2001-01-01")[0]
 
 
+def test_a_date_with_an_offset_is_shown_as_the_utc_that_it_is(certificates: Path) -> None:
+    done = run_script(*SCRIPT, certificates / "chain.pem", "--at", "2030-01-01T06:00+09:00")
+    assert "as of 2029-12-31T21:00 UTC" in done.stdout
+
+
 def test_a_key_of_another_certificate_is_noticed(certificates: Path) -> None:
     assert problems(certificates, "chain.pem", "--key", certificates / "leaf.key") == []
     other = certificates / "middle.key"

@@ -304,3 +304,18 @@ def test_what_cprofile_writes_is_named_and_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("         270 function calls (269 primitive calls) in 0.001 seconds\n")
     for name in ("a.pstats", "a.txt"):
         assert_refused(run_script(*SCRIPT, tmp_path / name), name, "cProfile", "py-spy")
+
+
+def test_times_instead_of_samples_make_no_share_exact() -> None:
+    microseconds = "P1;T2;a.py:work:5 14200000\nP1;T2;a.py:rest:3 800000\n"
+    report = run_json(*SCRIPT, "-", stdin=microseconds)
+    assert (report["samples"], report["self"][0]["noise"]) == (0, 0.0)
+    assert report["notes"] == [
+        (
+            "the counts add up to 15,000,000: times or periods (Austin, perf), not samples, "
+            "so nothing says how exact a share is"
+        )
+    ]
+    assert run_script(*SCRIPT, "-", stdin=microseconds).stdout.startswith(
+        "profile collapsed stacks, samples not counted\n"
+    )

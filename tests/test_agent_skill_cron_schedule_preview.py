@@ -73,6 +73,12 @@ def test_lines_that_start_in_the_same_minute_are_counted_for_a_week() -> None:
     assert report["collisions"] == [{"lines": [1, 2], "times": 7, "first": "2026-11-26T02:00:00+00:00"}]
 
 
+def test_lines_that_only_collide_are_something_to_look_at() -> None:
+    begin = ("--from", "2026-11-25T10:00")
+    assert run_script(*SCRIPT, "-", *begin, stdin="0 2 * * * a\n0 2 * * * b\n").returncode == 1
+    assert run_script(*SCRIPT, "-", *begin, stdin="0 2 * * * a\n9 2 * * * b\n").returncode == 0
+
+
 def test_a_step_that_does_not_divide_is_named() -> None:
     report = run_json(*SCRIPT, "--expression", "*/7 * * * *", "--from", "2026-11-25T10:00")
     assert report["schedules"][0]["notes"] == ["*/7 is not every 7 minutes: after 56 it starts again at 0"]

@@ -254,3 +254,34 @@ def test_a_word_for_missing_in_a_key_is_told_and_refutes_nothing(tmp_path: Path)
     report = profile(tmp_path / "a.csv", "iso,name\nDE,Germany\nNA,Namibia\n", "--key", "iso")
     assert (report["rows_with_duplicate"], report["rows_with_empty"]) == (0, 0)
     assert report["problems"] == ["1 key parts 'NA': a value, or missing?, first line 3"]
+
+
+def test_thousands_with_a_point_are_no_decimals_without_a_word(tmp_path: Path) -> None:
+    path = tmp_path / "de.csv"
+    path.write_text("a;b;c\n1.234;1.234,50;0.123\n5.678;1.234;5.678\n12;3,5;1.222\n")
+    notes = {name: column["notes"] for name, column in columns(run_json(*SCRIPT, path)).items()}
+    told = ["1.234 may be 1.234 or 1234"]
+    assert notes == {"a": told, "b": told, "c": []}
+
+
+def test_a_quote_that_is_not_doubled_is_told_though_the_fields_are_as_many(tmp_path: Path) -> None:
+    path = tmp_path / "mysql.csv"
+    path.write_text('id,note\n1,"a ""b"" c"\n2,"C:\\dir\\"\n3,x "y"\n4,"say \\"hi\\" bye"\n5,"5" disk"\n')
+    assert run_json(*SCRIPT, path)["problems"] == [
+        r"2 lines with a stray quote (\" of MySQL, or not doubled): their fields are not as written, first line 5"
+    ]
+
+
+def test_long_numbers_are_shown_in_full(tmp_path: Path) -> None:
+    path = tmp_path / "epoch.csv"
+    path.write_text("at\n1764057600000\n1764057600039\n")
+    assert "1764057600000..1764057600039" in run_script(*SCRIPT, path).stdout
+
+
+def test_a_line_of_another_source_does_not_change_the_encoding_of_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,n\n" + "1,Müller\n".encode() * 9 + "2,Schröder\n".encode("cp1252"))
+    report = run_json(*SCRIPT, path)
+    assert (report["encoding"], report["problems"]) == ("utf-8", ["1 lines that are not utf-8, first line 11"])
+    path.write_bytes(b"id,n\n" + "1,Müller\n".encode("cp1252") * 9)
+    assert run_json(*SCRIPT, path)["encoding"] == "cp1252"

@@ -287,3 +287,113 @@ def test_headers_are_found_in_what_people_paste(text: str, note: str) -> None:
 def test_utf_16_without_a_mark_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.eml").write_bytes(mail().encode("utf-16-le"))
     assert run_json(*SCRIPT, tmp_path / "a.eml")["proven"] == "proven"
+
+
+MICROSOFT = """\
+Received: from AM0PR08CA0012.eurprd08.prod.outlook.com (2603:10a6:208:d2::25)
+ by AM0PR08MB1234.eurprd08.prod.outlook.com (2603:10a6:208:1::1) with
+ Microsoft SMTP Server (version=TLS1_3, cipher=X) id 15.21.25.21; Wed, 25 Nov 2026 08:00:04 +0000
+Received: from AM5EUR03FT012.eop-EUR03.prod.protection.outlook.com
+ (2603:10a6:208:d2:cafe::2) by AM0PR08CA0012.outlook.office365.com
+ (2603:10a6:208:d2::25) with Microsoft SMTP Server id 15.21.48.17 via Frontend Transport;
+ Wed, 25 Nov 2026 08:00:04 +0000
+Authentication-Results: spf=pass (sender IP is {address})
+ smtp.mailfrom=example.com; dkim=pass (signature was verified)
+ header.d=example.com;dmarc=pass action=none header.from=example.com;compauth=pass reason=100
+Received: from {helo} ({address}) by
+ AM5EUR03FT012.mail.protection.outlook.com (10.167.242.9) with Microsoft SMTP
+ Server id 15.21.48.17 via Frontend Transport; Wed, 25 Nov 2026 08:00:03 +0000
+Received: from a.outlook.com (9.9.9.9) by b.mail.protection.outlook.com; Wed, 25 Nov 2026 08:00:02 +0000
+From: Shop <shop@example.com>
+Subject: x
+
+the body
+"""
+
+
+@pytest.mark.parametrize("address", ["8.8.4.9", "2a00:1450:4001::1"])
+@pytest.mark.parametrize("helo", ["out.example.com", "x.outlook.com"])
+def test_the_chain_of_servers_of_microsoft_365_is_that_of_one_receiver(address: str, helo: str) -> None:
+    report = read(MICROSOFT.format(address=address, helo=helo))
+    assert (report["proven"], report["ignored_results"]) == ("proven", [])
+    assert report["handed_over"] == {
+        "address": address,
+        "helo": helo,
+        "to": "AM5EUR03FT012.mail.protection.outlook.com",
+    }
+
+
+def test_who_calls_itself_like_the_receiver_is_not_the_receiver() -> None:
+    text = """\
+Received: from mx.corp.example (unknown [8.8.4.9]) by mx.corp.example with ESMTPS id 4; Wed, 25 Nov 2026 08:00:05 +0000
+Received: from mail.bank.example (mail.bank.example [9.9.9.9])
+ by mx.corp.example with ESMTPS; Wed, 25 Nov 2026 08:00:03 +0000
+Authentication-Results: mx.corp.example; dkim=pass header.d=bank.example; dmarc=pass header.from=bank.example
+From: Bank <x@bank.example>
+
+the body
+"""
+    report = read(text)
+    assert (report["proven"], report["handed_over"]["address"]) == ("not proven", "8.8.4.9")
+
+
+def test_results_that_icloud_writes_one_by_one_are_its_own_and_no_forgery() -> None:
+    text = """\
+Received: from ci74p00im.me.com by p116-mailgateway-smtp-746c (mailgateway 2403B92)
+ with SMTP id 4; Wed, 25 Nov 2026 08:00:05 GMT
+Received: from out.example.com (out.example.com [8.8.4.9])
+ by ci74p00im.me.com (Postfix) with ESMTPS; Wed, 25 Nov 2026 08:00:03 +0000
+Authentication-Results: bimi.icloud.com; bimi=none
+Authentication-Results: dmarc.icloud.com; dmarc=pass header.from=example.com
+Authentication-Results: dkim-verifier.icloud.com; dkim=pass (1024-bit key) header.d=example.com header.b=A
+Authentication-Results: dkim-verifier.icloud.com; dkim=pass (1024-bit key) header.d=provider.example header.b=B
+Authentication-Results: spf.icloud.com; spf=pass (x) smtp.mailfrom=b@example.com
+From: Shop <shop@example.com>
+
+the body
+"""
+    report = read(text)
+    assert report["proven"] == "proven"
+    assert not [one for one in report["reasons"] if "bear the receiver's name" in one]
+    forged = text.replace("From:", "Authentication-Results: dmarc.icloud.com; dmarc=pass header.from=b.example\nFrom:")
+    assert [one for one in read(forged)["reasons"] if "bear the receiver's name" in one]
+
+
+def test_the_address_that_yahoo_saw_is_named() -> None:
+    text = """\
+Received: from 127.0.0.1
+ by atlas-production.omega.yahoo.com pod-id a.gq1.yahoo.com with HTTP; Wed, 25 Nov 2026 08:00:05 +0000
+Authentication-Results: atlas-production.omega.yahoo.com;
+ dkim=pass header.i=@example.com header.s=2 arc_overridden_status=X;
+ spf=pass smtp.mailfrom=b.example.com; dmarc=pass(p=REJECT) header.from=example.com
+Received: from 8.8.4.9 (EHLO out.example.com) by 10.253.233.86 with SMTPs; Wed, 25 Nov 2026 08:00:04 +0000
+From: Shop <shop@example.com>
+
+the body
+"""
+    report = read(text)
+    assert (report["proven"], report["handed_over"]["address"]) == ("proven", "8.8.4.9")
+
+
+def test_a_result_that_stands_again_below_the_receivers_own_proves_nothing() -> None:
+    own = "mx.google.com; dkim=none; spf=pass (x; y) smtp.mailfrom=b@evil.example"
+    forged = "\nAuthentication-Results: mx.google.com; dkim=pass header.d=example.com"
+    assert read(mail(results=own + forged))["proven"] == "not proven"
+    parted = "mx.google.com; spf=pass (x; y) smtp.mailfrom=b@evil.example" + forged  # two filters, one header each
+    assert read(mail(results=parted))["proven"] == "proven"
+
+
+def test_results_with_a_name_are_none_of_microsoft_365() -> None:
+    text = (
+        MICROSOFT.format(address="8.8.4.9", helo="evil.example")
+        .replace(
+            "dkim=pass (signature was verified)\n header.d=example.com;dmarc=pass action=none header.from=example.com",
+            "dkim=none\n header.d=none;dmarc=none action=none header.from=example.com",
+        )
+        .replace("smtp.mailfrom=example.com", "smtp.mailfrom=evil.example")
+    )
+    forged = text.replace(
+        "Received: from a.outlook.com",
+        "Authentication-Results: x.outlook.com; dkim=pass header.d=example.com\nReceived: from a.outlook.com",
+    )
+    assert [read(one)["proven"] for one in (text, forged)] == ["not proven"] * 2

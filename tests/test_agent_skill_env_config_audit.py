@@ -240,3 +240,33 @@ def test_no_line_of_a_key_without_quotes_is_taken_for_a_name(tmp_path: Path) -> 
     printed = json.dumps(audit(tmp_path / "app", files, "--env", tmp_path / "prod.env"))
     assert "c2VjcmV0" not in printed
     assert '"missing": []' in printed
+
+
+def test_what_cargo_sets_itself_is_no_variable_of_the_target(tmp_path: Path) -> None:
+    files = {
+        "src/main.rs": 'env!("CARGO_PKG_VERSION");\ninclude!(concat!(env!("OUT_DIR"), "/a.rs"));\nenv::var("TARGET")?;',
+        "build.rs": 'env::var("TARGET").unwrap();\nenv::var("MY_FLAG")?;\n',
+    }
+    assert names(audit(tmp_path, files)["missing"]) == ["MY_FLAG", "TARGET"]
+
+
+def test_defaults_and_demands_outside_the_read_itself_are_seen(tmp_path: Path) -> None:
+    files = {
+        "settings.py": 'env = Env(\n  DEBUG=(bool, False),\n HOSTS=(list, []),\n)\nenv("DEBUG")\nenv("OTHER")\n',
+        "a.go": 'type C struct {\n A string `env:"G_A" envDefault:"5"`\n B string `envconfig:"G_B" required:"true"`\n'
+        ' C string `env:"G_C,notEmpty"`\n D string `env:"G_D"`\n}\n',
+    }
+    found = audit(tmp_path, files)["all"]
+    assert {name for name, one in found.items() if one["default"]} == {"DEBUG", "G_A"}
+    assert {name for name, one in found.items() if one["required"]} == {"OTHER", "G_B", "G_C"}
+
+
+def test_a_name_in_braces_is_set_and_a_repeated_one_is_named_with_its_line(tmp_path: Path) -> None:
+    files = {
+        "a.py": 'os.environ["P_A"]\n',
+        "k8s.yaml": "env:\n  - {name: P_A, value: x}\n",
+        "a.env": "# b\nP_B=\nP_B=1\n",
+    }
+    report = audit(tmp_path, files)
+    assert report["missing"] == []
+    assert "a.env:3 sets P_B again after line 2" in report["problems"]

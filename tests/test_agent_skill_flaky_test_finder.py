@@ -136,3 +136,39 @@ def test_tests_of_nodes_runner_that_share_a_name_are_two(tmp_path: Path) -> None
 def test_a_test_that_did_not_run_has_not_passed(tmp_path: Path, status: str) -> None:
     (tmp_path / "a.xml").write_text(f'<testsuite><testcase classname="a" name="b" status="{status}"/></testsuite>')
     assert run_json(*SCRIPT, tmp_path)["tests"][0]["runs"] == 0
+
+
+def test_one_failure_at_an_end_is_instability_where_all_runs_are_of_one_commit(tmp_path: Path) -> None:
+    root = write_runs(tmp_path, {"last": ".....F", "first": "F.....", "all": "FFFFFF"})
+    found = by_name(root, "--one-commit")
+    assert [found[name]["verdict"] for name in ("last", "first", "all")] == ["flaky", "flaky", "broken"]
+
+
+def test_a_name_of_several_suites_in_one_report_is_told(tmp_path: Path) -> None:
+    suite = '<testsuite><testcase classname="renders" name="renders">{}</testcase></testsuite>'
+    (tmp_path / "a.xml").write_text(f"<testsuites>{suite.format('<failure/>')}{suite.format('')}</testsuites>")
+    (tmp_path / "b.xml").write_text(f"<testsuites>{suite.format('')}</testsuites>")
+    assert run_json(*SCRIPT, tmp_path)["same_name"] == ["renders::renders"]
+    assert "caution: 1 names stand for tests of several suites" in run_script(*SCRIPT, tmp_path).stdout
+    (tmp_path / "a.xml").write_text(f"<testsuites>{suite.format('<failure/>')}</testsuites>")
+    assert run_json(*SCRIPT, tmp_path)["same_name"] == []
+
+
+def test_reports_of_modules_below_one_folder_are_one_run(tmp_path: Path) -> None:
+    for run, outcome in (("1-aaaaaaa", "F"), ("2-aaaaaaa", "."), ("3-bbbbbbb", ".")):
+        for module in ("one", "two/target"):
+            folder = tmp_path / run / module
+            folder.mkdir(parents=True)
+            (folder / "a.xml").write_text(report({module[:3]: outcome}))
+    each = run_json(*SCRIPT, tmp_path)
+    whole = run_json(*SCRIPT, tmp_path, "--run-from", "top", "--commit-pattern", "[ab]{7}")
+    assert (each["runs"], whole["runs"], whole["red_runs"]) == (6, 3, 1)
+    assert [(row["verdict"], row["runs"]) for row in whole["tests"]] == [("flaky", 3)] * 2
+
+
+def test_paths_from_here_and_from_the_root_may_be_mixed(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.xml").write_text(report({"a": "."}))
+    done = run_script(*SCRIPT, "one", tmp_path / "two", cwd=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "2 runs, 1 tests: 1 stable")

@@ -156,3 +156,10 @@ def test_a_hook_of_another_repository_does_not_change_which_one_is_read(
     Repository(tmp_path / "other").commit("two", {"b.py": "2\n"})
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
     assert [row["commits"] for row in rows(repository, "summary")] == [1]
+
+
+def test_one_clock_that_is_ahead_makes_nobody_else_gone(repository: Repository) -> None:
+    repository.commit("start", {"one/a.py": "x\n"})
+    repository.commit("ahead", {"two/b.py": "y\n"}, author="bob", days=3650)
+    rows_ = rows(repository, "owners", "--idle-days", "3000")
+    assert [(row["main"], row["gone"]) for row in rows_] == [("ann", False), ("bob", False)]

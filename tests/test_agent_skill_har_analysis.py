@@ -196,3 +196,28 @@ def test_a_web_socket_that_stays_open_hides_no_silence_and_is_not_the_load(tmp_p
     report = run_json(*SCRIPT, har)
     assert report["last_request_ms"] == 2300
     assert [one.partition(" for ")[2][:7] for one in report["findings"] if one.startswith("idle")] == ["1890 ms"]
+
+
+def test_marks_count_from_the_page_which_may_begin_before_its_first_request(tmp_path: Path) -> None:
+    har = record(
+        tmp_path / "a.har",
+        entry(3000, "https://a.example.com/", wait=100),
+        entry(3200, "https://a.example.com/late", wait=900),
+    )
+    text = json.loads(har.read_text())
+    text["log"]["pages"][0] |= {
+        "startedDateTime": BEGIN.isoformat(),
+        "pageTimings": {"onContentLoad": 3120, "onLoad": 3150},
+    }
+    har.write_text(json.dumps(text))
+    report = run_json(*SCRIPT, har)
+    assert (report["load_ms"], report["content_loaded_ms"]) == (150, 120)
+    assert [row["name"] for row in report["chain"]] == ["a.example.com/"]
+
+
+def test_what_safari_took_from_a_cache_is_no_request_over_the_network(tmp_path: Path) -> None:
+    cached = entry(50, "https://a.example.com/b.js", kind="text/javascript", size=90_000) | {
+        "_fetchType": "Memory Cache"
+    }
+    report = run_json(*SCRIPT, record(tmp_path / "a.har", entry(0, "https://a.example.com/", wait=10), cached, cached))
+    assert (report["from_cache"], report["findings"]) == (2, [])

@@ -231,3 +231,21 @@ def test_a_schema_names_no_format_that_refuses_what_was_seen(tmp_path: Path) -> 
     path.write_text(lines(*seen), encoding="utf-8")
     properties = json.loads(run_script(*SCRIPT, path, "--schema").stdout)["properties"]
     assert {name: one["format"] for name, one in properties.items() if "format" in one} == {"b": "date-time"}
+
+
+def test_what_is_read_again_at_the_end_of_a_piece_is_counted_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("[NaN, 1, Infinity]")
+    told = [
+        "1 x NaN: not JSON, strict parsers refuse the file",
+        "1 x Infinity: not JSON, strict parsers refuse the file",
+    ]
+    assert run_json(*SCRIPT, path)["problems"] == told
+    path.write_text(json.dumps([{"text": "x" * 700_000}] * 4).replace('{"text"', '{"a": 1, "a": 2, "text"'))
+    assert run_json(*SCRIPT, path)["problems"] == ["4 objects repeat a key: most parsers keep the last value"]
+
+
+def test_values_over_several_lines_in_a_file_called_jsonl_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{\n "a": 1\n}\n')
+    assert "try --document" in run_script(*SCRIPT, path).stderr

@@ -395,3 +395,77 @@ def test_other_lock_files_in_json_are_named_and_refused(tmp_path: Path, text: st
     path = tmp_path / "lock"
     path.write_text(text)
     assert_refused(run_script(*SCRIPT, path, path), words)
+
+
+NPM_OLD = {"lockfileVersion": 3, "packages": {"": {}, **dict([npm("x", "1.0.0")])}}
+NPM_NEW = {"lockfileVersion": 3, "packages": {"": {}, "node_modules/x": {"resolved": "vendor/x", "link": True}}}
+CARGO_NEW = 'version = 4\n[[package]]\nname = "x"\nversion = "1.0.0"\n'
+CARGO_OLD = CARGO_NEW + 'source = "registry+https://a.example/index"\nchecksum = "a"\n'
+PNPM_HEAD = (
+    "lockfileVersion: '9.0'\nimporters:\n  .:\n    dependencies:\n      x:\n        specifier: 1\n        version: "
+)
+PNPM_OLD = f"{PNPM_HEAD}1.0.0\npackages:\n  x@1.0.0:\n    resolution: {{integrity: sha512-AA==}}\nsnapshots:\n"
+BERRY_ENTRY = '__metadata:\n  version: 8\n\n"x@{0}":\n  version: 1.0.0\n  resolution: "x@{0}"\n'
+BERRY_OLD, BERRY_NEW = (
+    BERRY_ENTRY.format("npm:1.0.0") + "  checksum: 10c0/aa\n",
+    BERRY_ENTRY.format("workspace:x") + "  linkType: soft\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (json.dumps(NPM_OLD), json.dumps(NPM_NEW)),
+        (CARGO_OLD, CARGO_NEW),
+        (PNPM_OLD, f"{PNPM_HEAD}link:vendor/x\n"),
+        (BERRY_OLD, BERRY_NEW),
+    ],
+)
+def test_a_folder_that_takes_the_place_of_a_package_is_a_danger(tmp_path: Path, old: str, new: str) -> None:
+    (danger,) = compared(tmp_path, old, new)["dangers"]
+    assert danger.startswith("source: x from a folder of this repository, before from ")
+    assert compared(tmp_path, new, new)["dangers"] == []
+
+
+def test_another_registry_on_the_same_server_is_another_source(tmp_path: Path) -> None:
+    def address(place: str) -> dict[str, str]:
+        return {"resolved": f"https://art.example/api/npm/{place}/@s/x/-/x-1.0.0.tgz"}
+
+    files = (
+        npm_lock(tmp_path / "a", npm("@s/x", "1.0.0", **address("own"))),
+        npm_lock(tmp_path / "b", npm("@s/x", "1.0.0", **address("public"))),
+    )
+    assert run_json(*SCRIPT, *files)["dangers"] == [
+        "source: @s/x from art.example/api/npm/public, before from art.example/api/npm/own"
+    ]
+
+
+UV_FILES = """version = 1
+requires-python = ">=3.11"
+
+[[package]]
+name = "zope-x"
+version = "{0}"
+source = {{ registry = "https://pypi.org/simple" }}
+sdist = {{ url = "https://files.pythonhosted.org/a/zope.x-{0}.tar.gz", hash = "sha256:aa" }}
+wheels = [
+    {{ url = "{1}-{0}-py3-none-any.whl", hash = "sha256:{0}" }},
+]
+"""
+HOSTED = "https://files.pythonhosted.org/a"
+
+
+@pytest.mark.parametrize(
+    ("wheel", "danger"),
+    [
+        (f"{HOSTED}/zope_x", []),
+        ("https://pypi.org/a/zope.x", []),
+        (
+            "https://b.example/zope_x",
+            ["source: files of zope-x 2 from b.example, unlike all before of pypi.org/simple"],
+        ),
+        (f"{HOSTED}/zope_x_y", ["name: zope-x 2 is fetched as zope_x_y-2-py3-none-any.whl"]),
+    ],
+)
+def test_files_of_another_host_or_package_are_a_danger(tmp_path: Path, wheel: str, danger: list[str]) -> None:
+    assert compared(tmp_path, UV_FILES.format(1, f"{HOSTED}/zope_x"), UV_FILES.format(2, wheel))["dangers"] == danger

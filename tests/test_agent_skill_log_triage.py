@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from agent_skills import assert_refused, run_json, run_script
 
 SCRIPT = ("log-triage", "group_log_lines.py")
@@ -312,3 +313,44 @@ def test_secrets_in_quotes_escaped_json_and_long_names_are_hidden_whole(tmp_path
     done = run_script(*SCRIPT, log)
     assert "horse" not in done.stdout
     assert done.stdout.count("<secret>") == len(forms)
+
+
+def test_a_number_behind_a_letter_is_masked_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_text("".join(f"2026-11-21 13:20:19 ERROR user=u{n} at T{n}:20:19Z in s3\n" for n in (10, 21, 32)))
+    (group,) = run_json(*SCRIPT, path)["groups"]
+    assert group["template"] == "ERROR user=u<n> at T<n>Z in s3"
+
+
+@pytest.mark.parametrize(
+    ("line", "level", "template"),
+    [
+        ('Nov 21 13:20:19 lb haproxy[1]: fe be/s1 0/0/1/-1/+3 503 100 - - "GET /a HTTP/1.1"', "error", None),
+        ("2026-11-21 13:20:19.123 UTC [42] STATEMENT:  SELECT * FROM log WHERE level = 'error'", "?", None),
+        ("2026-11-21 13:20:19.123 UTC [42] LOG:  could not send data: error", "info", None),
+        ("2026-11-21 13:20:19.123 UTC [42] ERROR:  relation is missing. HINT:  none", "error", None),
+        ('{"timestamp": "2026-11-21T13:20:19Z", "severity_text": "ERROR", "body": "down"}', "error", "down"),
+        (
+            '{"timestamp": "2026-11-21T13:20:19Z", "level": "WARN", "fields": {"message": "slow 12"}}',
+            "warn",
+            "slow <n>",
+        ),
+        (
+            '{"timestamp": "2026-11-21T13:20:19Z", "severity": "ERROR", "jsonPayload": {"message": "bad"}}',
+            "error",
+            "bad",
+        ),
+    ],
+)
+def test_levels_and_messages_of_more_writers(tmp_path: Path, line: str, level: str, template: str | None) -> None:
+    path = tmp_path / "a.log"
+    path.write_text(line + "\n")
+    (group,) = run_json(*SCRIPT, path)["groups"]
+    assert group["level"] == level
+    assert template in (None, group["template"])
+
+
+def test_seconds_since_a_start_are_no_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_text('2026-11-21T13:20:19Z {"level": "warn", "msg": "slow", "ts": 12.5}\n')
+    assert run_json(*SCRIPT, path)["first"] == "2026-11-21 13:20:19"

@@ -376,3 +376,33 @@ def test_items_that_may_be_anything_now_and_places_of_a_tuple_are_seen(tmp_path:
     )
     found = changes(tmp_path, describe(old), describe(new))
     assert ("break", "response schema Order.l[0]", "type string -> integer") in found
+
+
+def test_types_of_a_union_without_names_are_compared(tmp_path: Path) -> None:
+    one = describe(with_property("n", {"type": "integer"}))
+    two = describe(with_property("n", {"anyOf": [{"type": "integer"}, {"type": "string"}]}))
+    breaks = [
+        [row for row in changes(tmp_path, *pair) if row[0] == "break" and " -> " in row[2]]
+        for pair in ((one, two), (two, one))
+    ]
+    assert breaks[0] == [("break", "response schema Order.n", "type integer -> integer|string")]
+    assert ("break", "request schema Order.n", "type integer|string -> integer") in breaks[1]
+
+
+def test_a_required_name_without_a_schema_and_a_closed_map_break_who_sends(tmp_path: Path) -> None:
+    assert changes(tmp_path, describe(), describe({**ORDER, "required": ["id", "extra"]})) == [
+        ("break", "request schema Order.extra", "required and new")
+    ]
+    free, closed = (
+        describe(with_property("m", {"type": "object", "additionalProperties": more}))
+        for more in ({"type": "string"}, False)
+    )
+    assert changes(tmp_path, free, closed)[0] == (
+        "break", "request schema Order.m", "properties that it does not name are refused now"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("word", ["additionalProperties", "unevaluatedProperties"])
+def test_a_request_that_refuses_what_it_does_not_name_is_a_risk(tmp_path: Path, word: str) -> None:
+    told = "properties that it does not name are refused now"
+    assert changes(tmp_path, describe(), describe({**ORDER, word: False})) == [("risk", "request schema Order", told)]

@@ -4,7 +4,7 @@
 Standard library only, Python 3.11+. Common and combined format (nginx, Apache), JSON lines (nginx, Caddy, Traefik
 and others), .gz and standard input (-). Query values and addresses are not printed, nor ids with digits.
 
-    python3 join_sessions.py FILE... [--client addr,agent] [--gap MIN] [--unit s|ms|us] [--logged end|start]
+    python3 join_sessions.py FILE... [--client addr,agent] [--gap MIN] [--unit s|ms|us|ns] [--logged end|start]
                              [--steps 'POST /cart,POST /pay'] [--since T] [--until T] [--top N] [--json]
 
 Exit codes: 0 analysed, 1 no request left after the filters, 2 unreadable or no access log.
@@ -45,7 +45,7 @@ def main() -> int:
     parser.add_argument("files", nargs="+", help="access logs, .gz too, or - for standard input")
     parser.add_argument("--client", default="addr,agent", help="what tells clients apart: addr, agent, fields of JSON lines")
     parser.add_argument("--gap", type=float, default=30, help="minutes of silence that end a session (default 30)")
-    parser.add_argument("--unit", choices=("s", "ms", "us"), help="unit of the time taken, where it is not in the name")
+    parser.add_argument("--unit", choices=("s", "ms", "us", "ns"), help="unit of the time taken, where it is not in the name")
     parser.add_argument("--logged", choices=("end", "start"), default="end", help="what the time of a line is (Apache: start)")
     parser.add_argument("--steps", default="", help="comma-separated steps, each METHOD and path; * stands for one part")
     parser.add_argument("--since", type=moment, default=float("-inf"))

@@ -44,7 +44,8 @@ CONTENTS = (
     (re.compile(rb"\b(?:AKIA|ASIA)(?!\w*EXAMPLE)[A-Z0-9]{16}\b|(?i:aws_secret_access_key)[\"']?\s*[=:]\s*[\"']?(?![\w/+]*EXAMPLE)[\w/+]{40}(?![\w/+])"), "AWS key"),
     (re.compile(rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_\w{40})"), "GitHub token"),
     (re.compile(rb"\bnpm_[A-Za-z0-9]{36}\b|:_(?:authToken|password)\s*=\s*(?!\s*[\"']?\$\{)\S"), "npm token"),
-    (re.compile(rb"\bxox[abprs]-[\w-]{10}|\b[sr]k_live_\w{16}|\bAIza[\w-]{35}|\bsk-(?:ant|proj)-[\w-]{20}|\bglpat-[\w-]{20}|\bhf_[A-Za-z]{34}\b|\bpypi-AgEI[\w-]{40}"), "API key"),
+    (re.compile(rb"\bxox[abprs]-[\w-]{10}|\b[sr]k_live_\w{16}|\bAIza[\w-]{35}|\bsk-(?:ant|proj|svcacct|admin)-[\w-]{20}|\bglpat-[\w-]{20}|\bhf_[A-Za-z]{34}\b|\bpypi-AgEI[\w-]{40}"
+        rb"|\bxapp-\d-\w{8}|\bSG\.[\w-]{22}\.[\w-]{43}|\bhvs\.[\w-]{24}|\bdop_v1_[0-9a-f]{64}|\bAccountKey=[\w+/]{86}=="), "API key"),
     (re.compile(rb"(?i)\b[a-z+]+://[^\s/:@$<{]*:[^\s/@$<{]+@(?!localhost|127\.|example)"), "password in an address"),
 )
 VOLATILE = re.compile(
@@ -565,7 +566,8 @@ def audit(root: Path, given: str | None, against: str | None, save: str | None) 
             why = "it is ignored" if there else "nothing has that name"
             findings.append(f"danger   copy: line {copy.line} takes `{shown(source)}`, but {why}: the build fails")
         for one in copy.taken:
-            copied.setdefault(one.path, copy)
+            if one.path not in copied or copied[one.path].bound:  # a mount leaves nothing in the image, a COPY does
+                copied[one.path] = copy
     skipped: Counter[str] = Counter()
     for one in files:
         try:
@@ -576,13 +578,14 @@ def audit(root: Path, given: str | None, against: str | None, save: str | None) 
         if kind:
             place = f"{shown(one.path)} ({kind}{f', line {line}' if line else ''})"
             by = copied.get(one.path)
-            certain = kind != "password in an address" and (by is not None or not docker)
+            certain = kind != "password in an address" and (not by.bound if by else not docker)
             level = "danger   " if certain else "caution  "
-            end = f"copied by line {by.line}" if by else "passes the ignore file" + (", no COPY takes it" if docker else "")
+            how = "mounted in" if by and by.bound else "copied by"
+            end = f"{how} line {by.line}" if by else "passes the ignore file" + (", no COPY takes it" if docker else "")
             findings.append(f"{level}secret: {place}, {end}")
     if any(e.path.startswith(".git/") for e in entries):
         by = copied.get(".git/HEAD")
-        end = f"line {by.line} copies it" if by else "no COPY takes it" if docker else "there is no Dockerfile to compare"
+        end = f"line {by.line} {'mounts' if by.bound else 'copies'} it" if by else "no COPY takes it" if docker else "there is no Dockerfile to compare"
         findings.append(f"caution  history: .git passes, with each secret that was ever committed; {end}")
     if not ignore.is_file():
         below = [e.path for e in entries if e.path.endswith("/.dockerignore")]

@@ -300,7 +300,7 @@ def show(report: dict[str, Any], name: str, most: int) -> None:
 
 def moment(text: str) -> datetime:
     found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def split_host(text: str) -> tuple[str, int]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 MOST_BYTES = 1_000_000_000
+MOST_SAMPLES = 5_000_000  # 100 a second of 14 threads for an hour
 MILLISECONDS = {"nanoseconds": 1e-6, "microseconds": 1e-3, "milliseconds": 1.0, "seconds": 1e3}
 GC = re.compile(
     r"^\(garbage collector\)$|^<GC>$|^runtime\.(gc[A-Z]|bgsweep|bgscavenge|mallocgc_gc)|gc_collect|^GCTask|VM_\w*Collect"
@@ -303,6 +304,10 @@ def read_collapsed(text: str) -> Profile:
     if bad > len(stacks) or (bad and not any(len(stack.frames) > 1 for stack in stacks)):
         raise ValueError(f"{first} is no stack of the form `main;work;parse 42`, nor is this another known format")
     notes = [f"{bad} lines left out, the first is {first}"] if bad else []
+    if (total := sum(stack.count for stack in stacks)) > MOST_SAMPLES:
+        notes.append(f"the counts add up to {total:,}: times or periods (Austin, perf), not samples, so nothing says how exact a share is")
+        for stack in stacks:
+            stack.count = 0
     return Profile("collapsed stacks", "samples", stacks, notes=notes)
 
 
@@ -554,7 +559,8 @@ def difference(now: Profile, old: Profile) -> Json:
 def show(report: Json, top: int) -> None:
     unit = report["unit"]
     length = f", {report['duration_ms']:.0f} ms long" if report["duration_ms"] else ""
-    print(f"profile {report['format']}, {report['samples']} active samples{length}")
+    count = f"{report['samples']} active samples" if report["samples"] else "samples not counted"
+    print(f"profile {report['format']}, {count}{length}")
     print(f"time    active {report['active']:g} {unit}" + "".join(
         f", {kind} {weight:g}" for kind, weight in report["kinds"].items()))  # fmt: skip
     for note in report["notes"]:

@@ -369,7 +369,7 @@ def main() -> int:
     report = {"from": start.isoformat(), "dialect": args.dialect, "problems": problems, "schedules": rows,
               "collisions": collisions(schedules, start, args.dialect)}  # fmt: skip
     print(json.dumps(report, indent=1)) if args.json else show(report)
-    return int(bool(problems or any(row["clock_changes"] or row["notes"] for row in rows)))
+    return int(bool(problems or report["collisions"] or any(row["clock_changes"] or row["notes"] for row in rows)))
 
 
 def show(report: Json) -> None:

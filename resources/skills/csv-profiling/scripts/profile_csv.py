@@ -94,6 +94,7 @@ class Column:
         self.hashes: set[int] = set()
         self.mask, self.big, self.damaged, self.days, self.months, self.grouped = 0, 0, 0, 0, 0, 0
         self.dressed, self.dates = 0, 0
+        self.dotted, self.pointed = 0, 0  # decimals that may be thousands, and those that cannot
         self.numbers, self.low, self.high = 0, float("inf"), float("-inf")
         self.sample: list[float] = []
         self.step = 1
@@ -130,6 +131,9 @@ class Column:
         if kind in NUMBERS:
             self.damaged += times * (kind == "exponent" and bool(SPREADSHEET.fullmatch(value)))
             self.grouped += kind == "thousands" and (value.count(",") > 1 or "." in value)
+            if kind == "decimal":
+                thousands = bool(re.fullmatch(r"[+-]?[1-9]\d{0,2}\.\d{3}", value))
+                self.dotted, self.pointed = self.dotted + thousands, self.pointed + (not thousands)
             self._count_number(number(value, kind), kind, times)
         elif kind in ("date", "datetime"):
             self.early, self.late = min(self.early, value), max(self.late, value)
@@ -192,6 +196,8 @@ class Column:
             yield f"{self.big} above 2^53: read as text or int64, never float"
         if self.kinds["thousands"] and (self.kinds["comma"] or not self.grouped):
             yield "1,234 may be 1.234 or 1234"
+        if self.dotted and not self.pointed:
+            yield "1.234 may be 1.234 or 1234"
         if self.kinds["daymonth"]:
             yield _order(self.days, self.months)
         if self.spaced:
@@ -301,7 +307,10 @@ def guess_encoding(head: bytes) -> str:
     try:
         head.decode()
     except UnicodeDecodeError as error:
-        return "cp1252" if error.start < len(head) - 4 else "utf-8"
+        foreign = [one for one in head.decode(errors="surrogateescape") if one > "\x7f"]
+        strange = sum("\udc80" <= one <= "\udcff" for one in foreign)
+        most_fit = len(foreign) > 3 * strange  # some bytes of another source in a file of UTF-8
+        return "cp1252" if error.start < len(head) - 4 and not most_fit else "utf-8"
     return "utf-8"
 
 
@@ -368,6 +377,8 @@ class Profile:
             start, before = before + 1, reader.line_num
             if 1 < len(self.raw) <= 100 and not self._quoted_well():
                 self.note("records over several lines with a stray quote: rows swallowed", start)
+            elif len(self.raw) == 1 and '"' in self.raw[0] and not self._quoted_well():
+                self.note('lines with a stray quote (\\" of MySQL, or not doubled): their fields are not as written', start)
             self.raw.clear()
             if not row:
                 self.blank += 1
@@ -472,7 +483,7 @@ def show(report: dict[str, Any], most: int) -> None:
         if c["unique"] and c["top"]:
             values = f"e.g. {' '.join(c['top'][0][0].split())[:24]}"
         if c["quantiles"]:
-            values = f"{c['min']:.10g}..{c['max']:.10g} median {c['quantiles']['p50']:.10g}"
+            values = f"{c['min']:.15g}..{c['max']:.15g} median {c['quantiles']['p50']:.15g}"
         elif c["min"]:
             values = f"{c['min']} .. {c['max']}"
         values = values or "hidden" * bool(c["distinct"])

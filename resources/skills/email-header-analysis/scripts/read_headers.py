@@ -32,7 +32,8 @@ from typing import Any
 KNOWN = {"received", "from", "authentication-results", "dkim-signature", "message-id", "return-path", "arc-seal"}
 TWO_LEVEL = re.compile(r"^(?:com?|org|net|gov|edu|ac|ne|or|gob|nom|id|ltd|plc|me|sch|nhs)\.[a-z]{2}$")
 """Suffixes of two labels, nearly: without DNS or a list nobody can know where an organisation begins."""
-ADDRESS = re.compile(r"\[(?:IPv6:)?([0-9a-fA-F.:]+)\]|\((?:[^()]*\s)?(\d+(?:\.\d+){3})\)|sender IP is ([0-9a-fA-F.:]+)")
+ADDRESS = re.compile(r"\[(?:IPv6:)?([0-9a-fA-F.:]+)\]|\((?:[^()]*\s)?(\d+(?:\.\d+){3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*)\)|sender IP is ([0-9a-fA-F.:]+)")
+REVERSE = re.compile(r"\(([\w.-]+?)\.?\s+\[")  # the name of the address, as the taking server looked it up
 HOP = re.compile(r"^\s*(?:from\s+(?P<helo>\S+)(?P<claim>.*?))?(?:^|\s)by\s+(?P<by>\S+)(?P<rest>.*)$", re.DOTALL)
 METHOD = re.compile(r"^\s*([\w-]+)(?:\s*/\s*\d+)?\s*=\s*([\w-]+)(.*)$", re.DOTALL)
 PROPERTY = re.compile(r"\b([\w-]+(?:\.[\w-]+)?)\s*=\s*(\"[^\"]*\"|[^\s;]+)")
@@ -52,6 +53,7 @@ class Hop:
     by: str
     protocol: str
     when: datetime | None
+    reverse: str = ""
     delay: int | None = None
     note: str = ""
 
@@ -94,6 +96,12 @@ def decoded(text: str) -> str:
 def organisation(domain: str) -> str:
     labels = domain.strip(".").lower().split(".")
     return ".".join(labels[-3 if TWO_LEVEL.match(".".join(labels[-2:])) else -2 :])
+
+
+def house(name: str) -> str:
+    """Return the organisation of a server; some receivers have servers below several domains."""
+    own = organisation(name)
+    return {"office365.com": "outlook.com", "me.com": "icloud.com"}.get(own, own)
 
 
 def alignment(domain: str, author: str) -> str:
@@ -188,10 +196,11 @@ def read_hops(message: Message) -> list[Hop]:
             hops.append(Hop("", "", clean(value, 60), "", when, note="cannot be read"))
             continue
         claim = f"{match['helo'] or ''} {match['claim'] or ''}"
-        found = ADDRESS.search(claim)
+        found = ADDRESS.search(claim) or re.match(r"([0-9a-fA-F.:]+)\s+\((?:EHLO|HELO) ", claim)  # the latter by Yahoo
         protocol = re.search(r"\bwith\s+([\w-]+(?: SMTP)?)", match["rest"])
         hops.append(Hop(clean((match["helo"] or "").strip("[]"), 80), next(filter(None, found.groups()), "") if found else "",
-                        clean(match["by"].rstrip(";"), 80), protocol[1] if protocol else "", when))  # fmt: skip
+                        clean(match["by"].rstrip(";"), 80), protocol[1] if protocol else "", when,
+                        reverse[1] if (reverse := REVERSE.search(claim)) else ""))  # fmt: skip
     before = None
     for hop in hops:
         if hop.when and before:
@@ -217,10 +226,14 @@ def private(address: str) -> bool:
         return True
 
 
+def named(hop: Hop) -> bool:
+    return bool(re.search(r"\.[a-zA-Z][\w-]*\.?$", hop.by))
+
+
 def home_of(hops: list[Hop]) -> str:
     """Return the organisation of the receiver: that of the last server that has a name instead of an address."""
-    names = (hop.by for hop in reversed(hops) if re.search(r"\.[a-zA-Z][\w-]*\.?$", hop.by))
-    return organisation(next(names, ""))
+    names = (hop.by for hop in reversed(hops) if named(hop))
+    return house(next(names, ""))
 
 
 def handover(hops: list[Hop]) -> Hop | None:
@@ -228,13 +241,13 @@ def handover(hops: list[Hop]) -> Hop | None:
     home = home_of(hops)
     boundary = last = None
     for hop in reversed(hops):
-        if organisation(hop.by) != home and re.search(r"\.[a-zA-Z][\w-]*\.?$", hop.by):
+        if house(hop.by) != home and named(hop):
             return boundary or last
         last = hop
         if hop.address and not private(hop.address):
             boundary = hop
-            if organisation(hop.helo) != home:
-                break
+            if house(hop.reverse or hop.helo) != home or hop.by.lower().endswith(".mail.protection.outlook.com"):
+                break  # what calls itself like the receiver is not the receiver, if its address has another name
     return boundary
 
 
@@ -318,8 +331,8 @@ def identity_findings(who: Json) -> Iterator[str]:
         yield f"danger: {who['from_headers']} From headers with {who['authors']} addresses: programs show different ones"
     if not domain:
         return
-    named = re.findall(r"[\w.+-]+@([\w-]+(?:\.[\w-]+)+)", who["raw_name"])
-    if strange := [one for one in named if alignment(one, domain) == "no"]:
+    inside = re.findall(r"[\w.+-]+@([\w-]+(?:\.[\w-]+)+)", who["raw_name"])
+    if strange := [one for one in inside if alignment(one, domain) == "no"]:
         yield f"danger: the shown name holds an address at {clean(strange[0])}, the real one is at {clean(domain)}"
     readable = domain
     if "xn--" in domain:
@@ -464,13 +477,13 @@ def believe(message: Message, own_hops: int, home: str, trusted: list[str]) -> t
     believed: list[list[Verdict]] = []
     ignored = []
     seen = 0
-    homes = {organisation(one) for one in trusted} | ({home} if home else set())
+    homes = {house(one) for one in trusted} | ({home} if home not in ("", "outlook.com") else set())
     for name, text in message.items():
         seen += name.lower() == "received"
         if name.lower() == "authentication-results":
             writer, verdicts = read_results(str(text))
-            named = organisation(writer) in homes if writer else home == "outlook.com" and not believed
-            if named and (seen <= own_hops or writer in trusted):
+            own = house(writer) in homes if writer else home == "outlook.com" and not believed
+            if own and (seen <= own_hops or writer in trusted):
                 believed.append(verdicts)
             else:
                 ignored.append(writer or "(no name)")
@@ -482,11 +495,16 @@ def analyse(message: Message, trusted: list[str]) -> Json:
     edge = handover(hops)
     last = hops[-1].when if hops else None
     believed, ignored = believe(message, len(hops) - hops.index(edge) if edge else len(hops), home_of(hops), trusted)
-    results = [verdict for verdicts in believed for verdict in verdicts]
+    kinds = [sorted({one.method for one in verdicts}) for verdicts in believed]  # iCloud writes one for each method and signature
+    once = home_of(hops) == "icloud.com" and all(len(kind) == 1 and (kind == ["dkim"] or kinds.count(kind) == 1) for kind in kinds)
+    results: list[Verdict] = []
+    for verdicts in believed:  # a method that a header above it has as well came with the mail
+        known = set() if once else {one.method for one in results}
+        results += [one for one in verdicts if one.method not in known]
     who = sender(message)
     signed = signatures(message, last)
     state, reasons, checks = judge_dmarc(who, results, signed)
-    if len(believed) > 1:
+    if len(believed) > 1 and not once:
         reasons.append(f"{len(believed)} headers bear the receiver's name: a receiver must remove those that came with the mail")
     findings = list(identity_findings(who)) + list(delay_findings(hops, message.get("Date", "")))
     for one in signed:

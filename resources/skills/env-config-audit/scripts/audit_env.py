@@ -36,7 +36,11 @@ CALL = re.compile(
 )
 DOT = re.compile(r"\b(?P<how>process\.env|import\.meta\.env|Bun\.env)\??\.(?P<name>[A-Za-z_]\w*)")
 UNPACK = re.compile(r"\{(?P<names>[^{}]*)\}\s*=\s*(?:process|import\.meta|Bun)\.env\b")
-TAG = re.compile(r"\benv(?:config)?:\"(?P<name>[A-Z_]\w*)(?P<more>[^\"`]*)\"")
+TAG = re.compile(r"\benv(?:config)?:\"(?P<name>[A-Z_]\w*)(?P<more>[^\"`]*)\"(?P<tags>[^`\n]*)")
+SCHEME = re.compile(r"\b(?P<name>[A-Z_][A-Z0-9_]*)\s*=\s*\(\s*[\w.]+\s*,")  # Env(DEBUG=(bool, False)) of django-environ
+CARGO = re.compile(r"CARGO(_\w+)?|OUT_DIR")  # set by cargo itself, the others for build.rs alone
+BUILD_RS = re.compile(r"TARGET|HOST|NUM_JOBS|OPT_LEVEL|PROFILE|DEBUG|RUSTC\w*|RUSTDOC|DEP_\w+")
+IN_BRACES = re.compile(r"-\s*\{\s*name:\s*[\"']?([A-Z][A-Z0-9_]{2,})[\"']?\s*,\s*value(?:From)?:")
 IMPORTED = re.compile(  # SvelteKit, and Node whose process.env is imported
     r"import\s*\{(?P<names>[^{}]*)\}\s*from\s*[\"'](?P<module>\$env/(?:static|dynamic)/\w+|(?:node:)?process)[\"']"
 )
@@ -114,6 +118,7 @@ class Audit:
     def __init__(self, root: Path) -> None:
         self.root, self.variables, self.files = root, defaultdict[str, Variable](Variable), 0
         self.dynamic: list[str] = []
+        self.scheme: set[str] = set()  # names with a default in the Env(...) of the file that is read
         self.problems: list[str] = []
         self.prose: list[tuple[str, str]] = []
 
@@ -164,7 +169,7 @@ class Audit:
 
     def read_env(self, text: str, name: str, example: bool) -> int:
         """Read names out of an env file; return how many have a value."""
-        seen: dict[str, int] = {}
+        seen: dict[str, tuple[int, bool]] = {}
         quote = ""  # a value over many lines, such as a key, holds no names
         for number, line in enumerate(text.split("\n"), 1):
             if quote:
@@ -179,7 +184,7 @@ class Audit:
                 quote = value[0]
             (self.variables[found[2]].documented if example else self.variables[found[2]].set_in).append(name)
             if found[2] in seen and not found[1]:
-                self.problems.append(f"{name}:{number} sets {found[2]} again after line {seen[found[2]]}")
+                self.problems.append(f"{name}:{number} sets {found[2]} again after line {seen[found[2]][0]}")
             if found[3] or line.endswith("\r"):
                 what = (
                     "has a space before =: a shell refuses it"
@@ -192,8 +197,8 @@ class Audit:
                     f"{name}:{number} {found[2]} has # outside quotes: parsers differ, quote the value"
                 )
             if not found[1]:
-                seen[found[2]] = number if value else 0
-        return sum(1 for line in seen.values() if line)
+                seen[found[2]] = number, bool(value)
+        return sum(filled for _, filled in seen.values())
 
     def use(self, name: str, place: str, number: int, after: str, forced: bool = False) -> None:
         one = self.variables[name]
@@ -213,6 +218,10 @@ class Audit:
         for found in VALUE.finditer(text):
             after = "" if found["default"] is None else f"|| '{found['default']}'"
             self.use(found["name"], place, text.count("\n", 0, found.start()) + 1, after, forced=not after)
+        self.scheme = set()
+        if place.endswith(".py"):
+            for call in re.finditer(r"\bEnv\(", text):
+                self.scheme |= {one["name"] for one in SCHEME.finditer(text, call.end(), call.end() + 4000)}
         for found in [*CALL.finditer(text), *DOT.finditer(text), *TAG.finditer(text)]:
             before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
             if not before.lstrip().startswith(("#", "//", "* ")):
@@ -248,7 +257,8 @@ class Audit:
             if not name and not generic:
                 self.dynamic.append(f"{place}:{number}")
             return
-        tagged = parts.get("more") or ""
+        tagged = "more" in parts
+        tags = (parts.get("more") or "") + " " + (parts.get("tags") or "")
         after = text[found.end() : found.end() + 80]
         if end in (",", "=>"):
             after = end + after
@@ -258,10 +268,12 @@ class Audit:
             after = ""  # the next argument of something else
         if how == "$_SERVER" and SERVER.fullmatch(name):
             return
+        if place.endswith(".rs") and (CARGO.fullmatch(name) or (place.endswith("build.rs") and BUILD_RS.fullmatch(name))):
+            return
         if re.match(r"\s*=[^=>]", after):
             self.variables[name].set_in.append(place)
             return
-        strict = how in ("os.environ", "environ", "env!", "ENV.fetch", "System.fetch_env!") or ",required" in tagged
+        strict = how in ("os.environ", "environ", "env!", "ENV.fetch", "System.fetch_env!") or bool(re.search(r",(?:required|notEmpty)|\brequired:\"true", tags))
         strict = (strict and not re.search(r"\bdel\s+$", before)) or before.endswith("requireNonNull(System.")
         if how == "env!":
             after = ""  # what follows is a message
@@ -271,15 +283,18 @@ class Audit:
             if default := re.search(r"\bdefault\s*=\s*(.*)", words, re.DOTALL):
                 after = "," + default[1]
             elif re.match(r"\s*(?:\w+\s*=[^=]|$)", words):
-                after, strict = "", True
-        self.use(name, place, number, "" if tagged else after, strict)
+                after, strict = ("|| ...", False) if name in self.scheme else ("", True)
+        if tagged:
+            given = re.search(r"\b(?:envDefault|default):\"([^\"]*)\"|,default=([^\",]*)", tags)
+            after = f"|| '{given[1] or given[2] or ''}'" if given else ""
+        self.use(name, place, number, after, strict)
         if re.search(r"\b(bool|Boolean)\(\s*$", before):
             self.problems.append(f"{place}:{number} {name}: any text is true there, also 'false' and '0'")
 
     def read_expansions(self, text: str, place: str, shell: bool) -> None:
         """Read `${NAME:-default}` of shell, Compose and Spring, and the names that such files set."""
         own = {name for pair in OWN.findall(text) for name in pair if name} if shell else set()
-        for name in set() if shell else set(SETTING.findall(text)):
+        for name in set() if shell else {*SETTING.findall(text), *IN_BRACES.findall(text)}:
             self.variables[name].set_in.append(place)
         for found in EXPAND.finditer(text):
             name, more = found["name"] or found["plain"], found["more"] or ""

@@ -3,9 +3,9 @@
 
 Standard library only, Python 3.11+. Reports are streamed; .zip archives and folders are searched for *.xml.
 
-    python3 find_flaky.py REPORTS... [--run-from auto|file|folder] [--commit-pattern REGEX] [--top N] [--json]
+    python3 find_flaky.py REPORTS... [--run-from auto|file|folder|top] [--commit-pattern REGEX | --one-commit] [--top N] [--json]
 
-A run is a folder of reports, or a file where all reports lie in one folder. Runs are ordered by their timestamps,
+A run is a folder of reports, or a file where all reports lie in one folder, or with `top` all below one folder. Runs are ordered by their timestamps,
 else by name. Exit codes: 0 nothing unstable, 1 unstable tests found, 2 no readable reports.
 """
 
@@ -80,22 +80,23 @@ def sources(names: list[Path], broken: list[str]) -> Iterator[tuple[str, str, IO
                     yield str(path.parent), str(path), handle
 
 
-def read_report(handle: IO[bytes]) -> Iterator[tuple[str, str, Result]]:
-    """Yield time of the suite, name and result of each test in a report."""
-    stamp = ""
+def read_report(handle: IO[bytes]) -> Iterator[tuple[str, int, str, Result]]:
+    """Yield time and number of the suite, name and result of each test in a report."""
+    stamp, number = "", 0
     suites: list[str] = []
     for event, node in ET.iterparse(handle, ("start", "end")):  # expat limits entity expansion
         if event == "start":
             if node.tag == "testsuite":
                 stamp = node.get("timestamp") or stamp
                 suites.append(node.get("name") or "")
+                number += 1
         elif node.tag == "testsuite":
             suites.pop()
         elif node.tag == "testcase":
             owner = node.get("classname") or node.get("file") or ""
             if owner == "test":  # Node's runner calls each class so
                 owner = " > ".join(filter(None, (node.get("file"), *suites)))
-            yield stamp, f"{owner}::{node.get('name')}" if owner else str(node.get("name")), result_of(node)
+            yield stamp, number, f"{owner}::{node.get('name')}" if owner else str(node.get("name")), result_of(node)
             node.clear()
 
 
@@ -121,23 +122,33 @@ class Reports:
         self.tests: dict[str, History] = defaultdict(History)
         self.stamps: dict[str, str] = {}
         self.broken: list[str] = []
+        self.twins: set[str] = set()
 
     def read(self, names: list[Path]) -> None:
-        rows: list[tuple[str, str, str, str, Result]] = []
+        rows: list[tuple[str, str, str, int, str, Result]] = []
         for folder, path, handle in sources(names, self.broken):
             try:
                 rows += [(folder, path, *one) for one in read_report(handle)]
             except ET.ParseError as error:
                 self.broken.append(f"{path}: {error}")
         by_folder = self.run_from == "folder" or (self.run_from == "auto" and len({row[0] for row in rows}) > 1)
-        for folder, path, stamp, test, result in rows:
-            run = folder if by_folder else path
+        top = os.path.commonpath({row[0] for row in rows}) if rows and self.run_from == "top" else ""
+        suite_of: dict[tuple[str, str], int] = {}
+        for folder, path, stamp, suite, test, result in rows:
+            run = below(top, path) if top else folder if by_folder else path
+            if suite_of.setdefault((path, test), suite) != suite:
+                self.twins.add(test)
             self.stamps[run] = min(filter(None, (self.stamps.get(run), stamp)), default="")
             self.tests[test].add(run, result)
 
     @property
     def runs(self) -> list[str]:
         return sorted(self.stamps, key=lambda run: (self.stamps[run], natural(run)))
+
+
+def below(top: str, path: str) -> str:
+    """Return the first folder or file below *top* on the way to *path*."""
+    return os.path.join(top, Path(path).relative_to(top).parts[0])
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -169,18 +180,19 @@ def verdict(outcomes: list[str], commits: list[str]) -> str:
     return "new failure" if outcomes[-1] == "failed" else "mended"
 
 
-def describe(test: str, history: History, runs: list[str], pattern: re.Pattern[str] | None) -> dict[str, Any]:
+def describe(test: str, history: History, runs: list[str], pattern: re.Pattern[str] | None, one: bool) -> dict[str, Any]:
     present = [run for run in runs if run in history.results and history.results[run].outcome != "skipped"]
     outcomes = [history.results[run].outcome for run in present]
     above = len(os.path.commonpath(runs)) if len(runs) > 1 else 0  # the folder of all runs names no commit
     matches = [pattern.search(run, above) if pattern else None for run in present]
+    commits = ["the only one" if one else match[0] if match else "" for match in matches]
     failures = sum(outcome != "passed" for outcome in outcomes)
     seconds = sorted(history.results[run].seconds for run in present) or [0.0]
     messages = Counter(NUMBERS.sub("N", one.message) for one in history.results.values() if one.message)
     rate = failures / len(outcomes) if outcomes else 0.0
     return {
         "test": test,
-        "verdict": verdict(outcomes, [match[0] if match else "" for match in matches]),
+        "verdict": verdict(outcomes, commits),
         "runs": len(outcomes),
         "failures": failures,
         "rate": round(rate, 4),
@@ -211,6 +223,11 @@ def show(report: dict[str, Any], top: int) -> None:
         + ", ".join(f"{n} {v}" for v, n in counts.most_common())
     )
     print(f"red runs: {report['red_runs']}, of these {report['red_by_flaky_only']} only by unstable tests")
+    if twins := report["same_name"]:
+        print(
+            f"caution: {len(twins)} names stand for tests of several suites of one report, e.g. {twins[0]}: their verdicts are mixed"
+            " (jest-junit: JEST_JUNIT_CLASSNAME='{filepath}')"
+        )
     for problem in report["unreadable"][:3]:
         print(f"unreadable {problem}")
     rows = [row for row in report["tests"] if row["verdict"] != "stable"]
@@ -235,16 +252,18 @@ def show(report: dict[str, Any], top: int) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Tell unstable tests from broken ones in JUnit XML of many runs.")
     parser.add_argument("reports", nargs="+", type=Path, help="files, folders, .zip archives of reports")
-    parser.add_argument("--run-from", choices=("auto", "file", "folder"), default="auto", help="what one run is")
+    parser.add_argument("--run-from", choices=("auto", "file", "folder", "top"), default="auto", help="what one run is")
     parser.add_argument("--commit-pattern", help="regular expression that finds the commit in a run's path")
+    parser.add_argument("--one-commit", action="store_true", help="all runs are of the same code")
     parser.add_argument("--top", type=int, default=12, help="tests shown (default 12)")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     reports = Reports(args.run_from)
     try:
         pattern = re.compile(args.commit_pattern) if args.commit_pattern else None
-        reports.read(args.reports)
-    except (OSError, re.error) as error:
+        mixed = len({path.is_absolute() for path in args.reports}) > 1  # these have no folder in common
+        reports.read([path.absolute() for path in args.reports] if mixed else args.reports)
+    except (OSError, ValueError, re.error) as error:
         print(f"cannot read reports: {error}", file=sys.stderr)
         return 2
     if not reports.tests:
@@ -252,7 +271,7 @@ def main() -> int:
         print(f"cannot read reports: {why}", file=sys.stderr)
         return 2
     runs = reports.runs
-    rows = [describe(test, history, runs, pattern) for test, history in reports.tests.items()]
+    rows = [describe(test, history, runs, pattern, args.one_commit) for test, history in reports.tests.items()]
     order = ("flaky", "new failure", "broken", "changing", "mended", "stable")
     rows.sort(key=lambda row: (order.index(row["verdict"]), -row["rate"], row["test"]))
     red = {run: [row for row in rows if run in row["failed_in"]] for run in runs}
@@ -263,6 +282,7 @@ def main() -> int:
             bool(found) and {row["verdict"] for row in found} == {"flaky"} for found in red.values()
         ),
         "unreadable": reports.broken,
+        "same_name": sorted(reports.twins),
         "shared": shared_causes(rows),
         "tests": rows,
     }

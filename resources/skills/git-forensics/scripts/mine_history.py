@@ -95,15 +95,16 @@ def unquoted(path: str) -> str:
 def read_commits(repo: Path, since: str, path: str) -> Iterator[Commit]:
     """Yield commits from the newest on; earlier names of a file count for its present name."""
     present: dict[str, str] = {}
-    command = ["log", "--no-merges", "--numstat", "-M", "--use-mailmap", "--format=%x01%aN%x02%at%x02%s"]
+    latest = int(datetime.now(UTC).timestamp())  # one clock ahead would make all the others look gone
+    command = ["log", "--no-merges", "--numstat", "-M", "--use-mailmap", "--format=%x01%aN%x02%at%x02%ct%x02%s"]
     command += [f"--since={since}"] if since else []
     commit = None
     for line in git(repo, *command, "--", *([path] if path else [])):
         if line.startswith("\x01"):
             if commit:
                 yield commit
-            author, time, subject = line[1:].split("\x02", 2)
-            commit = Commit(author, int(time), bool(FIX.search(subject)))
+            author, time, taken, subject = line[1:].split("\x02", 3)
+            commit = Commit(author, min(int(time), int(taken), latest), bool(FIX.search(subject)))
         elif commit and line.count("\t") == 2:
             added, deleted, name = line.split("\t")
             old, new = map(unquoted, renamed(name))

@@ -115,6 +115,7 @@ def read_request(entry: Json) -> Request:
     if transferred is None or transferred < 0:
         transferred = max(response.get("bodySize", 0), 0) + max(response.get("headersSize", 0), 0)
     cached = bool(entry.get("_fromCache")) or response.get("status") == 304
+    cached = cached or entry.get("_fetchType") in ("Memory Cache", "Disk Cache")  # Safari
     return Request(
         start=datetime.fromisoformat(entry["startedDateTime"]).timestamp() * 1000,
         total=max(entry.get("time") or 0, 0),
@@ -247,13 +248,22 @@ def groups(requests: list[Request], key: str) -> list[Json]:
     return sorted(rows, key=lambda row: -row["ms"])
 
 
+def start_of(page: Json, begin: float) -> float:
+    try:
+        return datetime.fromisoformat(str(page.get("startedDateTime"))).timestamp() * 1000
+    except ValueError:
+        return begin
+
+
 def analyse(log: Json, requests: list[Request], page: Json, until: float | None = None) -> Json:
     requests.sort(key=lambda one: one.start)
     begin = requests[0].start
     marks = page.get("pageTimings") or {}
     finish = max(one.start if one.lasting else one.end for one in requests) - begin
+    ahead = start_of(page, begin) - begin  # marks count from the page, which Playwright begins before its first request
     onload = float(marks.get("onLoad") or -1)
-    onload = onload if onload > 0 else finish
+    onload = onload + ahead if onload > 0 and onload + ahead > 0 else finish
+    content = float(marks.get("onContentLoad") or -1)
     until = onload if until is None else until
     chain = critical_chain(requests, begin + until)
     return {
@@ -264,7 +274,7 @@ def analyse(log: Json, requests: list[Request], page: Json, until: float | None 
         "requests": len(requests),
         "from_cache": sum(one.cached for one in requests),
         "kB": round(sum(one.sent for one in requests) / 1000),
-        "content_loaded_ms": round(marks.get("onContentLoad") or -1),
+        "content_loaded_ms": round(content + ahead if content > 0 else -1),
         "load_ms": round(onload),
         "last_request_ms": round(finish),
         "secrets": any(one.secrets for one in requests),

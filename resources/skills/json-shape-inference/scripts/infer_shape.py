@@ -229,8 +229,9 @@ def plain(value: float) -> str:
 class Reader:
     """Decode values one after the other from text of any length."""
 
-    def __init__(self, handle: IO[str], decoder: json.JSONDecoder) -> None:
-        self.handle, self.decoder, self.text, self.at, self.gone, self.ended = handle, decoder, "", 0, 0, False
+    def __init__(self, handle: IO[str], shape: Shape) -> None:
+        self.shape, self.decoder = shape, shape.decoder
+        self.handle, self.text, self.at, self.gone, self.ended = handle, "", 0, 0, False
         self.record = self.repeated = self.document = 0
 
     @property
@@ -262,7 +263,9 @@ class Reader:
 
     def value(self) -> Any:
         self.peek()
+        repeated, constants = self.shape.repeated, self.shape.constants.copy()
         while True:
+            self.shape.repeated, self.shape.constants = repeated, constants.copy()  # a value at the end of the text is read again
             try:
                 value, end = self.decoder.raw_decode(self.text, self.at)
                 if end + 2 * isinstance(value, int | float) < len(self.text) or self.ended:  # "1." is no whole number
@@ -341,7 +344,8 @@ class Shape:
             else:
                 self.read_document(handle)
         if not self.root.kinds:
-            raise ValueError(f"no JSON value; line 1: {self.bad[0][1]}" if self.bad else "the file is empty")
+            hint = "; values over several lines? try --document" if len(self.bad) > 1 else ""
+            raise ValueError(f"no JSON value; line {self.bad[0][0]}: {self.bad[0][1]}{hint}" if self.bad else "the file is empty")
         self.root.settle()
 
     def read_lines(self, handle: IO[str]) -> None:
@@ -358,7 +362,7 @@ class Shape:
             add(self.root, value, number, self.by)
 
     def read_document(self, handle: IO[str]) -> None:
-        reader = Reader(handle, self.decoder)
+        reader = Reader(handle, self)
         if (start := reader.peek()) == "<":
             raise ValueError("this is XML or HTML, not JSON")
         if start and start not in '{["-0123456789tfnNI':

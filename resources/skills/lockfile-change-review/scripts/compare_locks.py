@@ -44,6 +44,7 @@ class Package:
     builds: bool = False
     bare: set[str] = field(default_factory=set)
     odd: str = ""
+    hosts: set[str] = field(default_factory=set)  # that serve its files, where the lock file says so
 
 
 @dataclass
@@ -52,6 +53,7 @@ class Lock:
     packages: list[Package] = field(default_factory=list)
     direct: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    own: set[str] = field(default_factory=set)  # links and folders of the repository
 
     def by_name(self) -> dict[str, list[Package]]:
         found: dict[str, list[Package]] = defaultdict(list)
@@ -116,7 +118,9 @@ def read_npm(text: str) -> Lock:
         if "node_modules/" not in path:
             for kind in ("dependencies", "devDependencies", "optionalDependencies"):
                 lock.direct |= set(one.get(kind) or {})
-        elif not one.get("link"):
+        elif one.get("link"):
+            lock.own.add(path.rpartition("node_modules/")[2])
+        else:
             name = path.rpartition("node_modules/")[2]
             known = str(one.get("name") or name)
             resolved = str(one.get("resolved") or "")
@@ -161,8 +165,11 @@ def source_of(address: str) -> str:
     if not parts.netloc:
         return "path"
     host = parts.netloc.rpartition("@")[2]
-    if "/-/" not in parts.path:  # not the tarball of a registry
-        host = "/".join([host, *parts.path.strip("/").removesuffix(".git").split("/")[:2]]).rstrip("/")
+    path = unquote(parts.path)
+    if "/-/" not in path:  # not the tarball of a registry
+        host = "/".join([host, *path.strip("/").removesuffix(".git").split("/")[:2]]).rstrip("/")
+    else:  # one server may hold several registries
+        host += re.sub(r"/(?:@[^/]+/)?[^/]+\Z", "", path.partition("/-/")[0])
     return kind + ("http (not encrypted) " if parts.scheme == "http" else "") + host
 
 
@@ -201,7 +208,7 @@ def read_pnpm(text: str) -> Lock:
 def read_pnpm_document(lock: Lock, text: str, mark: str) -> None:
     section = ""
     current: list[str] = []
-    key = ""
+    key = entry = ""
     for line in [*text.splitlines(), "end:"]:
         depth = len(line) - len(line.lstrip(" "))
         if (depth == 0 and line.strip()) or (section == "packages" and depth == 2):
@@ -214,8 +221,10 @@ def read_pnpm_document(lock: Lock, text: str, mark: str) -> None:
             key = re.sub(r":( \{\})?$", "", line.strip()).strip("'\"")
         elif section == "packages":
             current.append(line)
+        elif section == "importers" and depth == 8 and line.strip().startswith("version: link:"):
+            lock.own.add(entry)
         elif (section == "importers" and depth == 6) or (section.endswith("ependencies") and depth == 2):
-            lock.direct.add(line.strip().partition(":")[0].strip("'\""))
+            lock.direct.add(entry := line.strip().partition(":")[0].strip("'\""))
 
 
 def pnpm_package(key: str, text: str, mark: str) -> Package:
@@ -255,6 +264,7 @@ def read_yarn(text: str) -> Lock:
         if "version" not in fields:
             raise ValueError(f"damaged: {head[:60]!r} has no version, cut off?")
         if fields.get("linkType") == "soft":
+            lock.own.add(name)
             continue
         lock.packages.append(yarn_package(name, wanted, fields))
     return lock
@@ -311,11 +321,13 @@ def read_toml(text: str) -> Lock:
             for each in (one.get(part) or {}).values()
         ]
         direct = {str(each["name"]) for group in groups for each in group}
-        return Lock(f"uv {whole.get('version')}", [uv_package(one) for one in packages if one not in own], direct)
+        return Lock(f"uv {whole.get('version')}", [uv_package(one) for one in packages if one not in own], direct,
+                    own={str(one["name"]) for one in own})  # fmt: skip
     if whole.get("version") in (3, 4) or any("checksum" in one for one in packages):
         found = [cargo_package(one) for one in packages if "source" in one]
         own_names = {name for one in packages if "source" not in one for name in one.get("dependencies") or []}
-        return Lock(f"Cargo {whole.get('version', '?')}", found, {name.partition(" ")[0] for name in own_names})
+        return Lock(f"Cargo {whole.get('version', '?')}", found, {name.partition(" ")[0] for name in own_names},
+                    own={str(one["name"]) for one in packages if "source" not in one})  # fmt: skip
     raise ValueError("TOML, but neither poetry.lock nor uv.lock nor Cargo.lock")
 
 
@@ -329,6 +341,19 @@ def file_name(one: Json) -> str:
     return str(one.get("file") or unquote(urlsplit(address).path.rpartition("/")[2]))
 
 
+def odd_file(name: str, files: list[Json]) -> str:
+    """Say if the file name of a wheel or source archive is that of another package, else nothing."""
+    wanted = re.sub(r"[-_.]+", "-", name).lower()
+    for file in map(file_name, files):
+        if file.endswith(".whl"):
+            own = re.sub(r"[-_.]+", "-", file.partition("-")[0]).lower() == wanted
+        else:
+            own = bool(re.match(re.escape(wanted) + r"-v?\d", re.sub(r"[-_.]+", "-", file).lower()))
+        if file and not own:
+            return f"is fetched as {file}"
+    return ""
+
+
 def without_hash(files: list[Json]) -> set[str]:
     return {file_name(one) for one in files if not one.get("hash")}
 
@@ -340,6 +365,7 @@ def poetry_package(one: Json) -> Package:
     package = Package(str(one["name"]), str(one["version"]), where, file_sums(files))
     package.bare = without_hash(files)
     package.builds = bool(files) and not any(str(each.get("file", "")).endswith(".whl") for each in files)
+    package.odd = "" if source.get("type") in ("url", "file") else odd_file(package.name, files)
     if source.get("resolved_reference"):
         package.version += f"#{source['resolved_reference'][:12]}"
     return package
@@ -358,6 +384,9 @@ def uv_package(one: Json) -> Package:
     package = Package(str(one["name"]), version, source, file_sums(files))
     package.bare = without_hash(files)
     package.builds = bool(files) and not one.get("wheels")
+    if kind == "registry":
+        package.odd = odd_file(package.name, files)
+        package.hosts = {parts.netloc.rpartition("@")[2] for each in files if (parts := urlsplit(str(each.get("url") or ""))).netloc}
     return package
 
 
@@ -427,7 +456,7 @@ def compare(old: Lock, new: Lock) -> Json:
     return {
         "kinds": [old.kind, new.kind],
         "packages": [len(old.packages), len(new.packages)],
-        "dangers": [*sources(old, before, after), *dangers(old, new, before), *downgrades(changed)],
+        "dangers": [*sources(old, before, after), *replaced(old, new, before, after), *dangers(old, new, before), *downgrades(changed)],
         "added": [
             {"name": name, "versions": versions(found), "direct": name in new.direct, "source": found[0].source}
             for name, found in sorted(after.items())
@@ -484,6 +513,18 @@ def sources(old: Lock, before: Names, after: Names) -> Iterator[str]:
             if was != "none"
             else f"source: new {what} from {now}, unlike all before"
         )
+
+
+def replaced(old: Lock, new: Lock, before: Names, after: Names) -> Iterator[str]:
+    """Yield packages whose place a folder of the repository has taken, or whose files another host serves."""
+    served: dict[str, set[str]] = defaultdict(lambda: {"files.pythonhosted.org"})
+    for one in old.packages:
+        served[one.source] |= one.hosts
+    for one in new.packages:
+        for host in sorted(one.hosts - served[one.source] - {one.source.partition("/")[0]}):
+            yield f"source: files of {one.name} {one.version} from {host}, unlike all before of {one.source}"
+    for name in sorted((before.keys() - after.keys()) & (new.own - old.own)):
+        yield f"source: {name} from a folder of this repository, before from {before[name][0].source or 'the default registry'}"
 
 
 def dangers(old: Lock, new: Lock, before: Names) -> Iterator[str]:

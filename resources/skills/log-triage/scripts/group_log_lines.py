@@ -41,6 +41,8 @@ PREFIX = re.compile(r"[\w.-]+ +\| |\[pod/[^\s\]]+\] ")  # docker compose logs, k
 MESSAGE_KEYS = ("message", "msg", "event", "log", "error", "body", "@m", "@mt", "MessageTemplate", "short_message")
 MESSAGE_KEYS += ("MESSAGE", "textPayload")
 LEVEL_KEYS = ("level_name", "level", "severity", "levelname", "lvl", "log.level", "Level", "@l", "PRIORITY")
+LEVEL_KEYS += ("severity_text", "severityText", "SeverityText")
+INSIDE = ("fields", "jsonPayload")  # where Rust's tracing and Google Cloud put what was said
 TIME_KEYS = ("timestamp", "time", "ts", "@timestamp", "date", "Timestamp", "@t", "datetime", "__REALTIME_TIMESTAMP")
 STATUS_KEYS = ("status", "status_code", "statusCode", "response_code")
 PINO = {60: "fatal", 50: "error", 40: "warn", 30: "info", 20: "debug", 10: "debug"}
@@ -69,7 +71,7 @@ MASKS = (  # the character without which a pattern cannot match, the pattern, wh
     (".", re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"), "<ip>"),
     ("", re.compile(r"\b(?:0x[0-9a-f]+|(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,})\b", re.IGNORECASE), "<hex>"),
     ("'", re.compile(r"'[^']{0,200}'"), "'<text>'"),
-    ("", re.compile(r"(?<![A-Za-z])-?\d+(?:[.,:]\d+)*"), "<n>"),
+    ("", re.compile(r"(?:(?<![A-Za-z\d])-?\d|(?<=[A-Za-z])\d\d)\d*(?:[.,:]\d+)*"), "<n>"),  # not the digit of s3 or utf8
 )
 MASKED = re.compile(r"[\d'@?]|0x")
 SECRET = re.compile(
@@ -80,7 +82,8 @@ SECRET = re.compile(
 )
 SECRET_HINT = re.compile(r"pass|pwd|secret|token|key|authorization|cookie|session|bearer|basic|eyJ|://", re.IGNORECASE)
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-ACCESS = re.compile(r'" ([1-5])\d\d(?= |$)')  # status in the access log of a web server
+ACCESS = re.compile(r'(" | (?:-?\d+/){4}\+?\d+ )([1-5])\d\d(?= |$)')  # status in the access log of a web server or HAProxy
+POSTGRESQL = re.compile(r"\b(?:(LOG)|DETAIL|HINT|STATEMENT|CONTEXT|QUERY|LOCATION):  ")
 EXCEPTION = re.compile(r"\b([A-Z][\w$]*(?:Error|Exception|Timeout|Refused))\b")
 MOST_TEMPLATES, VARIANTS = 20_000, 8
 
@@ -152,7 +155,8 @@ def parse_json(line: str) -> tuple[str, str, str] | None:
         return None
     if not isinstance(record, dict):
         return None
-    message = next((record[key] for key in MESSAGE_KEYS if record.get(key)), line)
+    inner = [record, *(record[key] for key in INSIDE if isinstance(record.get(key), dict))]
+    message = next((one[key] for one in inner for key in MESSAGE_KEYS if one.get(key)), line)
     unsaid = "info" if "@mt" in record else ""  # by Serilog
     raw = next((record[key] for key in LEVEL_KEYS if key in record), unsaid)
     if not raw and isinstance(record.get("log"), dict):  # Elastic Common Schema
@@ -169,7 +173,7 @@ def parse_json(line: str) -> tuple[str, str, str] | None:
     if isinstance(when, int | float):
         while when > 1e11 and when != float("inf"):  # milli-, micro- or nanoseconds
             when /= 1000
-        when = datetime.fromtimestamp(when, UTC).isoformat() if 0 < when < 1e11 else ""
+        when = datetime.fromtimestamp(when, UTC).isoformat() if 1e8 < when < 1e11 else ""
     error = record.get("err") or record.get("exc_info") or record.get("stack") or ""
     return parse_time(str(when))[0], level, f"{message} {str(error)[:300]}".strip()
 
@@ -263,12 +267,14 @@ class Grouping:
     def _plain(self, line: str) -> tuple[str, str, str]:
         stamp, message = parse_time(line)
         if match := ACCESS.search(message):
-            return stamp, {"4": "warn", "5": "error"}.get(match[1], "info"), ACCESS.sub(r'" status\1xx', message)
+            return stamp, {"4": "warn", "5": "error"}.get(match[2], "info"), ACCESS.sub(r"\1status\2xx", message)
         if match := START.search(line, 0, 160):
             number, android, klog, _ = match.groups()
             letter = android or klog
             level = SYSLOG[int(number) & 7] if number else KLOG[letter] if letter else "error"
             return stamp, level, message
+        if ":  " in message and (match := POSTGRESQL.search(message, 0, 160)) and find_level(message[: match.start()]) == "?":
+            return stamp, "info" if match[1] else "?", message  # a statement may hold any word
         return stamp, find_level(message), message
 
     def _continues(self, line: str) -> bool:

@@ -32,7 +32,7 @@ NAME = r'(?:IF (?:NOT )?EXISTS )?(?:ONLY )?((?:[\w$]+|"(?:[^"]|"")+")(?: \. (?:[
 TABLE = re.compile(
     rf"^CREATE (?:UNIQUE )?INDEX (?:CONCURRENTLY )?.*?\bON {NAME}|^(?:WITH .*?\) )?(?:UPDATE|DELETE FROM|INSERT INTO|MERGE INTO) {NAME}|"
     rf"^(?:ALTER|DROP|TRUNCATE|LOCK|VACUUM|CREATE)(?: UNLOGGED| FOREIGN| TEMP| TEMPORARY| FULL)* "
-    rf"(?:TABLE |(?:MATERIALIZED )?VIEW |SCHEMA |TYPE |DOMAIN |INDEX |TRIGGER .*? ON )?{NAME}"
+    rf"(?:TABLE |(?:MATERIALIZED )?VIEW |SCHEMA |TYPE |DOMAIN |INDEX (?:CONCURRENTLY )?|TRIGGER .*? ON )?{NAME}"
 )
 NEW_COLUMN = (
     r"\bADD (?:COLUMN )?(?:IF NOT EXISTS )?(?!(?:COLUMN|CONSTRAINT|CHECK|UNIQUE|PRIMARY|FOREIGN|EXCLUDE|IF|NOT)\b)\S"
@@ -116,7 +116,7 @@ RULES = (
         "rewrites table and indexes, nobody reads or writes; free for a longer or unlimited varchar and a larger numeric precision",
         "new column, trigger or double write, backfill, switch"),
     rule("column-rewrites", "danger",
-        rf"\bADD (COLUMN )?(?!CONSTRAINT)[^,]*?(DEFAULT [^,]*{VOLATILE}|\b(BIG|SMALL)?SERIAL\b|"
+        rf"\bADD (COLUMN )?(?!CONSTRAINT|GENERATED)[^,]*?(DEFAULT [^,]*{VOLATILE}|\b(BIG|SMALL)?SERIAL\b|"
         r"GENERATED \w+( \w+)? AS (IDENTITY|\(.*\) STORED))|\bSET EXPRESSION AS\b", "every row is rewritten, nobody reads or writes",
         "add it nullable, set the default, backfill in batches"),
     rule("column-may-rewrite", "caution",
@@ -146,12 +146,16 @@ RULES = (
         r"^ALTER TABLE .*\bDROP (COLUMN )?(?!CONSTRAINT|DEFAULT|NOT NULL|EXPRESSION|IDENTITY)"
         r"(IF EXISTS )?(?!CONSTRAINT)\S+(?<!\bDEFAULT)(?<!\bNOT)(?<!\bEXPRESSION)(?<!\bIDENTITY)",
         "data is gone; running code that selects it fails", "stop reading and writing it one release earlier"),
-    rule("cascade", "danger", r"^(DROP|TRUNCATE|ALTER).*\bCASCADE$", "removes dependants that are not named here",
+    rule("cascade", "danger", r"^(DROP|TRUNCATE|ALTER).*\b(?<!DELETE )(?<!UPDATE )CASCADE(?= ,|$)", "removes dependants that are not named here",
         "name them: drop views, keys and tables one by one", old_table=False),
     rule("all-rows", "danger", r"^(WITH .*\) )?(DELETE FROM|UPDATE) (?!.*\bWHERE\b(?! (TRUE|1 = 1)$))|"
         r"^WITH .*\( (DELETE FROM|UPDATE) (?!.*\bwhere\b)",
         "touches every row in one transaction: long locks, bloat, or all data lost",
         "batches of 1,000-10,000 rows by key, each committed"),
+    rule("backfill-in-one", "caution", r"^UPDATE .*\bWHERE \S+( \. \S+)? IS NULL$",
+        "where the column is new this is every row, in one transaction", "batches of 1,000-10,000 rows by key, each committed"),
+    rule("row-security-hides", "caution", r"^ALTER TABLE .*\b(ENABLE|FORCE) ROW LEVEL SECURITY\b",
+        "without a policy others than the owner see no row", "CREATE POLICY before it, in the same transaction"),
     rule("rename-breaks-code", "danger", r"^ALTER (TABLE|VIEW|MATERIALIZED VIEW|SCHEMA|TYPE|FUNCTION|SEQUENCE) .*\bRENAME (?!CONSTRAINT)|"
         r"^ALTER (TABLE|VIEW|TYPE|FUNCTION) .*\bSET SCHEMA\b",
         "code of the release still running fails", "add the new name, write both, move readers, drop the old"),
@@ -232,6 +236,7 @@ class Review:
         self.timeouts: dict[str, bool] = {}  # those in force: whether for this transaction only
         self.new, self.validated, self.promised = set(small), set[str](), promised
         self.ddl: dict[str, str] = {}
+        self.filled: set[tuple[str, str]] = set()  # columns that are NOT NULL and new, with a default
         self.findings: list[dict[str, Any]] = []
         self.count = 0
 
@@ -254,6 +259,7 @@ class Review:
                     if not proven:
                         self.add(one, each.name, each.level, each.effect, each.instead)
             self._transaction(one)
+            self._defaults(one)
 
     def _context(self, one: Statement) -> None:
         if one.text.startswith(("CREATE TABLE", "CREATE UNLOGGED TABLE")):
@@ -277,6 +283,22 @@ class Review:
         elif re.match(r"(COMMIT|ROLLBACK|END)( TRANSACTION| WORK)?$", one.text):
             self.inside, self.ddl = self.wrapped, {}
             self.timeouts = {name: local for name, local in self.timeouts.items() if not local}
+
+    def _defaults(self, one: Statement) -> None:
+        """Judge a default that a new column loses again: the old release inserts rows without that column."""
+        if not one.text.startswith("ALTER TABLE") or one.table in self.new:
+            return
+        for dropped in re.finditer(r"\bALTER (?:COLUMN )?(\S+) DROP DEFAULT\b", one.text):
+            if (one.table, dropped[1]) in self.filled:
+                self.add(
+                    one,
+                    "default-dropped-too-early",
+                    "danger",
+                    "inserts of the release still running leave the new column out and fail: null value violates not-null",
+                    "keep the default (Django: db_default), drop it one release later",
+                )
+        for found in re.finditer(rf"{NEW_COLUMN}*(?=[^,]*\bNOT NULL\b)(?=[^,]*\bDEFAULT\b)", one.text):
+            self.filled.add((one.table, found[0].split()[-1]))
 
     def _transaction(self, one: Statement) -> None:
         """Judge what matters only together with the statements before, in one transaction."""

@@ -230,12 +230,21 @@ def types(schema: Json) -> set[str]:
     found = {kind} if isinstance(kind, str) else set(kind)
     if not found and "properties" in schema:
         found = {"object"}
+    for word in ("anyOf", "oneOf") if not found else ():
+        each = [types(one) for one in schema.get(word, ()) if isinstance(one, dict)]
+        if each and all(each):  # one without a type, such as a reference, may be anything
+            found = set().union(*each)
     return found | ({"null"} if found and (schema.get("nullable") or schema.get("x-nullable")) else set())
 
 
 def allowed(schema: Json) -> Any:
     """Return the values that a schema lists, if it does."""
     return [schema["const"]] if "const" in schema else schema.get("enum")
+
+
+def closed(schema: Json) -> bool:
+    """Say whether properties that a schema does not name are refused."""
+    return False in (schema.get("additionalProperties"), schema.get("unevaluatedProperties"))
 
 
 def reference_of(node: Any) -> str:
@@ -444,13 +453,13 @@ class Comparison:
             for side, schema in ((self.old, old), (self.new, new))
         )
         needed, needs = set(old.get("required", ())), set(new.get("required", ()))
-        if sent and new.get("additionalProperties") is False and old.get("additionalProperties") is not False:
-            yield "risk", place, "properties that it does not name are refused now"
+        if sent and closed(new) and not closed(old):
+            only = isinstance(old.get("additionalProperties"), dict) and not old.get("properties")  # a map
+            yield "break" if only else "risk", place, "properties that it does not name are refused now"
         for name, schema in before.items():
             where = f"{place}.{name}"
             if name not in after:
-                closed = sent and new.get("additionalProperties") is False
-                level = "break" if not sent or closed else "risk"
+                level = "break" if not sent or closed(new) else "risk"
                 yield level, where, "property removed" + ("" if level == "break" else ": what clients send is ignored")
                 continue
             if sent and name in needs - needed:
@@ -458,6 +467,8 @@ class Comparison:
             if not sent and name in needed - needs:
                 yield "break", where, "may be missing now"
             yield from self._schema(where, schema, after[name], sent=sent)
+        for name in sorted(needs - needed - new.get("properties", {}).keys() - before.keys()) if sent else ():
+            yield "break", f"{place}.{name}", "required and new"
         for name in after.keys() - before.keys():
             if not (sent and name in needs):
                 yield "add", f"{place}.{name}", "added"

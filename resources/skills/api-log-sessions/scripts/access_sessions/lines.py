@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 Json = dict[str, Any]
 LINE = re.compile(
-    r'(?P<head>\S+ \S+ .+?) \[(?P<time>[^\]]{20,30})\] "(?P<method>[A-Z]+) (?P<path>(?:[^"\\]|\\.)*?)(?: HTTP/[\d.]+)?" '
+    r'(?P<head>\S+ +\S+ .+?) \[(?P<time>[^\]]{20,30})\] "(?P<method>[A-Z]+) (?P<path>(?:[^"\\]|\\.)*?)(?: HTTP/[\d.]+)?" '
     r'(?P<status>\d{3}) (?:\d+|-)(?: "(?:[^"\\]|\\.)*" "(?P<agent>(?:[^"\\]|\\.)*)")?(?P<rest>.*)'
 )
-NO_REQUEST = re.compile(r'\S+ \S+ .+? \[[^\]]{20,30}\] "(?:-?|\\x[^"]*)" \d{3} ')  # scanners, TLS sent to a plain port
+NO_REQUEST = re.compile(r'\S+ +\S+ .+? \[[^\]]{20,30}\] "(?:-?|\\x[^"]*)" \d{3} ')  # scanners, TLS sent to a plain port
 SECONDS = re.compile(r"(?:^|[\s\"=,])(\d+\.\d{2,6})(?=[\s\",]|s?$)")
 NAMED = re.compile(r" (\d{1,9})ms$")
 WHOLE = re.compile(r"(?:^|[\s\"=])(\d{1,10})\"?$")
@@ -35,6 +35,7 @@ TIMES = {  # of JSON lines: field, seconds in one
     "request_time": 1, "duration": 1, "latency": 1, "elapsed": 1, "duration_s": 1, "Duration": 1e-9, "duration_ms": 1e-3,
     "latency_ms": 1e-3, "elapsed_ms": 1e-3, "responseTime": 1e-3, "response_time_ms": 1e-3, "duration_us": 1e-6,
 }  # fmt: skip
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 STATIC = re.compile(r"\.(?:css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|mp4|txt)$", re.IGNORECASE)
 ID = re.compile(r"(?=.*\d)(?:[0-9a-f-]{12,}|[\w.~%:=+-]{20,})|.*(?:@|%(?:25)*40).*|eyJ.*|\d+(?:\.\d+){3}|\+?\d[\d()-]{6,}|[A-Za-z]{1,6}[_-](?=\w*\d)\w{6,}"
     r"|(?-i:(?=.*\d)[A-Z][A-Z\d]*(?:[_-][A-Z\d]+)*(?<=.{5}))", re.IGNORECASE)
@@ -98,6 +99,8 @@ class Log:
         found = None
         try:
             found = self.parse(text)
+            if found and LONGEST_WAIT <= found[1] < 1e15 and not self.args.unit:  # of another unit
+                found = (found[0], -1.0, *found[2:])
             if found and not (0 < found[0] < LATEST and (found[1] == -1 or 0 <= found[1] < LONGEST_WAIT) and 0 <= found[2] <= 999):
                 found = None  # a time or status that cannot be
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
@@ -145,7 +148,7 @@ class Log:
         elif part and self.args.unit in (None, "s"):
             took = float(part[1])
         elif whole and self.args.unit:
-            took = int(whole[1]) * {"s": 1, "ms": 1e-3, "us": 1e-6}[self.args.unit]
+            took = int(whole[1]) * UNITS[self.args.unit]
         elif whole:
             self.counts["whole numbers"] += 1
         parts = match["head"].split(" ")
@@ -164,7 +167,7 @@ class Log:
         for name, unit in TIMES.items():
             if isinstance(value := record.get(name), str | int | float) and str(value) not in ("", "-"):
                 self.counts["whole seconds"] += unit == 1 and not self.args.unit and isinstance(value, int) and value > 0
-                took = float(value) * (unit if unit != 1 else {"ms": 1e-3, "us": 1e-6}.get(self.args.unit or "s", 1))
+                took = float(value) * (unit if unit != 1 else UNITS[self.args.unit or "s"])
                 break
         facts |= {part: first(record, part) for part in self.args.client if part not in ("addr", "agent")}
         facts |= {"addr": address(addr), "method": method(facts["method"]), "path": str(facts["path"])}
