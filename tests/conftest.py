@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from orchestr8_sqlite.server.app import LibraryServer
 
 
-SHARE, FEWEST = 3, 10
+SHARE, FEWEST = 5, 6
 """Of the examples of a property test one in so many is tried, but so many at least."""
 
 THOROUGH = "thorough"

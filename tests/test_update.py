@@ -102,7 +102,7 @@ def reviews_of_some(choice: random.Random, roots: Sequence[Path]) -> tuple[Revie
 @pytest.mark.usefixtures("few_synonyms")
 @pytest.mark.parametrize(
     ("seed", "edits"),
-    [(0, 20), (1, 20), *(pytest.param(seed, 60, marks=pytest.mark.slow) for seed in (3, SPLIT_SKILL))],
+    [(0, 12), (1, 12), *(pytest.param(seed, 60, marks=pytest.mark.slow) for seed in (3, SPLIT_SKILL))],
 )
 def test_updated_index_holds_the_rows_of_a_build_from_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, edits: int
