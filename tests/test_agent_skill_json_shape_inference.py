@@ -245,6 +245,17 @@ def test_what_is_read_again_at_the_end_of_a_piece_is_counted_once(tmp_path: Path
     assert run_json(*SCRIPT, path)["problems"] == ["4 objects repeat a key: most parsers keep the last value"]
 
 
+@pytest.mark.parametrize(
+    ("text", "required", "present"),
+    [('{"a": 1, "a": 2}\n{"b": 1}\n', [], 1), ('{"a": 1, "a": 2, "b": 3}', ["a", "b"], 1)],
+)
+def test_an_object_that_repeats_a_key_has_it_once(tmp_path: Path, text: str, required: list[str], present: int) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    assert paths(run_json(*SCRIPT, path))[".a"]["present"] == present
+    assert json.loads(run_script(*SCRIPT, path, "--schema").stdout)["required"] == required
+
+
 def test_values_over_several_lines_in_a_file_called_jsonl_are_told(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{\n "a": 1\n}\n')

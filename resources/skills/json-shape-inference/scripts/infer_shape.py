@@ -67,6 +67,7 @@ class Place:
         self.overflow = self.mapped = self.split = self.hidden = False
         self.low, self.high = float("inf"), float("-inf")
         self.big = self.broken = self.empty = self.longest = 0
+        self.again = 0  # values of a key that its object had before
 
     def see(self, kind: str, record: int) -> None:
         self.kinds[kind] += 1
@@ -87,6 +88,10 @@ class Place:
                 items.add(one, record)
         elif kind != "null":
             self.measure(value, kind)
+
+    def present(self) -> int:
+        """Return how often the place was there: an object that repeats a key has it once."""
+        return self.kinds.total() - self.again
 
     def key(self, name: str) -> Place:
         """Return the place below a key; more than MAP keys are taken for data and share one."""
@@ -142,6 +147,7 @@ class Place:
             max(self.longest, other.longest),
         )
         self.big, self.broken, self.empty = self.big + other.big, self.broken + other.broken, self.empty + other.empty
+        self.again += other.again
 
     def settle(self) -> None:
         """Fold objects whose keys are data: ids or dates, many keys but few in each object, or equal things below."""
@@ -287,6 +293,7 @@ class Reader:
             names: list[str] = []
             while self.peek() == '"' and isinstance(name := self.value(), str):
                 self.take(":")
+                place.key(name).again += name in names
                 names.append(name)
                 self.into(place.key(name), by)
                 if self.take(",}") == "}":
@@ -415,7 +422,7 @@ def looks_like_lines(path: Path) -> bool:
 def walk(place: Place, path: str, of: int, hidden: bool = False) -> Iterator[dict[str, Any]]:
     """Yield a row for each path, in the order of the file."""
     hidden = hidden or place.hidden or bool(SECRET.search(path))
-    row = {"path": path or ".", "kinds": dict(place.kinds), "present": place.kinds.total(), "of": of}
+    row = {"path": path or ".", "kinds": dict(place.kinds), "present": place.present(), "of": of}
     yield row | {"content": place.content(hidden), "notes": list(place.notes(of))}
     for name, one in place.keys.items():
         plain = re.fullmatch(r"[A-Za-z_]\w*|\*", name)
@@ -437,7 +444,7 @@ def schema(place: Place) -> dict[str, Any]:
         found["additionalProperties"] = schema(place.keys["*"])
     elif place.keys:
         found["properties"] = {name: schema(one) for name, one in place.keys.items()}
-        found["required"] = [n for n, one in place.keys.items() if one.kinds.total() == place.kinds["object"]]
+        found["required"] = [n for n, one in place.keys.items() if one.present() == place.kinds["object"]]
     if place.items:
         found["items"] = schema(place.items)
     formats = {"zoned": "date-time", "date": "date", "uuid": "uuid"}
