@@ -297,3 +297,52 @@ def test_a_default_that_a_new_column_loses_at_once_breaks_inserts_of_the_old_rel
 )
 def test_cascades_of_keys_identities_and_backfills_are_told_apart(sql: str, found: list[str]) -> None:
     assert [rule for _, rule in rules(sql)] == found
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "CREATE FUNCTION f(a int) RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT a + 1; END;",
+        "CREATE OR REPLACE FUNCTION f(a int) RETURNS int BEGIN ATOMIC SELECT CASE WHEN a > 0 THEN 1 END AS end; END;",
+        "CREATE PROCEDURE p() BEGIN ATOMIC DELETE FROM u WHERE a; INSERT INTO u SELECT 1 AS case; END;",
+        "CREATE INDEX CONCURRENTLY IF NOT EXISTS atomic ON n (a);",
+        "COPY u FROM stdin WITH (FORMAT csv);\n1,a\n\\.\n",
+    ],
+)
+def test_the_next_statement_is_not_taken_for_a_part_of_this_one(before: str) -> None:
+    sql = f"SET lock_timeout = 0; {before}\nSET lock_timeout = '2s'; "
+    assert rules(sql) == []
+    assert [rule for _, rule in rules(f"{sql}TRUNCATE t;")] == ["drops-data"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DO 'BEGIN DROP TABLE t; END';",
+        "DO LANGUAGE 'plpgsql' 'BEGIN DROP TABLE t; END';",
+        "DO 'BEGIN DROP ' -- goes on\n'TABLE t; END' LANGUAGE 'plpgsql';",
+        "DO E'BEGIN\\tDELETE FROM t WHERE a = \\'x\\'; DROP TABLE t; END';",
+        "DO $$ BEGIN UPDATE t SET a = 1 WHERE b = 2; DROP TABLE t; END $$ LANGUAGE 'plpgsql';",
+    ],
+)
+def test_a_block_is_read_however_it_is_quoted(sql: str) -> None:
+    assert rules(sql) == [(2, "drops-data")]
+
+
+def test_a_block_ends_no_transaction_and_keeps_none_open() -> None:
+    sql = "ALTER TABLE t ADD a int;\nDO $$ BEGIN PERFORM 1; END $$;\nUPDATE t SET a = 1 WHERE id < 9;\n"
+    assert rules(sql) == []
+    assert rules(sql, "--wrapped") == [(4, "backfill-under-lock")]
+    block = "DO $$ BEGIN IF true THEN ALTER TABLE t ADD a int; UPDATE t SET a = 1 WHERE id < 9; END IF; END $$;\n"
+    assert rules(block) == [(2, "backfill-under-lock")]
+    assert rules(block.replace("UPDATE", "COMMIT; UPDATE")) == []
+    assert rules(f"{block}BEGIN; UPDATE t SET a = 1 WHERE id = 3; COMMIT;") == [(2, "backfill-under-lock")]
+
+
+def test_a_commit_ends_the_transaction_of_the_migration_tool() -> None:
+    index = "SET lock_timeout = 0;\nCREATE INDEX CONCURRENTLY i ON t (a);"
+    assert rules(index, "--wrapped") == [(3, "not-in-transaction")]
+    assert rules(f"COMMIT; {index}", "--wrapped") == []
+    assert rules(f"COMMIT AND CHAIN; {index}", "--wrapped") == [(3, "not-in-transaction")]
+    assert rules(f"COMMIT; {index} BEGIN; VACUUM t;", "--wrapped") == [(3, "not-in-transaction")]
+    assert rules(f"BEGIN; ABORT; {index}") == []

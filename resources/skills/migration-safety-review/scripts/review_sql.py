@@ -174,6 +174,8 @@ LOCKS_TABLE = re.compile(
     r"DROP INDEX (?!CONC)|LOCK)\b"
 )
 
+ROUTINE = re.compile(r"CREATE (OR REPLACE )?(FUNCTION|PROCEDURE)\b")
+
 
 def skip_block(sql: str, start: int) -> int:
     """Return where the comment that begins at *start* ends; comments nest."""
@@ -185,10 +187,17 @@ def skip_block(sql: str, start: int) -> int:
     raise ValueError(f"line {sql.count(chr(10), 0, start) + 1}: comment is not closed")
 
 
+def unquoted(text: str) -> str:
+    """Return what the string literal *text* says."""
+    inner = text[text.index("'") + 1 : -1].replace("''", "'")
+    return re.sub(r"\\(.)", lambda one: {"n": "\n", "t": "\t"}.get(one[1], one[1]), inner) if text[0] in "eE" else inner
+
+
 def statements(sql: str, line: int = 1) -> Iterator[Statement]:
     """Yield the statements of *sql*, whose first line has number *line*."""
     words: list[str] = []
     comments, body, body_line, first, place, depth, begun = "", "", 0, 0, 0, 0, 0
+    atomic = 0  # open BEGIN ATOMIC and CASE of a function whose body is no string
     while place < len(sql):
         match = TOKEN.match(sql, place)
         assert match
@@ -200,12 +209,14 @@ def statements(sql: str, line: int = 1) -> Iterator[Statement]:
             closing = sql.find(text, end)
             if closing < 0:
                 raise ValueError(f"line {here}: {text} is not closed")
-            body, body_line, end = sql[match.end() : closing], here, closing + len(text)
+            end = closing + len(text)
+            if words[-1:] != ["LANGUAGE"]:
+                body, body_line = sql[match.end() : closing], here
         elif kind == "open":
             raise ValueError(f"line {here}: {text} is not closed")
-        if kind == "end" and "ATOMIC" not in words[-40:] and words:
+        if kind == "end" and not atomic and words:
             yield Statement(first, " ".join(words), comments, body, body_line, sql[begun:place])
-            if words[0] == "COPY" and words[-1] == "STDIN":
+            if words[0] == "COPY" and "STDIN" in words:
                 end = max(end, sql.find("\n\\.", end) + 3)
             words, comments, body, depth = [], "", "", 0
         elif kind == "meta" and re.match(r"\\(i|ir|include|include_relative)\b", text):
@@ -222,6 +233,12 @@ def statements(sql: str, line: int = 1) -> Iterator[Statement]:
                 literal = re.sub(r"[\s,]", "_", literal)
             depth += {"(": 1, ")": -1}.get(literal, 0)
             words.append({",": ";", "WHERE": "where"}.get(literal, literal) if depth > 0 else literal)
+            if kind in ("string", "estring") and words[0] == "DO" and words[-2] != "LANGUAGE":
+                body, body_line = body + unquoted(text), body_line if body else here
+            elif kind == "word" and atomic and words[-2] not in ("AS", "."):  # there CASE and END are names
+                atomic += {"CASE": 1, "END": -1}.get(literal, 0)
+            elif literal == "ATOMIC" and words[-2:-1] == ["BEGIN"] and ROUTINE.match(" ".join(words[:4])):
+                atomic = 1
         line += sql.count("\n", place, end)
         place = end
     if words:
@@ -232,10 +249,10 @@ class Review:
     """Findings of one file, statement after statement."""
 
     def __init__(self, path: str, *, wrapped: bool, small: set[str], promised: set[str]) -> None:
-        self.path, self.wrapped, self.inside, self.told = path, wrapped, wrapped, False
+        self.path, self.inside, self.block, self.told = path, wrapped, False, False
         self.timeouts: dict[str, bool] = {}  # those in force: whether for this transaction only
         self.new, self.validated, self.promised = set(small), set[str](), promised
-        self.ddl: dict[str, str] = {}
+        self.locked: set[str] = set()  # tables that the transaction keeps locked
         self.filled: set[tuple[str, str]] = set()  # columns that are NOT NULL and new, with a default
         self.findings: list[dict[str, Any]] = []
         self.count = 0
@@ -252,7 +269,7 @@ class Review:
             self._context(one)
             self.count += 1
             if one.text.startswith("DO "):
-                self.read(re.sub(r"(?i)\b(begin|then|else|loop)\b", r"\1;", one.body), one.body_line)
+                self._do(one)
             for each in RULES:
                 if each.pattern.search(one.text) and not (each.old_table and one.table in self.new):
                     proven = each.name == "set-not-null-scans" and one.table in self.validated
@@ -260,6 +277,20 @@ class Review:
                         self.add(one, each.name, each.level, each.effect, each.instead)
             self._transaction(one)
             self._defaults(one)
+
+    def _do(self, one: Statement) -> None:
+        """Read a DO block: a part of the open transaction, or a transaction of its own."""
+        before = self.inside, self.block
+        self.inside = self.block = True
+        self.read(re.sub(r"(?i)\b(begin|then|else|loop)\b", r"\1;", one.body), one.body_line)
+        self.inside, self.block = before
+        if not self.inside:
+            self._end()
+
+    def _end(self) -> None:
+        """Forget what lasts until the transaction ends."""
+        self.locked = set()
+        self.timeouts = {name: local for name, local in self.timeouts.items() if not local}
 
     def _context(self, one: Statement) -> None:
         if one.text.startswith(("CREATE TABLE", "CREATE UNLOGGED TABLE")):
@@ -278,11 +309,13 @@ class Review:
             self.timeouts.clear()
         elif re.match(r"RESET (LOCK|STATEMENT)_TIMEOUT", one.text):
             self.timeouts.pop(one.text.split()[1].lower(), None)
+        if self.block and one.text.startswith(("BEGIN", "END")):
+            return  # of the block, not of the transaction
         if re.match(r"BEGIN\b|START TRANSACTION\b", one.text):
             self.inside = True
-        elif re.match(r"(COMMIT|ROLLBACK|END)( TRANSACTION| WORK)?$", one.text):
-            self.inside, self.ddl = self.wrapped, {}
-            self.timeouts = {name: local for name, local in self.timeouts.items() if not local}
+        elif re.match(r"(COMMIT|ROLLBACK|END|ABORT)( TRANSACTION| WORK)?( AND (NO )?CHAIN)?$", one.text):
+            self.inside = self.block or one.text.endswith(" AND CHAIN")
+            self._end()
 
     def _defaults(self, one: Statement) -> None:
         """Judge a default that a new column loses again: the old release inserts rows without that column."""
@@ -310,7 +343,7 @@ class Review:
                 "fails: cannot run inside a transaction block",
                 "its own migration without transaction",
             )
-        if self.inside and one.table in self.ddl:
+        if self.inside and one.table in self.locked:
             if "VALIDATE CONSTRAINT" in one.text:
                 self.add(
                     one,
@@ -336,7 +369,8 @@ class Review:
                 "SET lock_timeout = 0; SET statement_timeout = 0 before it",
             )
         if LOCKS_TABLE.search(one.text) and one.table not in self.new:
-            self.ddl[one.table] = one.text
+            if self.inside:
+                self.locked.add(one.table)
             if not self.told and "lock_timeout" not in self.timeouts:
                 self.told = True
                 self.add(
