@@ -53,7 +53,7 @@ def test_a_dangerous_statement_is_named(sql: str, rule: str) -> None:
         "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES u NOT VALID;",
         "ALTER TABLE t ALTER a DROP NOT NULL, ALTER b DROP DEFAULT, DROP CONSTRAINT c;",
         (
-            "ALTER TABLE t ADD CHECK (a IS NOT NULL) NOT VALID; ALTER TABLE t VALIDATE CONSTRAINT n;"
+            "ALTER TABLE t ADD CHECK (a IS NOT NULL) NOT VALID; ALTER TABLE t VALIDATE CONSTRAINT t_a_check;"
             "ALTER TABLE t ALTER a SET NOT NULL;"
         ),
         "-- DROP TABLE t;\n/* a /* b */ DROP TABLE t; */ SELECT 'DROP TABLE t;', \"drop\", $x$ DROP TABLE t; $x$;",
@@ -346,3 +346,78 @@ def test_a_commit_ends_the_transaction_of_the_migration_tool() -> None:
     assert rules(f"COMMIT AND CHAIN; {index}", "--wrapped") == [(3, "not-in-transaction")]
     assert rules(f"COMMIT; {index} BEGIN; VACUUM t;", "--wrapped") == [(3, "not-in-transaction")]
     assert rules(f"BEGIN; ABORT; {index}") == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("CREATE TABLE archive.n (a int); DROP TABLE public.n;", ["drops-data"]),
+        ("CREATE TABLE archive.n (a int); CREATE INDEX ON n (a);", ["index-blocks-writes"]),
+        ("CREATE TABLE n (a int); ALTER TABLE archive.n ALTER a TYPE bigint;", ["type-rewrites"]),
+        ('CREATE TABLE "N" (a int); DROP TABLE n;', ["drops-data"]),
+        ("CREATE TABLE n (a int); DROP SCHEMA n;", ["drops-data"]),
+        ('CREATE TABLE archive.n (a int); DROP TABLE "archive".N;', []),
+        ("CREATE TABLE n (a int); DROP TABLE public.n;", []),
+        ('CREATE TABLE public.n (a int); ALTER TABLE "n" ALTER a TYPE bigint;', []),
+        ("CREATE TABLE n (a int); DROP TABLE n, old;", ["drops-data"]),
+        ("CREATE TABLE n (a int); DROP TABLE IF EXISTS public.n, archive.n;", ["drops-data"]),
+        ("CREATE TABLE n (a int); TRUNCATE ONLY n, ONLY old;", ["drops-data"]),
+        ("CREATE TABLE n (a int); LOCK TABLE n, old;", ["lock-table"]),
+        ("CREATE TABLE n (a int); CREATE TABLE m (a int); DROP TABLE n, m; TRUNCATE n, m RESTART IDENTITY;", []),
+        (
+            "CREATE TABLE n (a int); WITH d AS (DELETE FROM old RETURNING a) INSERT INTO n SELECT a FROM d;",
+            ["all-rows"],
+        ),
+    ],
+)
+def test_a_table_is_new_only_with_its_schema_and_together_with_all_others(sql: str, found: list[str]) -> None:
+    assert [rule for _, rule in rules(sql)] == found
+
+
+def test_a_small_table_is_named_with_its_schema() -> None:
+    assert rules("ALTER TABLE app.t ALTER a TYPE text;", "--small", "t") == [(2, "type-rewrites")]
+    assert rules("ALTER TABLE App.T ALTER a TYPE text;", "--small", "u, app.t") == []
+
+
+def test_each_table_of_a_list_stays_locked() -> None:
+    sql = "TRUNCATE a, b; -- reviewed: drops-data\nUPDATE b SET c = 1 WHERE d = 2;"
+    assert rules(sql, "--wrapped")[-1] == (3, "backfill-under-lock")
+
+
+CHECKED = "ALTER TABLE t ADD CONSTRAINT c CHECK ({}) NOT VALID; ALTER TABLE t VALIDATE CONSTRAINT c;\n"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        CHECKED.format("a IS NOT NULL") + "ALTER TABLE t ALTER b SET NOT NULL;",
+        CHECKED.format("a IS NOT NULL") + "ALTER TABLE t ALTER a SET NOT NULL, ALTER b SET NOT NULL;",
+        CHECKED.format("a IS NOT NULL") + "ALTER TABLE t ALTER a SET NOT NULL, ADD NOT NULL b;",
+        CHECKED.format("a IS NOT NULL") + "ALTER TABLE s.t ALTER a SET NOT NULL;",
+        CHECKED.format("a IS NOT NULL").replace("VALIDATE CONSTRAINT c", "VALIDATE CONSTRAINT d")
+        + "ALTER TABLE t ALTER a SET NOT NULL;",
+        CHECKED.format("a IS NOT NULL") + "ALTER TABLE t DROP CONSTRAINT c, ALTER a SET NOT NULL;",
+        CHECKED.format("a IS NOT NULL").replace("\n", "ALTER TABLE t DROP CONSTRAINT c;\n")
+        + "ALTER TABLE t ADD CONSTRAINT c CHECK (b IS NOT NULL) NOT VALID; ALTER TABLE t ALTER b SET NOT NULL;",
+        CHECKED.format("b IS NULL OR a IS NOT NULL") + "ALTER TABLE t ALTER a SET NOT NULL;",
+        CHECKED.format("(b AND a IS NOT NULL) OR d") + "ALTER TABLE t ALTER a SET NOT NULL;",
+    ],
+)
+def test_a_check_of_something_else_proves_no_column(sql: str) -> None:
+    assert rules(sql) == [(3, "set-not-null-scans")]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        CHECKED.format("(a IS NOT NULL) AND (b IS NOT NULL)")
+        + "ALTER TABLE t ALTER a SET NOT NULL, ALTER B SET NOT NULL;",
+        CHECKED.format('"a" IS NOT NULL')
+        + "ALTER TABLE public.t ALTER COLUMN a SET NOT NULL, DROP COLUMN IF EXISTS d;",
+        "ALTER TABLE t ADD CHECK (a IS NOT NULL AND b IS NOT NULL) NOT VALID, ADD CHECK (d IS NOT NULL) NOT VALID;"
+        "ALTER TABLE t VALIDATE CONSTRAINT t_check, VALIDATE CONSTRAINT t_d_check;\n"
+        "ALTER TABLE t ALTER a SET NOT NULL, ALTER d SET NOT NULL;",
+    ],
+)
+def test_a_validated_check_of_every_column_spares_the_scan(sql: str) -> None:
+    assert "set-not-null-scans" not in [rule for _, rule in rules(sql)]

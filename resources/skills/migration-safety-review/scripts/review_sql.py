@@ -46,7 +46,18 @@ STEADY = (
     r"(?:NOW|CURRENT_\w+|LOCALTIME\w*|TRANSACTION_TIMESTAMP|STATEMENT_TIMESTAMP|TIMEZONE|CAST|COALESCE|LOWER|UPPER|MD5|CONCAT|"
     r"ARRAY\w*|JSONB?_\w+|TO_\w+|MAKE_\w+|DATE_TRUNC|DATE_PART|EXTRACT|TIMESTAMPTZ?|INTERVAL|NUMERIC|VARCHAR|REPEAT|ROW|INT4RANGE)"
 )
+SET_NOT_NULL = r"\bALTER (?:COLUMN )?(\S+) SET NOT NULL|\bADD (?:CONSTRAINT \S+ )?NOT NULL (\S+)(?![^,]*NOT VALID)"
 VOLATILE = r"(?:RANDOM|GEN_RANDOM_UUID|UUID_GENERATE_V\w+|UUIDV[47]|CLOCK_TIMESTAMP|TIMEOFDAY|NEXTVAL) \("
+
+
+def plain(name: str) -> str:
+    """Return *name* as the server compares it: in small letters unless it is quoted."""
+    return ".".join(part[1:-1] if part[0] == '"' else part.lower() for part in name.split(" . "))
+
+
+def in_schema(name: str) -> str:
+    """Return *name* with its schema: public where none is written."""
+    return plain(name if " . " in name else f"public . {name}")
 
 
 @dataclass
@@ -64,9 +75,21 @@ class Statement:
     raw: str = ""
 
     @property
-    def table(self) -> str:
+    def tables(self) -> list[str]:
+        """The tables that it changes, with their schema."""
         match = TABLE.search(self.text)
-        return next((name for name in match.groups() if name), "").split(" . ")[-1].strip('"') if match else ""
+        found = [name for name in match.groups() if name] if match else []
+        if re.match(r"(DROP|TRUNCATE|LOCK)\b", self.text):
+            found += re.findall(rf" , {NAME}", self.text)
+        elif self.text.startswith("WITH "):
+            found += re.findall(rf"\( (?:DELETE FROM|UPDATE|INSERT INTO|MERGE INTO) {NAME}", self.text)
+        is_schema = re.match(r"(ALTER|DROP) SCHEMA\b", self.text)
+        return [plain(name) if is_schema else in_schema(name) for name in found]
+
+    @property
+    def table(self) -> str:
+        """The first of the tables, as it is shown."""
+        return next(iter(self.tables), "").removeprefix("public.")
 
 
 @dataclass(frozen=True)
@@ -248,10 +271,12 @@ def statements(sql: str, line: int = 1) -> Iterator[Statement]:
 class Review:
     """Findings of one file, statement after statement."""
 
-    def __init__(self, path: str, *, wrapped: bool, small: set[str], promised: set[str]) -> None:
+    def __init__(self, path: str, *, wrapped: bool, small: set[str], promised: dict[tuple[str, str], set[str]]) -> None:
         self.path, self.inside, self.block, self.told = path, wrapped, False, False
         self.timeouts: dict[str, bool] = {}  # those in force: whether for this transaction only
-        self.new, self.validated, self.promised = set(small), set[str](), promised
+        self.new = set(small)
+        self.promised = promised  # columns that a CHECK proves NOT NULL, by table and constraint
+        self.validated: set[tuple[str, str]] = set()
         self.locked: set[str] = set()  # tables that the transaction keeps locked
         self.filled: set[tuple[str, str]] = set()  # columns that are NOT NULL and new, with a default
         self.findings: list[dict[str, Any]] = []
@@ -259,7 +284,7 @@ class Review:
 
     def add(self, one: Statement, name: str, level: str, effect: str, instead: str) -> None:
         if not re.search(rf"reviewed:\s*{name}\b", one.comments):
-            place = {"file": self.path, "line": one.line, "level": level, "rule": name, "table": one.table.lower()}
+            place = {"file": self.path, "line": one.line, "level": level, "rule": name, "table": one.table}
             self.findings.append(
                 place | {"effect": effect, "instead": instead, "statement": one.text[:90].replace(";", ",")}
             )
@@ -271,10 +296,9 @@ class Review:
             if one.text.startswith("DO "):
                 self._do(one)
             for each in RULES:
-                if each.pattern.search(one.text) and not (each.old_table and one.table in self.new):
-                    proven = each.name == "set-not-null-scans" and one.table in self.validated
-                    if not proven:
-                        self.add(one, each.name, each.level, each.effect, each.instead)
+                proven = each.name == "set-not-null-scans" and self._is_proven(one)
+                if each.pattern.search(one.text) and not proven and not (each.old_table and self._is_new(one)):
+                    self.add(one, each.name, each.level, each.effect, each.instead)
             self._transaction(one)
             self._defaults(one)
 
@@ -292,13 +316,38 @@ class Review:
         self.locked = set()
         self.timeouts = {name: local for name, local in self.timeouts.items() if not local}
 
+    def _is_new(self, one: Statement) -> bool:
+        return bool(one.tables) and self.new.issuperset(one.tables)
+
+    def _is_proven(self, one: Statement) -> bool:
+        """Say whether validated constraints spare the scan for every column that becomes NOT NULL."""
+        columns = {plain(name) for pair in re.findall(SET_NOT_NULL, one.text) for name in pair if name}
+        proofs = [self.promised[key] for key in self.validated if key[0] in one.tables and key in self.promised]
+        return bool(columns) and columns <= set().union(*proofs)
+
+    def _checks(self, one: Statement) -> None:
+        """Keep in mind which CHECK proves which columns NOT NULL, and which of them were validated."""
+        if not one.text.startswith("ALTER TABLE") or not one.tables:
+            return
+        table = one.tables[0]
+        for name, terms in re.findall(r"\bADD (?:CONSTRAINT (\S+) )?CHECK \( ([^,]*) \) NOT VALID", one.text):
+            parts = [re.fullmatch(r"(?:\( )*(\S+) IS NOT NULL(?: \))*", term) for term in terms.split(" AND ")]
+            columns = {plain(part[1]) for part in parts if part}
+            if all(parts):
+                by_server = "_".join([table.split(".")[-1], *(columns if len(columns) == 1 else ()), "check"])
+                self.promised[table, plain(name) if name else by_server] = columns
+        for action, name in re.findall(r"\b(VALIDATE|DROP) CONSTRAINT (?:IF EXISTS )?(\S+)", one.text):
+            key = table, plain(name)
+            if action == "VALIDATE":
+                self.validated.add(key)
+            else:
+                self.promised.pop(key, None)
+                self.validated.discard(key)
+
     def _context(self, one: Statement) -> None:
         if one.text.startswith(("CREATE TABLE", "CREATE UNLOGGED TABLE")):
-            self.new.add(one.table)
-        if re.search(r"IS NOT NULL \) NOT VALID", one.text):
-            self.promised.add(one.table)
-        if "VALIDATE CONSTRAINT" in one.text and one.table in self.promised:
-            self.validated.add(one.table)
+            self.new.update(one.tables)
+        self._checks(one)
         if match := TIMEOUT.match(one.raw):
             name = (match["name"] or match["key"]).lower()
             if re.fullmatch(r"0+[a-z]*|default", match["value"] or match["to"], re.IGNORECASE):
@@ -319,7 +368,7 @@ class Review:
 
     def _defaults(self, one: Statement) -> None:
         """Judge a default that a new column loses again: the old release inserts rows without that column."""
-        if not one.text.startswith("ALTER TABLE") or one.table in self.new:
+        if not one.text.startswith("ALTER TABLE") or self._is_new(one):
             return
         for dropped in re.finditer(r"\bALTER (?:COLUMN )?(\S+) DROP DEFAULT\b", one.text):
             if (one.table, dropped[1]) in self.filled:
@@ -343,7 +392,7 @@ class Review:
                 "fails: cannot run inside a transaction block",
                 "its own migration without transaction",
             )
-        if self.inside and one.table in self.locked:
+        if self.inside and self.locked.intersection(one.tables):
             if "VALIDATE CONSTRAINT" in one.text:
                 self.add(
                     one,
@@ -360,7 +409,7 @@ class Review:
                     "the table stays locked until the data are changed",
                     "backfill in its own transactions, in batches",
                 )
-        if self.timeouts and CONCURRENT_INDEX.search(one.text) and one.table not in self.new:
+        if self.timeouts and CONCURRENT_INDEX.search(one.text) and not self._is_new(one):
             self.add(
                 one,
                 "timeout-at-concurrent-index",
@@ -368,9 +417,9 @@ class Review:
                 f"{' and '.join(sorted(self.timeouts))} cuts its waits for older transactions and leaves an INVALID index",
                 "SET lock_timeout = 0; SET statement_timeout = 0 before it",
             )
-        if LOCKS_TABLE.search(one.text) and one.table not in self.new:
+        if LOCKS_TABLE.search(one.text) and not self._is_new(one):
             if self.inside:
-                self.locked.add(one.table)
+                self.locked.update(set(one.tables) - self.new)
             if not self.told and "lock_timeout" not in self.timeouts:
                 self.told = True
                 self.add(
@@ -414,8 +463,8 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     findings: list[dict[str, Any]] = []
-    files, count, promised = 0, 0, set[str]()
-    small = {table.strip().upper() for table in args.small.split(",")} - {""}
+    files, count, promised = 0, 0, dict[tuple[str, str], set[str]]()
+    small = {in_schema(table.strip().replace(".", " . ")) for table in args.small.split(",") if table.strip()}
     for name in sql_files(args.paths):
         review = Review(name, wrapped=args.wrapped, small=small, promised=promised)
         try:
