@@ -47,6 +47,8 @@ STEADY = (
     r"ARRAY\w*|JSONB?_\w+|TO_\w+|MAKE_\w+|DATE_TRUNC|DATE_PART|EXTRACT|TIMESTAMPTZ?|INTERVAL|NUMERIC|VARCHAR|REPEAT|ROW|INT4RANGE)"
 )
 SET_NOT_NULL = r"\bALTER (?:COLUMN )?(\S+) SET NOT NULL|\bADD (?:CONSTRAINT \S+ )?NOT NULL (\S+)(?![^,]*NOT VALID)"
+NEW_KEY = r"(ALTER|CREATE|CREATE UNLOGGED) TABLE\b"
+NEW_COLUMN_KEY = rf"{NEW_COLUMN}(?![^,]*(?<!SET )\bDEFAULT\b)[^,]*\bREFERENCES\b"
 VOLATILE = r"(?:RANDOM|GEN_RANDOM_UUID|UUID_GENERATE_V\w+|UUIDV[47]|CLOCK_TIMESTAMP|TIMEOFDAY|NEXTVAL) \("
 
 
@@ -85,6 +87,12 @@ class Statement:
             found += re.findall(rf"\( (?:DELETE FROM|UPDATE|INSERT INTO|MERGE INTO) {NAME}", self.text)
         is_schema = re.match(r"(ALTER|DROP) SCHEMA\b", self.text)
         return [plain(name) if is_schema else in_schema(name) for name in found]
+
+    @property
+    def referenced(self) -> set[str]:
+        """The other tables that its foreign keys name."""
+        found = re.findall(rf"\bREFERENCES {NAME}", self.text) if re.match(NEW_KEY, self.text) else []
+        return {in_schema(name) for name in found}.difference(self.tables)
 
     @property
     def table(self) -> str:
@@ -163,7 +171,7 @@ RULES = (
     rule("drops-object", "caution", r"^DROP (VIEW|FUNCTION|PROCEDURE|ROUTINE|AGGREGATE|SEQUENCE|EXTENSION|DOMAIN)\b",
         "code of the release still running fails if it uses it", "release without use first"),
     rule("drops-data", "danger", r"^(DROP (FOREIGN TABLE|TABLE|SCHEMA|DATABASE|MATERIALIZED VIEW|TYPE|OWNED)|TRUNCATE)\b",
-        "data is gone at once; running code that uses it fails",
+        "data is gone at once; running code that uses it fails; DROP of a table with a foreign key locks the referenced one too",
         "release without use first, rename or dump, drop a release later"),
     rule("drops-column", "danger",
         r"^ALTER TABLE .*\bDROP (COLUMN )?(?!CONSTRAINT|DEFAULT|NOT NULL|EXPRESSION|IDENTITY)"
@@ -284,7 +292,8 @@ class Review:
 
     def add(self, one: Statement, name: str, level: str, effect: str, instead: str) -> None:
         if not re.search(rf"reviewed:\s*{name}\b", one.comments):
-            place = {"file": self.path, "line": one.line, "level": level, "rule": name, "table": one.table}
+            table = next((each for each in one.tables if each not in self.new), one.table).removeprefix("public.")
+            place = {"file": self.path, "line": one.line, "level": level, "rule": name, "table": table}
             self.findings.append(
                 place | {"effect": effect, "instead": instead, "statement": one.text[:90].replace(";", ",")}
             )
@@ -417,9 +426,19 @@ class Review:
                 f"{' and '.join(sorted(self.timeouts))} cuts its waits for older transactions and leaves an INVALID index",
                 "SET lock_timeout = 0; SET statement_timeout = 0 before it",
             )
-        if LOCKS_TABLE.search(one.text) and not self._is_new(one):
+        others = one.referenced - self.new
+        if others and re.search(NEW_COLUMN_KEY, one.text):
+            self.add(
+                one,
+                "locks-referenced-table",
+                "caution",
+                f"writes on {' and '.join(sorted(others))} wait until the transaction ends",
+                "a short transaction: nothing slow after it",
+            )
+        locked = others | (set(one.tables) - self.new if LOCKS_TABLE.search(one.text) else set())
+        if locked:
             if self.inside:
-                self.locked.update(set(one.tables) - self.new)
+                self.locked |= locked
             if not self.told and "lock_timeout" not in self.timeouts:
                 self.told = True
                 self.add(
