@@ -46,7 +46,20 @@ STEADY = (
     r"(?:NOW|CURRENT_\w+|LOCALTIME\w*|TRANSACTION_TIMESTAMP|STATEMENT_TIMESTAMP|TIMEZONE|CAST|COALESCE|LOWER|UPPER|MD5|CONCAT|"
     r"ARRAY\w*|JSONB?_\w+|TO_\w+|MAKE_\w+|DATE_TRUNC|DATE_PART|EXTRACT|TIMESTAMPTZ?|INTERVAL|NUMERIC|VARCHAR|REPEAT|ROW|INT4RANGE)"
 )
+SET_NOT_NULL = r"\bALTER (?:COLUMN )?(\S+) SET NOT NULL|\bADD (?:CONSTRAINT \S+ )?NOT NULL (\S+)(?![^,]*NOT VALID)"
+NEW_KEY = r"(ALTER|CREATE|CREATE UNLOGGED) TABLE\b"
+NEW_COLUMN_KEY = rf"{NEW_COLUMN}(?![^,]*(?<!SET )\bDEFAULT\b)[^,]*\bREFERENCES\b"
 VOLATILE = r"(?:RANDOM|GEN_RANDOM_UUID|UUID_GENERATE_V\w+|UUIDV[47]|CLOCK_TIMESTAMP|TIMEOFDAY|NEXTVAL) \("
+
+
+def plain(name: str) -> str:
+    """Return *name* as the server compares it: in small letters unless it is quoted."""
+    return ".".join(part[1:-1] if part[0] == '"' else part.lower() for part in name.split(" . "))
+
+
+def in_schema(name: str) -> str:
+    """Return *name* with its schema: public where none is written."""
+    return plain(name if " . " in name else f"public . {name}")
 
 
 @dataclass
@@ -64,9 +77,27 @@ class Statement:
     raw: str = ""
 
     @property
-    def table(self) -> str:
+    def tables(self) -> list[str]:
+        """The tables that it changes, with their schema."""
         match = TABLE.search(self.text)
-        return next((name for name in match.groups() if name), "").split(" . ")[-1].strip('"') if match else ""
+        found = [name for name in match.groups() if name] if match else []
+        if re.match(r"(DROP|TRUNCATE|LOCK)\b", self.text):
+            found += re.findall(rf" , {NAME}", self.text)
+        elif self.text.startswith("WITH "):
+            found += re.findall(rf"\( (?:DELETE FROM|UPDATE|INSERT INTO|MERGE INTO) {NAME}", self.text)
+        is_schema = re.match(r"(ALTER|DROP) SCHEMA\b", self.text)
+        return [plain(name) if is_schema else in_schema(name) for name in found]
+
+    @property
+    def referenced(self) -> set[str]:
+        """The other tables that its foreign keys name."""
+        found = re.findall(rf"\bREFERENCES {NAME}", self.text) if re.match(NEW_KEY, self.text) else []
+        return {in_schema(name) for name in found}.difference(self.tables)
+
+    @property
+    def table(self) -> str:
+        """The first of the tables, as it is shown."""
+        return next(iter(self.tables), "").removeprefix("public.")
 
 
 @dataclass(frozen=True)
@@ -140,7 +171,7 @@ RULES = (
     rule("drops-object", "caution", r"^DROP (VIEW|FUNCTION|PROCEDURE|ROUTINE|AGGREGATE|SEQUENCE|EXTENSION|DOMAIN)\b",
         "code of the release still running fails if it uses it", "release without use first"),
     rule("drops-data", "danger", r"^(DROP (FOREIGN TABLE|TABLE|SCHEMA|DATABASE|MATERIALIZED VIEW|TYPE|OWNED)|TRUNCATE)\b",
-        "data is gone at once; running code that uses it fails",
+        "data is gone at once; running code that uses it fails; DROP of a table with a foreign key locks the referenced one too",
         "release without use first, rename or dump, drop a release later"),
     rule("drops-column", "danger",
         r"^ALTER TABLE .*\bDROP (COLUMN )?(?!CONSTRAINT|DEFAULT|NOT NULL|EXPRESSION|IDENTITY)"
@@ -174,6 +205,8 @@ LOCKS_TABLE = re.compile(
     r"DROP INDEX (?!CONC)|LOCK)\b"
 )
 
+ROUTINE = re.compile(r"CREATE (OR REPLACE )?(FUNCTION|PROCEDURE)\b")
+
 
 def skip_block(sql: str, start: int) -> int:
     """Return where the comment that begins at *start* ends; comments nest."""
@@ -185,10 +218,17 @@ def skip_block(sql: str, start: int) -> int:
     raise ValueError(f"line {sql.count(chr(10), 0, start) + 1}: comment is not closed")
 
 
+def unquoted(text: str) -> str:
+    """Return what the string literal *text* says."""
+    inner = text[text.index("'") + 1 : -1].replace("''", "'")
+    return re.sub(r"\\(.)", lambda one: {"n": "\n", "t": "\t"}.get(one[1], one[1]), inner) if text[0] in "eE" else inner
+
+
 def statements(sql: str, line: int = 1) -> Iterator[Statement]:
     """Yield the statements of *sql*, whose first line has number *line*."""
     words: list[str] = []
     comments, body, body_line, first, place, depth, begun = "", "", 0, 0, 0, 0, 0
+    atomic = 0  # open BEGIN ATOMIC and CASE of a function whose body is no string
     while place < len(sql):
         match = TOKEN.match(sql, place)
         assert match
@@ -200,12 +240,14 @@ def statements(sql: str, line: int = 1) -> Iterator[Statement]:
             closing = sql.find(text, end)
             if closing < 0:
                 raise ValueError(f"line {here}: {text} is not closed")
-            body, body_line, end = sql[match.end() : closing], here, closing + len(text)
+            end = closing + len(text)
+            if words[-1:] != ["LANGUAGE"]:
+                body, body_line = sql[match.end() : closing], here
         elif kind == "open":
             raise ValueError(f"line {here}: {text} is not closed")
-        if kind == "end" and "ATOMIC" not in words[-40:] and words:
+        if kind == "end" and not atomic and words:
             yield Statement(first, " ".join(words), comments, body, body_line, sql[begun:place])
-            if words[0] == "COPY" and words[-1] == "STDIN":
+            if words[0] == "COPY" and "STDIN" in words:
                 end = max(end, sql.find("\n\\.", end) + 3)
             words, comments, body, depth = [], "", "", 0
         elif kind == "meta" and re.match(r"\\(i|ir|include|include_relative)\b", text):
@@ -222,6 +264,12 @@ def statements(sql: str, line: int = 1) -> Iterator[Statement]:
                 literal = re.sub(r"[\s,]", "_", literal)
             depth += {"(": 1, ")": -1}.get(literal, 0)
             words.append({",": ";", "WHERE": "where"}.get(literal, literal) if depth > 0 else literal)
+            if kind in ("string", "estring") and words[0] == "DO" and words[-2] != "LANGUAGE":
+                body, body_line = body + unquoted(text), body_line if body else here
+            elif kind == "word" and atomic and words[-2] not in ("AS", "."):  # there CASE and END are names
+                atomic += {"CASE": 1, "END": -1}.get(literal, 0)
+            elif literal == "ATOMIC" and words[-2:-1] == ["BEGIN"] and ROUTINE.match(" ".join(words[:4])):
+                atomic = 1
         line += sql.count("\n", place, end)
         place = end
     if words:
@@ -231,18 +279,21 @@ def statements(sql: str, line: int = 1) -> Iterator[Statement]:
 class Review:
     """Findings of one file, statement after statement."""
 
-    def __init__(self, path: str, *, wrapped: bool, small: set[str], promised: set[str]) -> None:
-        self.path, self.wrapped, self.inside, self.told = path, wrapped, wrapped, False
+    def __init__(self, path: str, *, wrapped: bool, small: set[str], promised: dict[tuple[str, str], set[str]]) -> None:
+        self.path, self.inside, self.block, self.told = path, wrapped, False, False
         self.timeouts: dict[str, bool] = {}  # those in force: whether for this transaction only
-        self.new, self.validated, self.promised = set(small), set[str](), promised
-        self.ddl: dict[str, str] = {}
+        self.new = set(small)
+        self.promised = promised  # columns that a CHECK proves NOT NULL, by table and constraint
+        self.validated: set[tuple[str, str]] = set()
+        self.locked: set[str] = set()  # tables that the transaction keeps locked
         self.filled: set[tuple[str, str]] = set()  # columns that are NOT NULL and new, with a default
         self.findings: list[dict[str, Any]] = []
         self.count = 0
 
     def add(self, one: Statement, name: str, level: str, effect: str, instead: str) -> None:
         if not re.search(rf"reviewed:\s*{name}\b", one.comments):
-            place = {"file": self.path, "line": one.line, "level": level, "rule": name, "table": one.table.lower()}
+            table = next((each for each in one.tables if each not in self.new), one.table).removeprefix("public.")
+            place = {"file": self.path, "line": one.line, "level": level, "rule": name, "table": table}
             self.findings.append(
                 place | {"effect": effect, "instead": instead, "statement": one.text[:90].replace(";", ",")}
             )
@@ -252,22 +303,60 @@ class Review:
             self._context(one)
             self.count += 1
             if one.text.startswith("DO "):
-                self.read(re.sub(r"(?i)\b(begin|then|else|loop)\b", r"\1;", one.body), one.body_line)
+                self._do(one)
             for each in RULES:
-                if each.pattern.search(one.text) and not (each.old_table and one.table in self.new):
-                    proven = each.name == "set-not-null-scans" and one.table in self.validated
-                    if not proven:
-                        self.add(one, each.name, each.level, each.effect, each.instead)
+                proven = each.name == "set-not-null-scans" and self._is_proven(one)
+                if each.pattern.search(one.text) and not proven and not (each.old_table and self._is_new(one)):
+                    self.add(one, each.name, each.level, each.effect, each.instead)
             self._transaction(one)
             self._defaults(one)
 
+    def _do(self, one: Statement) -> None:
+        """Read a DO block: a part of the open transaction, or a transaction of its own."""
+        before = self.inside, self.block
+        self.inside = self.block = True
+        self.read(re.sub(r"(?i)\b(begin|then|else|loop)\b", r"\1;", one.body), one.body_line)
+        self.inside, self.block = before
+        if not self.inside:
+            self._end()
+
+    def _end(self) -> None:
+        """Forget what lasts until the transaction ends."""
+        self.locked = set()
+        self.timeouts = {name: local for name, local in self.timeouts.items() if not local}
+
+    def _is_new(self, one: Statement) -> bool:
+        return bool(one.tables) and self.new.issuperset(one.tables)
+
+    def _is_proven(self, one: Statement) -> bool:
+        """Say whether validated constraints spare the scan for every column that becomes NOT NULL."""
+        columns = {plain(name) for pair in re.findall(SET_NOT_NULL, one.text) for name in pair if name}
+        proofs = [self.promised[key] for key in self.validated if key[0] in one.tables and key in self.promised]
+        return bool(columns) and columns <= set().union(*proofs)
+
+    def _checks(self, one: Statement) -> None:
+        """Keep in mind which CHECK proves which columns NOT NULL, and which of them were validated."""
+        if not one.text.startswith("ALTER TABLE") or not one.tables:
+            return
+        table = one.tables[0]
+        for name, terms in re.findall(r"\bADD (?:CONSTRAINT (\S+) )?CHECK \( ([^,]*) \) NOT VALID", one.text):
+            parts = [re.fullmatch(r"(?:\( )*(\S+) IS NOT NULL(?: \))*", term) for term in terms.split(" AND ")]
+            columns = {plain(part[1]) for part in parts if part}
+            if all(parts):
+                by_server = "_".join([table.split(".")[-1], *(columns if len(columns) == 1 else ()), "check"])
+                self.promised[table, plain(name) if name else by_server] = columns
+        for action, name in re.findall(r"\b(VALIDATE|DROP) CONSTRAINT (?:IF EXISTS )?(\S+)", one.text):
+            key = table, plain(name)
+            if action == "VALIDATE":
+                self.validated.add(key)
+            else:
+                self.promised.pop(key, None)
+                self.validated.discard(key)
+
     def _context(self, one: Statement) -> None:
         if one.text.startswith(("CREATE TABLE", "CREATE UNLOGGED TABLE")):
-            self.new.add(one.table)
-        if re.search(r"IS NOT NULL \) NOT VALID", one.text):
-            self.promised.add(one.table)
-        if "VALIDATE CONSTRAINT" in one.text and one.table in self.promised:
-            self.validated.add(one.table)
+            self.new.update(one.tables)
+        self._checks(one)
         if match := TIMEOUT.match(one.raw):
             name = (match["name"] or match["key"]).lower()
             if re.fullmatch(r"0+[a-z]*|default", match["value"] or match["to"], re.IGNORECASE):
@@ -278,15 +367,17 @@ class Review:
             self.timeouts.clear()
         elif re.match(r"RESET (LOCK|STATEMENT)_TIMEOUT", one.text):
             self.timeouts.pop(one.text.split()[1].lower(), None)
+        if self.block and one.text.startswith(("BEGIN", "END")):
+            return  # of the block, not of the transaction
         if re.match(r"BEGIN\b|START TRANSACTION\b", one.text):
             self.inside = True
-        elif re.match(r"(COMMIT|ROLLBACK|END)( TRANSACTION| WORK)?$", one.text):
-            self.inside, self.ddl = self.wrapped, {}
-            self.timeouts = {name: local for name, local in self.timeouts.items() if not local}
+        elif re.match(r"(COMMIT|ROLLBACK|END|ABORT)( TRANSACTION| WORK)?( AND (NO )?CHAIN)?$", one.text):
+            self.inside = self.block or one.text.endswith(" AND CHAIN")
+            self._end()
 
     def _defaults(self, one: Statement) -> None:
         """Judge a default that a new column loses again: the old release inserts rows without that column."""
-        if not one.text.startswith("ALTER TABLE") or one.table in self.new:
+        if not one.text.startswith("ALTER TABLE") or self._is_new(one):
             return
         for dropped in re.finditer(r"\bALTER (?:COLUMN )?(\S+) DROP DEFAULT\b", one.text):
             if (one.table, dropped[1]) in self.filled:
@@ -310,7 +401,7 @@ class Review:
                 "fails: cannot run inside a transaction block",
                 "its own migration without transaction",
             )
-        if self.inside and one.table in self.ddl:
+        if self.inside and self.locked.intersection(one.tables):
             if "VALIDATE CONSTRAINT" in one.text:
                 self.add(
                     one,
@@ -327,7 +418,7 @@ class Review:
                     "the table stays locked until the data are changed",
                     "backfill in its own transactions, in batches",
                 )
-        if self.timeouts and CONCURRENT_INDEX.search(one.text) and one.table not in self.new:
+        if self.timeouts and CONCURRENT_INDEX.search(one.text) and not self._is_new(one):
             self.add(
                 one,
                 "timeout-at-concurrent-index",
@@ -335,8 +426,19 @@ class Review:
                 f"{' and '.join(sorted(self.timeouts))} cuts its waits for older transactions and leaves an INVALID index",
                 "SET lock_timeout = 0; SET statement_timeout = 0 before it",
             )
-        if LOCKS_TABLE.search(one.text) and one.table not in self.new:
-            self.ddl[one.table] = one.text
+        others = one.referenced - self.new
+        if others and re.search(NEW_COLUMN_KEY, one.text):
+            self.add(
+                one,
+                "locks-referenced-table",
+                "caution",
+                f"writes on {' and '.join(sorted(others))} wait until the transaction ends",
+                "a short transaction: nothing slow after it",
+            )
+        locked = others | (set(one.tables) - self.new if LOCKS_TABLE.search(one.text) else set())
+        if locked:
+            if self.inside:
+                self.locked |= locked
             if not self.told and "lock_timeout" not in self.timeouts:
                 self.told = True
                 self.add(
@@ -380,8 +482,8 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     findings: list[dict[str, Any]] = []
-    files, count, promised = 0, 0, set[str]()
-    small = {table.strip().upper() for table in args.small.split(",")} - {""}
+    files, count, promised = 0, 0, dict[tuple[str, str], set[str]]()
+    small = {in_schema(table.strip().replace(".", " . ")) for table in args.small.split(",") if table.strip()}
     for name in sql_files(args.paths):
         review = Review(name, wrapped=args.wrapped, small=small, promised=promised)
         try:
