@@ -17,7 +17,11 @@ SHADOW = re.compile(r"(fragment|keyword)_text_\w+")
 """Tables that FTS5 keeps for itself."""
 
 
-@pytest.mark.parametrize("document", docs_output.DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "document",
+    [path if path == README else pytest.param(path, marks=pytest.mark.slow) for path in docs_output.DOCUMENTS],
+    ids=lambda path: path.name,
+)
 def test_generated_output_in_the_documents_is_what_the_commands_print(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     assert docs_output.renewed(text) == text, "renew it with: make docs"

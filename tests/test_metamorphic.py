@@ -105,9 +105,10 @@ SIZE = 40
 PARTS = 8
 """Builds in which one library becomes another."""
 
-SEEDS = [0, pytest.param(1, marks=pytest.mark.slow)]
+SEEDS = range(2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_answers_do_not_depend_on_the_order_or_the_folders_that_the_files_are_in(seed: int, tmp_path: Path) -> None:
     choice = random.Random(seed)
@@ -126,6 +127,7 @@ def test_answers_do_not_depend_on_the_order_or_the_folders_that_the_files_are_in
             assert found[key] == one, (name, key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_answers_do_not_depend_on_the_edits_that_led_to_the_library(seed: int, tmp_path: Path) -> None:
     """The last build finds more than a tenth changed, and so measures again what an answer must cover."""

@@ -162,6 +162,7 @@ def test_a_command_that_reads_writes_nothing_and_opens_no_socket(place: Path, ar
     assert contents(place) == before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="the folder for temporary files is named otherwise elsewhere")
 def test_doctor_starts_the_server_has_a_temporary_file_and_does_nothing_else(place: Path, tmp_path: Path) -> None:
     before = contents(place)

@@ -347,7 +347,7 @@ def test_scenarios_whose_ids_begin_alike_get_the_ids_of_a_build_from_scratch(
     longest = rows(tmp_path / "index.db", "SELECT max(length(scenario_id)) FROM scenario")[0][0]
     assert longest == len("scenario-") + 2
     assert_same_rows(tmp_path / "index.db", build(folder, tmp_path / "scratch.db"), but=("quick_lookup",))
-    for number in range(9):
+    for number in (0, 4, 8):
         (folder / f"agents/m{number}.md").unlink()
         session.build()
         assert_same_rows(tmp_path / "index.db", build(folder, tmp_path / "scratch.db"), but=("quick_lookup",))

@@ -19,7 +19,7 @@ pytestmark = [
 ]
 """A run ends like a power failure: what it leaves open is taken away with its loop."""
 
-FEW, MANY = 100, 2_000
+FEW, MANY = 50, 2_000
 PARTS = 10
 
 
@@ -55,6 +55,7 @@ def test_broken_run_says_by_which_command_it_is_seen_again(monkeypatch: pytest.M
     assert broken_of(range(5)) == [f"seed 3: a request is answered twice; see it by: {COMMAND} 3"]
 
 
+@pytest.mark.slow
 def test_seed_can_be_played_by_hand() -> None:
     tests = Path(__file__).parent
     done = subprocess.run(

@@ -297,6 +297,7 @@ def _seconds_for(content: bytes) -> float:
     return time.process_time() - started
 
 
+@pytest.mark.slow
 def test_twice_as_many_secrets_and_texts_in_digits_take_about_twice_the_time() -> None:
     letters = random.Random(1)
     keys = ["AK" + "IA" + "".join(letters.choices("ABCDEFGHJKLMNPQRSTUVWXYZ234567", k=16)) for _ in range(8000)]

@@ -2,14 +2,18 @@
 
 import warnings
 from functools import cache
+from typing import TYPE_CHECKING
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # the library opens its data in an old way
-    import bpe_openai
+if TYPE_CHECKING:
+    from bpe_openai import Encoding
 
 
 @cache
-def _o200k() -> bpe_openai.Encoding:
+def _o200k() -> "Encoding":
+    """Return the encoding; importing its library loads its data, which takes most of a second."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the library opens its data in an old way
+        import bpe_openai
     return bpe_openai.get_encoding("o200k_base")
 
 
