@@ -186,6 +186,22 @@ def test_jobs_of_one_key_are_merged_until_the_first_has_begun(queue: Connection,
     assert queue.execute("SELECT attempts FROM job").fetchall() == [(0,)]
 
 
+def test_a_worker_that_is_told_to_stop_finishes_its_job_and_begins_no_other(queue: Connection) -> None:
+    block, done, stop = run_python(JOBS), list[int](), threading.Event()
+    for number in range(3):
+        block["enqueue"](queue, {"n": number})
+
+    def handle(payload: dict[str, int]) -> None:
+        stop.set()
+        done.append(payload["n"])
+
+    info = queue.info
+    address = psycopg.conninfo.make_conninfo(info.dsn, password=info.password)
+    block["worker"](address, handle, stop)
+    assert done == [0]
+    assert queue.execute("SELECT attempts FROM job ORDER BY id").fetchall() == [(0,), (0,)]
+
+
 @pytest.fixture
 def once(connect: Connect) -> Callable[..., tuple[int, dict[str, Any], bool]]:
     run_sql(connect(), "patterns/idempotency.md", 0)
