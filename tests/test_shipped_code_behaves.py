@@ -887,7 +887,7 @@ def repository(folder: Path, *commits: Mapping[str, str], message: str = "change
 
 def test_modules_that_change_together_are_counted(tmp_path: Path) -> None:
     always = ("src/orders/a.ts", "src/orders/b.ts", "src/users/a b.ts")
-    names = [always if number > 1 else (*always, "src/mail/a") for number in range(7)]
+    names: list[tuple[str, ...]] = [always if number > 1 else (*always, "src/mail/a") for number in range(7)]
     names.append(("src/users/a b.ts",))
     repository(tmp_path, *({name: str(number) for name in some} for number, some in enumerate(names)))
     command = lines_with("patterns/architecture-microservices.md", "awk")
