@@ -19,7 +19,7 @@ pytestmark = [
 ]
 """A run ends like a power failure: what it leaves open is taken away with its loop."""
 
-FEW, MANY = 50, 2_000
+FEW, MANY = 50, 1_000
 PARTS = 10
 
 
