@@ -200,7 +200,7 @@ def test_over_http_texts_are_logged_only_if_that_is_chosen(
     assert ("zanzibar" in str(server.lines).lower()) is (chosen == "on")
 
 
-@pytest.mark.parametrize("chosen", ["off", "hash", "on"])
+@pytest.mark.parametrize("chosen", ["off", *(pytest.param(name, marks=pytest.mark.slow) for name in ("hash", "on"))])
 def test_choice_holds_for_standard_error_of_stdio_too(index: Path, chosen: str) -> None:
     shown = of_requests(converse(index, *ASKED, ORCHESTR8_LOG_QUERIES=chosen).stderr)
     assert shown[2].get("query") == {"off": None, "hash": digest(VAIN), "on": VAIN}[chosen]

@@ -49,6 +49,9 @@ SESSION: list[tuple[str, dict[str, Any]]] = [
 FAILING = 1
 """Of these requests so many are answered with an error: the URI that leads nowhere."""
 
+ERAS = ["handshake", pytest.param("modern", marks=pytest.mark.slow)]
+"""How a session begins."""
+
 WATCHED = """
 import os, sys
 
@@ -116,7 +119,7 @@ def contents(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
 
 
-@pytest.mark.parametrize("era", ["handshake", "modern"])
+@pytest.mark.parametrize("era", ERAS)
 def test_a_session_opens_nothing_for_writing_starts_nothing_and_opens_no_socket(place: Path, era: str) -> None:
     """By the interpreter's own account of what is done."""
     before = contents(place)
@@ -239,7 +242,7 @@ def bound(place: Path) -> Path:
     return place
 
 
-@pytest.mark.parametrize("era", ["handshake", "modern"])
+@pytest.mark.parametrize("era", ERAS)
 def test_a_session_needs_nowhere_to_write(bound: Path, era: str) -> None:
     index = str(bound / "index.db")
     done = run_bound(bound, "-m", "orchestr8_sqlite", "serve", "--db", index, sent=session(era))

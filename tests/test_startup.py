@@ -161,7 +161,14 @@ def test_careless_import_is_named_with_the_way_that_it_came_in() -> None:
     assert problem == "email <- mailbox <- a function, when it was called"
 
 
-@pytest.mark.parametrize("options", [(), ("--db", "none.db"), ("--root", "library", "--root", ".", "--db", "none.db")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        pytest.param(("--db", "none.db"), marks=pytest.mark.slow),
+        pytest.param(("--root", "library", "--root", ".", "--db", "none.db"), marks=pytest.mark.slow),
+    ],
+)
 def test_server_as_clients_start_it_waits_for_no_typer(places: dict[str, Path], options: Sequence[str]) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "orchestr8_sqlite", "serve", *options]
     done = subprocess.run(command, input=b"", capture_output=True, check=True, cwd=places["folder"])

@@ -135,9 +135,12 @@ def test_reading_and_describing_is_allowed(run: Run, statement: str) -> None:
         "SELECT zeroblob(1000000000)",
         "SELECT hex(zeroblob(60000000))",
         f"SELECT x || x || x FROM (SELECT hex(zeroblob({statements.LARGEST_VALUE // 4})) AS x)",
-        f"{COUNTING} SELECT group_concat(hex(zeroblob(1000000))) FROM (SELECT i FROM n LIMIT 10000)",
+        pytest.param(
+            f"{COUNTING} SELECT group_concat(hex(zeroblob(1000000))) FROM (SELECT i FROM n LIMIT 10000)",
+            marks=pytest.mark.slow,
+        ),
         f"{COUNTING} SELECT zeroblob(60000000) FROM n LIMIT 1000",
-        "SELECT " + ", ".join(["randomblob(60000000)"] * 100),
+        pytest.param("SELECT " + ", ".join(["randomblob(60000000)"] * 100), marks=pytest.mark.slow),
     ],
 )
 def test_statement_that_wants_too_much_memory_ends_with_one_sentence(run: Run, statement: str) -> None:
