@@ -42,6 +42,7 @@ def by_name(root: Path, *arguments: str) -> dict[str, dict[str, Any]]:
         ("FFFFFFFF", "broken"),
         ("........", "stable"),
         ("..SS..SS", "stable"),
+        ("SSSSSSSS", "never ran"),
         ("...R....", "flaky"),
     ],
 )
@@ -129,7 +130,7 @@ def test_tests_of_nodes_runner_that_share_a_name_are_two(tmp_path: Path) -> None
             "</testsuites>"
         )
     found = {row["test"]: (row["verdict"], row["runs"]) for row in run_json(*SCRIPT, tmp_path)["tests"]}
-    assert found == {"A::works": ("stable", 2), "B::works": ("broken", 2), "later": ("stable", 0)}
+    assert found == {"A::works": ("stable", 2), "B::works": ("broken", 2), "later": ("never ran", 0)}
 
 
 @pytest.mark.parametrize("status", ["notrun", "disabled"])

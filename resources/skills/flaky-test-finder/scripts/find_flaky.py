@@ -165,6 +165,8 @@ def upper_bound(failures: int, runs: int) -> float:
 
 def verdict(outcomes: list[str], commits: list[str]) -> str:
     """Judge outcomes in the order of runs; skipped ones are left out."""
+    if not outcomes:
+        return "never ran"  # skipped in each run
     if "failed" not in outcomes and "flaky" not in outcomes:
         return "stable"
     by_commit: dict[str, set[str]] = defaultdict(set)
@@ -230,7 +232,7 @@ def show(report: dict[str, Any], top: int) -> None:
         )
     for problem in report["unreadable"][:3]:
         print(f"unreadable {problem}")
-    rows = [row for row in report["tests"] if row["verdict"] != "stable"]
+    rows = [row for row in report["tests"] if row["verdict"] not in ("stable", "never ran")]
     for row in rows[:top]:
         print(f"\n{row['verdict']:<11} {row['test']}")
         print(
@@ -272,7 +274,7 @@ def main() -> int:
         return 2
     runs = reports.runs
     rows = [describe(test, history, runs, pattern, args.one_commit) for test, history in reports.tests.items()]
-    order = ("flaky", "new failure", "broken", "changing", "mended", "stable")
+    order = ("flaky", "new failure", "broken", "changing", "mended", "stable", "never ran")
     rows.sort(key=lambda row: (order.index(row["verdict"]), -row["rate"], row["test"]))
     red = {run: [row for row in rows if run in row["failed_in"]] for run in runs}
     report = {
