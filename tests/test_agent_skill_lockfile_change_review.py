@@ -106,6 +106,15 @@ def test_a_new_package_with_a_script_or_from_elsewhere_is_a_danger(tmp_path: Pat
     ]
 
 
+def test_what_a_package_brings_in_its_own_archive_is_no_danger(tmp_path: Path) -> None:
+    inside = ("node_modules/y/node_modules/x", {"version": "1.0.0", "inBundle": True})
+    old = npm_lock(tmp_path / "a", npm("x", "1.0.0"))
+    report = run_json(*SCRIPT, old, npm_lock(tmp_path / "b", npm("x", "1.0.0"), npm("y", "1.0.0"), inside))
+    assert report["dangers"] == []
+    assert [row["name"] for row in report["added"]] == ["y"]
+    assert report["notes"] == ["1 packages come in the archive of another one, e.g. x: not compared"]
+
+
 def test_second_versions_and_packages_that_now_ship_are_named(tmp_path: Path) -> None:
     old = npm_lock(tmp_path / "a", npm("x", "1.0.0", dev=True))
     nested = ("node_modules/y/node_modules/x", npm("x", "2.0.0")[1])

@@ -114,12 +114,15 @@ def read_npm(text: str) -> Lock:
     if version not in (2, 3) or not isinstance(whole.get("packages"), dict):
         raise ValueError(f"lockfileVersion {version} is not read here: `npm install --package-lock-only` writes 3")
     lock = Lock(f"npm {version}")
+    bundled: list[str] = []
     for path, one in whole["packages"].items():
         if "node_modules/" not in path:
             for kind in ("dependencies", "devDependencies", "optionalDependencies"):
                 lock.direct |= set(one.get(kind) or {})
         elif one.get("link"):
             lock.own.add(path.rpartition("node_modules/")[2])
+        elif one.get("inBundle") is True and not one.get("resolved") and path.count("node_modules/") > 1:
+            bundled.append(path.rpartition("node_modules/")[2])
         else:
             name = path.rpartition("node_modules/")[2]
             known = str(one.get("name") or name)
@@ -130,6 +133,8 @@ def read_npm(text: str) -> Lock:
             if known != name:
                 package.source = f"alias of {known} {package.source}".strip()
             lock.packages.append(package)
+    if bundled:
+        lock.notes.append(f"{len(bundled)} packages come in the archive of another one, e.g. {bundled[0]}: not compared")
     return lock
 
 
