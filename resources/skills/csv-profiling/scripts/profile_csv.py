@@ -19,6 +19,7 @@ import json
 import re
 import signal
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -63,7 +64,8 @@ def kind_of(value: str) -> str:
     if value[0].isalpha() and value[0] not in "tfynTFYN":
         return "text"
     match = KIND.fullmatch(value)
-    return (match.lastgroup if match else None) or "text"
+    kind = (match.lastgroup if match else None) or "text"
+    return "text" if kind in NUMBERS and abs(number(value, kind)) == float("inf") else kind  # 9e1234 is an id
 
 
 def number(value: str, kind: str) -> float:
@@ -290,6 +292,8 @@ def sniff(path: Path, encoding: str | None, delimiter: str | None) -> tuple[str,
         raise ValueError("the file is empty")
     encoding = encoding or guess_encoding(head)
     text = head.decode(encoding, errors="replace")
+    if not text.strip():
+        raise ValueError("the file is empty")
     if text.count("\0") > 10:
         raise ValueError("this is a binary file, not CSV")
     lines = text.splitlines(keepends=True)
@@ -422,7 +426,7 @@ class Profile:
         if header and any(kind_of(c.name) not in ("text", "boolean") for c in self.columns):
             problems.append("the first row looks like data: try --no-header")
         usual = max(self.widths, key=lambda width: self.widths[width], default=len(self.columns))
-        if usual != len(self.columns):
+        if usual != len(self.columns) and 2 * self.widths[usual] > self.rows:
             problems.append(
                 f"most rows have {usual} fields, the first {len(self.columns)}: cut off lines above the header"
             )
@@ -521,7 +525,7 @@ def main() -> int:
     csv.field_size_limit(1 << 24)
     try:
         profile = Profile(args.file, *sniff(args.file, args.encoding, args.delimiter))
-        if args.key:
+        if args.key is not None:  # an empty one must not pass
             report = check_key(profile, [name.strip() for name in args.key.split(",")], not args.no_header)
         else:
             profile.run(not args.no_header)
@@ -529,15 +533,15 @@ def main() -> int:
     except csv.Error as error:
         print(f"cannot read {args.file}: {error} (quote not closed, or wrong --delimiter?)", file=sys.stderr)
         return 2
-    except (OSError, EOFError, ValueError, LookupError, TypeError) as error:
+    except (OSError, EOFError, ValueError, LookupError, TypeError, zlib.error) as error:
         print(f"cannot read {args.file}: {error}", file=sys.stderr)
         return 2
     if args.json:
         print(json.dumps(report, indent=1, ensure_ascii=False).encode(errors="replace").decode())
-    elif args.key:
+    elif args.key is not None:
         show_key(report)
     else:
-        show(report, args.columns)
+        show(report, max(args.columns, 0))
     return int(bool(args.key and (report["rows_with_duplicate"] or report["rows_with_empty"])))
 
 
