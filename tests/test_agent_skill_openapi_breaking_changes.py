@@ -443,6 +443,24 @@ def test_ranges_of_media_types_and_statuses_are_matched(tmp_path: Path) -> None:
 
 
 def test_a_reference_into_a_path_may_be_percent_encoded(tmp_path: Path) -> None:
-    order = with_property("n", {"$ref": "#/paths/~1orders~1%7Bid%7D/post/x-note"})
-    old = describe(order, **{"x-note": {"type": "string"}})
+    order = with_property("n", {"$ref": "#/paths/~1orders~1%7Bid%7D/post/x-note/0"})
+    old, new = (describe(order, **{"x-note": [{"type": kind}]}) for kind in ("string", "integer"))
     assert changes(tmp_path, old, old) == []
+    assert ("break", "request schema 0", "type string -> integer") in changes(tmp_path, old, new)
+
+
+def test_how_lists_are_written_and_parameters_of_media_types_do_not_matter_to_others(tmp_path: Path) -> None:
+    def listed(kind: str, **more: object) -> dict[str, Any]:
+        return describe(parameters=[{"in": "query", "name": "q", "schema": {"type": kind}, **more}])
+
+    assert changes(tmp_path, listed("string"), listed("string", explode=False)) == []
+    assert [level for level, _, _ in changes(tmp_path, listed("array"), listed("array", explode=False))] == ["break"]
+    old, new = (
+        {
+            "swagger": "2.0",
+            "consumes": [media],
+            "paths": {"/a": {"post": {"parameters": [{"in": "body", "name": "a", "schema": {}}], "responses": {}}}},
+        }
+        for media in ("application/json", "application/json; charset=utf-8")
+    )
+    assert changes(tmp_path, old, new) == []

@@ -81,6 +81,9 @@ class Description:
             node = self.document
             for part in reference[2:].split("/"):
                 part = unquote(part).replace("~1", "/").replace("~0", "~")
+                if isinstance(node, list) and part.isdigit() and int(part) < len(node):
+                    node = node[int(part)]
+                    continue
                 if not isinstance(node, dict) or part not in node:
                     raise Unreadable(f"a description: {reference} points to nothing; lint both first")
                 node = node[part]
@@ -168,7 +171,7 @@ class Description:
             one = self.follow(raw)
             if one.get("in") == "body":
                 media = operation.get("consumes", self.document.get("consumes")) or ["body"]
-                return dict.fromkeys(media, one.get("schema", {})), bool(one.get("required"))
+                return dict.fromkeys(map(media_type, media), one.get("schema", {})), bool(one.get("required"))
         fields = [one for one in map(self.follow, operation["parameters"]) if one.get("in") == "formData"]
         if fields:
             names = [str(one.get("name")) for one in fields if one.get("required")]
@@ -183,12 +186,12 @@ class Description:
         made = operation.get("produces", self.document.get("produces")) or ["body"]
         for status, raw in operation.get("responses", {}).items():
             one = self.follow(raw)
-            found[str(status)] = dict.fromkeys(made, one["schema"]) if "schema" in one else self._content(one)
+            found[str(status)] = dict.fromkeys(map(media_type, made), one["schema"]) if "schema" in one else self._content(one)
         return found
 
     @staticmethod
     def _content(node: Json) -> dict[str, Any]:
-        return {media.split(";")[0].strip().lower(): (one or {}).get("schema", {}) for media, one in node.get("content", {}).items()}
+        return {media_type(media): (one or {}).get("schema", {}) for media, one in node.get("content", {}).items()}
 
     def headers(self, operation: Json, status: str) -> set[str]:
         answers = {str(key): one for key, one in operation.get("responses", {}).items()}  # YAML reads 200 as a number
@@ -219,9 +222,16 @@ def others(document: Json) -> list[str]:
     return sorted(found)
 
 
+def media_type(text: str) -> str:
+    """Return a media type without its parameters."""
+    return text.split(";")[0].strip().lower()
+
+
 def written(one: Json) -> tuple[Any, ...]:
     """Return how a list in a parameter is written, with the defaults of OpenAPI 3."""
     style = one.get("style") or {"query": "form", "cookie": "form"}.get(one.get("in", ""), "simple")
+    if types(one["schema"]) and types(one["schema"]) <= {"string", "integer", "number", "boolean", "null"}:
+        return (style,)
     return style, one.get("explode", style == "form"), one.get("collectionFormat", "csv")
 
 
@@ -369,7 +379,7 @@ class Comparison:
             if other.get("required") and not one.get("required"):
                 yield "break", where, "became required"
             styles = [written(one), written(other)]
-            if styles[0] != styles[1]:
+            if styles[0] != styles[1] and (len(styles[0]) == len(styles[1]) or styles[0][0] != styles[1][0]):
                 yield "break", where, f"lists are written otherwise: {styles[0]} -> {styles[1]}"
             yield from self._schema(where, one["schema"], other["schema"], sent=True)
         for key in after.keys() - before.keys():
