@@ -303,3 +303,8 @@ def test_what_overflows_a_float_is_text_and_few_widths_are_not_most(tmp_path: Pa
     report = profile(tmp_path / "a.csv", "id,n,x\n9e1234,2,3\n4\n1,2,3,4\n")
     assert columns(report)["id"]["kinds"] == {"text": 1, "integer": 2}
     assert not [problem for problem in report["problems"] if "most rows" in problem]
+
+
+def test_dates_that_no_calendar_has_are_counted(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "id,day\n1,0000-00-00\n2,2023-02-29 10:00\n3,2024-02-29\n")
+    assert "2 dates that no calendar has" in columns(report)["day"]["notes"]

@@ -22,6 +22,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import date
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -65,7 +66,8 @@ def kind_of(value: str) -> str:
         return "text"
     match = KIND.fullmatch(value)
     kind = (match.lastgroup if match else None) or "text"
-    return "text" if kind in NUMBERS and abs(number(value, kind)) == float("inf") else kind  # 9e1234 is an id
+    may_overflow = kind == "exponent" or (kind in NUMBERS and len(value) > 300)
+    return "text" if may_overflow and abs(number(value, kind)) == float("inf") else kind  # 9e1234 is an id
 
 
 def number(value: str, kind: str) -> float:
@@ -74,6 +76,14 @@ def number(value: str, kind: str) -> float:
     if kind == "comma":
         value = value.replace(".", "")
     return float(value.replace(",", "."))
+
+
+@lru_cache(maxsize=1 << 14)
+def in_calendar(day: str) -> bool:
+    try:
+        return bool(date.fromisoformat(day))
+    except ValueError:
+        return False
 
 
 def plain(value: str) -> str:
@@ -95,7 +105,7 @@ class Column:
         self.top: Counter[str] = Counter()
         self.hashes: set[int] = set()
         self.mask, self.big, self.damaged, self.days, self.months, self.grouped = 0, 0, 0, 0, 0, 0
-        self.dressed, self.dates = 0, 0
+        self.dressed, self.dates, self.unreal = 0, 0, 0
         self.dotted, self.pointed = 0, 0  # decimals that may be thousands, and those that cannot
         self.numbers, self.low, self.high = 0, float("inf"), float("-inf")
         self.sample: list[float] = []
@@ -139,6 +149,7 @@ class Column:
             self._count_number(number(value, kind), kind, times)
         elif kind in ("date", "datetime"):
             self.early, self.late = min(self.early, value), max(self.late, value)
+            self.unreal += times * (not in_calendar(value[:10]))
         elif kind == "daymonth":
             first, second = re.split(r"[./-]", value)[:2]
             self.days, self.months = self.days + (int(first) > 12), self.months + (int(second) > 12)
@@ -188,6 +199,8 @@ class Column:
             yield f"mixed: {self.kinds[strange]} {strange}, first {value!r} line {line}"
         if self.dressed:
             yield f"{self.dressed} numbers with a sign, space or apostrophe: text to a loader"
+        if self.unreal:
+            yield f"{self.unreal} dates that no calendar has"
         if self.dates:
             yield f"{self.dates} dates of another form: text to a loader"
         if self.type == "code":
