@@ -285,3 +285,26 @@ def test_a_line_of_another_source_does_not_change_the_encoding_of_the_others(tmp
     assert (report["encoding"], report["problems"]) == ("utf-8", ["1 lines that are not utf-8, first line 11"])
     path.write_bytes(b"id,n\n" + "1,Müller\n".encode("cp1252") * 9)
     assert run_json(*SCRIPT, path)["encoding"] == "cp1252"
+
+
+def test_a_damaged_archive_is_unreadable_and_refutes_no_key(tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"id,n\n1,2\n")[:10] + b"\xff" * 50)
+    assert_refused(run_script(*SCRIPT, tmp_path / "a.csv.gz", "--key", "id"), "cannot read")
+
+
+def test_an_empty_key_is_refused_and_so_is_a_file_of_a_mark_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,n\n1,2\n")
+    assert_refused(run_script(*SCRIPT, tmp_path / "a.csv", "--key", ""), "no column ''")
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbf")
+    assert_refused(run_script(*SCRIPT, tmp_path / "a.csv"), "empty")
+
+
+def test_what_overflows_a_float_is_text_and_few_widths_are_not_most(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "id,n,x\n9e1234,2,3\n4\n1,2,3,4\n")
+    assert columns(report)["id"]["kinds"] == {"text": 1, "integer": 2}
+    assert not [problem for problem in report["problems"] if "most rows" in problem]
+
+
+def test_dates_that_no_calendar_has_are_counted(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "id,day\n1,0000-00-00\n2,2023-02-29 10:00\n3,2024-02-29\n")
+    assert "2 dates that no calendar has" in columns(report)["day"]["notes"]

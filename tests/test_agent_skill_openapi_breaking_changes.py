@@ -332,7 +332,7 @@ def test_an_exclusive_limit_of_openapi_3_0_and_a_property_of_one_direction_insid
         with_property("n", {"type": "integer", "minimum": 0, **more}) for more in ({}, {"exclusiveMinimum": True})
     )
     assert changes(tmp_path, describe(old), describe(new)) == [
-        ("break", "request schema Order.n", "exclusiveMinimum None -> True")
+        ("break", "request schema Order.n", "exclusiveMinimum None -> 0")
     ]
     made = {"allOf": [{"$ref": f"{NAMED}Note"}], "readOnly": True}
     assert [place for _, place, _ in changes(tmp_path, noted(made, {}), describe())] == ["response schema Order.note"]
@@ -406,3 +406,61 @@ def test_a_required_name_without_a_schema_and_a_closed_map_break_who_sends(tmp_p
 def test_a_request_that_refuses_what_it_does_not_name_is_a_risk(tmp_path: Path, word: str) -> None:
     told = "properties that it does not name are refused now"
     assert changes(tmp_path, describe(), describe({**ORDER, word: False})) == [("risk", "request schema Order", told)]
+
+
+def test_a_limit_of_zero_breaks_who_sends_beyond_it_and_a_length_of_zero_nobody(tmp_path: Path) -> None:
+    for limit in ({"minimum": 0}, {"maximum": 0}, {"maxLength": 0}):
+        (name,) = limit
+        assert changes(tmp_path, describe(with_property("n", {})), describe(with_property("n", limit))) == [
+            ("break", "request schema Order.n", f"{name} None -> 0")
+        ]
+    assert changes(tmp_path, describe(with_property("n", {})), describe(with_property("n", {"minLength": 0}))) == []
+
+
+def test_an_exclusive_limit_written_as_in_openapi_3_1_is_the_same_limit(tmp_path: Path) -> None:
+    old = describe(with_property("n", {"minimum": 1, "exclusiveMinimum": True}))
+    assert changes(tmp_path, old, describe(with_property("n", {"exclusiveMinimum": 1}))) == []
+    assert changes(tmp_path, old, describe(with_property("n", {"minimum": 1}))) == []
+    assert changes(tmp_path, old, describe(with_property("n", {"minimum": 2}))) == [
+        ("break", "request schema Order.n", "minimum None -> 2")
+    ]
+
+
+def test_ranges_of_media_types_and_statuses_are_matched(tmp_path: Path) -> None:
+    schema = {"schema": {"type": "string"}}
+    any_type, text = ({"responses": {"200": {"content": {media: schema}}}} for media in ("*/*", "Text/Plain"))
+    assert changes(tmp_path, describe(**any_type), describe(**text)) == []
+    assert [what for _, _, what in changes(tmp_path, describe(**text), describe(**any_type))] == ["text/plain -> */*"]
+    wide = {"requestBody": {"content": {"*/*": schema}}}
+    narrow = {"requestBody": {"content": {"text/plain": schema}}}
+    assert changes(tmp_path, describe(**narrow), describe(**wide)) == []
+    assert [level for level, _, _ in changes(tmp_path, describe(**wide), describe(**narrow))] == ["risk"]
+    ranged = {"responses": {"2XX": {"content": {"text/plain": schema}}}}
+    assert changes(tmp_path, describe(**ranged), describe(**text)) == []
+    assert changes(tmp_path, describe(**text), describe(**ranged)) == [
+        ("risk", "POST /orders/{id} 2XX", "status added")
+    ]
+
+
+def test_a_reference_into_a_path_may_be_percent_encoded(tmp_path: Path) -> None:
+    order = with_property("n", {"$ref": "#/paths/~1orders~1%7Bid%7D/post/x-note/0"})
+    old, new = (describe(order, **{"x-note": [{"type": kind}]}) for kind in ("string", "integer"))
+    assert changes(tmp_path, old, old) == []
+    assert ("break", "request schema 0", "type string -> integer") in changes(tmp_path, old, new)
+
+
+def test_how_lists_are_written_and_parameters_of_media_types_do_not_matter_to_others(tmp_path: Path) -> None:
+    def listed(kind: str, **more: object) -> dict[str, Any]:
+        return describe(parameters=[{"in": "query", "name": "q", "schema": {"type": kind}, **more}])
+
+    assert changes(tmp_path, listed("string"), listed("string", explode=False)) == []
+    assert [level for level, _, _ in changes(tmp_path, listed("array"), listed("array", explode=False))] == ["break"]
+    old, new = (
+        {
+            "swagger": "2.0",
+            "consumes": [media],
+            "paths": {"/a": {"post": {"parameters": [{"in": "body", "name": "a", "schema": {}}], "responses": {}}}},
+        }
+        for media in ("application/json", "application/json; charset=utf-8")
+    )
+    assert changes(tmp_path, old, new) == []

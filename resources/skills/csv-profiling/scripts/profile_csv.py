@@ -19,8 +19,10 @@ import json
 import re
 import signal
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import date
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -63,7 +65,9 @@ def kind_of(value: str) -> str:
     if value[0].isalpha() and value[0] not in "tfynTFYN":
         return "text"
     match = KIND.fullmatch(value)
-    return (match.lastgroup if match else None) or "text"
+    kind = (match.lastgroup if match else None) or "text"
+    may_overflow = kind == "exponent" or (kind in NUMBERS and len(value) > 300)
+    return "text" if may_overflow and abs(number(value, kind)) == float("inf") else kind  # 9e1234 is an id
 
 
 def number(value: str, kind: str) -> float:
@@ -72,6 +76,14 @@ def number(value: str, kind: str) -> float:
     if kind == "comma":
         value = value.replace(".", "")
     return float(value.replace(",", "."))
+
+
+@lru_cache(maxsize=1 << 14)
+def in_calendar(day: str) -> bool:
+    try:
+        return bool(date.fromisoformat(day))
+    except ValueError:
+        return False
 
 
 def plain(value: str) -> str:
@@ -93,7 +105,7 @@ class Column:
         self.top: Counter[str] = Counter()
         self.hashes: set[int] = set()
         self.mask, self.big, self.damaged, self.days, self.months, self.grouped = 0, 0, 0, 0, 0, 0
-        self.dressed, self.dates = 0, 0
+        self.dressed, self.dates, self.unreal = 0, 0, 0
         self.dotted, self.pointed = 0, 0  # decimals that may be thousands, and those that cannot
         self.numbers, self.low, self.high = 0, float("inf"), float("-inf")
         self.sample: list[float] = []
@@ -137,6 +149,7 @@ class Column:
             self._count_number(number(value, kind), kind, times)
         elif kind in ("date", "datetime"):
             self.early, self.late = min(self.early, value), max(self.late, value)
+            self.unreal += times * (not in_calendar(value[:10]))
         elif kind == "daymonth":
             first, second = re.split(r"[./-]", value)[:2]
             self.days, self.months = self.days + (int(first) > 12), self.months + (int(second) > 12)
@@ -186,6 +199,8 @@ class Column:
             yield f"mixed: {self.kinds[strange]} {strange}, first {value!r} line {line}"
         if self.dressed:
             yield f"{self.dressed} numbers with a sign, space or apostrophe: text to a loader"
+        if self.unreal:
+            yield f"{self.unreal} dates that no calendar has"
         if self.dates:
             yield f"{self.dates} dates of another form: text to a loader"
         if self.type == "code":
@@ -290,6 +305,8 @@ def sniff(path: Path, encoding: str | None, delimiter: str | None) -> tuple[str,
         raise ValueError("the file is empty")
     encoding = encoding or guess_encoding(head)
     text = head.decode(encoding, errors="replace")
+    if not text.strip():
+        raise ValueError("the file is empty")
     if text.count("\0") > 10:
         raise ValueError("this is a binary file, not CSV")
     lines = text.splitlines(keepends=True)
@@ -422,7 +439,7 @@ class Profile:
         if header and any(kind_of(c.name) not in ("text", "boolean") for c in self.columns):
             problems.append("the first row looks like data: try --no-header")
         usual = max(self.widths, key=lambda width: self.widths[width], default=len(self.columns))
-        if usual != len(self.columns):
+        if usual != len(self.columns) and 2 * self.widths[usual] > self.rows:
             problems.append(
                 f"most rows have {usual} fields, the first {len(self.columns)}: cut off lines above the header"
             )
@@ -521,7 +538,7 @@ def main() -> int:
     csv.field_size_limit(1 << 24)
     try:
         profile = Profile(args.file, *sniff(args.file, args.encoding, args.delimiter))
-        if args.key:
+        if args.key is not None:  # an empty one must not pass
             report = check_key(profile, [name.strip() for name in args.key.split(",")], not args.no_header)
         else:
             profile.run(not args.no_header)
@@ -529,15 +546,15 @@ def main() -> int:
     except csv.Error as error:
         print(f"cannot read {args.file}: {error} (quote not closed, or wrong --delimiter?)", file=sys.stderr)
         return 2
-    except (OSError, EOFError, ValueError, LookupError, TypeError) as error:
+    except (OSError, EOFError, ValueError, LookupError, TypeError, zlib.error) as error:
         print(f"cannot read {args.file}: {error}", file=sys.stderr)
         return 2
     if args.json:
         print(json.dumps(report, indent=1, ensure_ascii=False).encode(errors="replace").decode())
-    elif args.key:
+    elif args.key is not None:
         show_key(report)
     else:
-        show(report, args.columns)
+        show(report, max(args.columns, 0))
     return int(bool(args.key and (report["rows_with_duplicate"] or report["rows_with_empty"])))
 
 

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 LIMITS = {"maximum": -1, "exclusiveMaximum": -1, "maxLength": -1, "maxItems": -1, "maxProperties": -1}
@@ -79,7 +80,10 @@ class Description:
                 return {"$external": reference}
             node = self.document
             for part in reference[2:].split("/"):
-                part = part.replace("~1", "/").replace("~0", "~")
+                part = unquote(part).replace("~1", "/").replace("~0", "~")
+                if isinstance(node, list) and part.isdigit() and int(part) < len(node):
+                    node = node[int(part)]
+                    continue
                 if not isinstance(node, dict) or part not in node:
                     raise Unreadable(f"a description: {reference} points to nothing; lint both first")
                 node = node[part]
@@ -167,7 +171,7 @@ class Description:
             one = self.follow(raw)
             if one.get("in") == "body":
                 media = operation.get("consumes", self.document.get("consumes")) or ["body"]
-                return dict.fromkeys(media, one.get("schema", {})), bool(one.get("required"))
+                return dict.fromkeys(map(media_type, media), one.get("schema", {})), bool(one.get("required"))
         fields = [one for one in map(self.follow, operation["parameters"]) if one.get("in") == "formData"]
         if fields:
             names = [str(one.get("name")) for one in fields if one.get("required")]
@@ -182,12 +186,12 @@ class Description:
         made = operation.get("produces", self.document.get("produces")) or ["body"]
         for status, raw in operation.get("responses", {}).items():
             one = self.follow(raw)
-            found[str(status)] = dict.fromkeys(made, one["schema"]) if "schema" in one else self._content(one)
+            found[str(status)] = dict.fromkeys(map(media_type, made), one["schema"]) if "schema" in one else self._content(one)
         return found
 
     @staticmethod
     def _content(node: Json) -> dict[str, Any]:
-        return {media.split(";")[0]: (one or {}).get("schema", {}) for media, one in node.get("content", {}).items()}
+        return {media_type(media): (one or {}).get("schema", {}) for media, one in node.get("content", {}).items()}
 
     def headers(self, operation: Json, status: str) -> set[str]:
         answers = {str(key): one for key, one in operation.get("responses", {}).items()}  # YAML reads 200 as a number
@@ -218,9 +222,16 @@ def others(document: Json) -> list[str]:
     return sorted(found)
 
 
+def media_type(text: str) -> str:
+    """Return a media type without its parameters."""
+    return text.split(";")[0].strip().lower()
+
+
 def written(one: Json) -> tuple[Any, ...]:
     """Return how a list in a parameter is written, with the defaults of OpenAPI 3."""
     style = one.get("style") or {"query": "form", "cookie": "form"}.get(one.get("in", ""), "simple")
+    if types(one["schema"]) and types(one["schema"]) <= {"string", "integer", "number", "boolean", "null"}:
+        return (style,)
     return style, one.get("explode", style == "form"), one.get("collectionFormat", "csv")
 
 
@@ -245,6 +256,41 @@ def allowed(schema: Json) -> Any:
 def closed(schema: Json) -> bool:
     """Say whether properties that a schema does not name are refused."""
     return False in (schema.get("additionalProperties"), schema.get("unevaluatedProperties"))
+
+
+def limits(schema: Json) -> dict[str, float]:
+    """Return the limits in the form of OpenAPI 3.1, where those that exclude their value are numbers."""
+    found = {word: schema[word] for word in LIMITS if schema.get(word) is not None and not isinstance(schema[word], bool)}
+    for word in ("maximum", "minimum"):
+        if schema.get(exclusive := "exclusive" + word.capitalize()) is True and word in found:
+            found[exclusive] = found.pop(word)
+    return found
+
+
+def tighter(word: str, old: dict[str, float], new: dict[str, float]) -> bool:
+    """Say whether a limit of *new* refuses what *old* took."""
+    if word not in new or (word in ("minLength", "minItems", "minProperties") and not new[word]):
+        return False
+    plain, exclusive = word.removeprefix("exclusive").lower(), "exclusive" + word.removeprefix("exclusive").capitalize()
+    for other in {word, *({plain, exclusive} if plain in ("maximum", "minimum") else ())} & old.keys():
+        beyond = (old[other] - new[word]) * LIMITS[word]
+        if beyond > 0 or (beyond == 0 and (other == word or other == exclusive)):
+            return False
+    return True
+
+
+def fitting(media: str, contents: dict[str, Any]) -> list[str]:
+    """Return the media types among *contents* that are this one, or a range around it or within it."""
+    if media in contents:
+        return [media]
+    wide = [one for one in (media.partition("/")[0] + "/*", "*/*") if one in contents]
+    within = [one for one in contents if media == "*/*" or (media.endswith("/*") and one.startswith(media[:-1]))]
+    return wide[:1] or within
+
+
+def around(status: str, other: str) -> bool:
+    """Say whether a status is a range such as 2XX with the other in it."""
+    return status[1:].upper() == "XX" and status[:1] == other[:1]
 
 
 def reference_of(node: Any) -> str:
@@ -333,7 +379,7 @@ class Comparison:
             if other.get("required") and not one.get("required"):
                 yield "break", where, "became required"
             styles = [written(one), written(other)]
-            if styles[0] != styles[1]:
+            if styles[0] != styles[1] and (len(styles[0]) == len(styles[1]) or styles[0][0] != styles[1][0]):
                 yield "break", where, f"lists are written otherwise: {styles[0]} -> {styles[1]}"
             yield from self._schema(where, one["schema"], other["schema"], sent=True)
         for key in after.keys() - before.keys():
@@ -345,8 +391,11 @@ class Comparison:
         if needed and not needed_before:
             yield "break", f"{place} request", "body became required"
         for media, schema in before.items():
-            if media in after:
-                yield from self._schema(f"{place} request", schema, after[media], sent=True)
+            if fit := fitting(media, after):
+                for one in fit:
+                    yield from self._schema(f"{place} request", schema, after[one], sent=True)
+                if media.endswith("*") and not fit[0].endswith("*"):
+                    yield "risk", f"{place} request", f"{media} -> {', '.join(fit)}"
             elif after or not self.new.swagger:
                 yield "break", f"{place} request", f"{media} is no longer accepted"
             else:
@@ -356,17 +405,24 @@ class Comparison:
         before, after = self.old.responses(old), self.new.responses(new)
         for status, contents in before.items():
             where = f"{place} {status}"
-            if status not in after:
+            same = [one for one in after if one == status] or [one for one in after if around(status, one) or around(one, status)]
+            if not same:
                 yield ("break" if status.startswith("2") else "risk"), where, "status removed"
                 continue
-            for name in sorted(self.old.headers(old, status) - self.new.headers(new, status)):
-                yield "risk", where, f"header {name} removed"
-            for media, schema in contents.items():
-                if media in after[status]:
-                    yield from self._schema(where, schema, after[status][media], sent=False)
-                else:
-                    yield "break", where, f"{media} is no longer sent"
+            for other in same:
+                for name in sorted(self.old.headers(old, status) - self.new.headers(new, other)):
+                    yield "risk", where, f"header {name} removed"
+                for media, schema in contents.items():
+                    if fit := fitting(media, after[other]):
+                        for one in fit:
+                            yield from self._schema(where, schema, after[other][one], sent=False)
+                        if fit[0].endswith("*") and not media.endswith("*"):
+                            yield "risk", where, f"{media} -> {', '.join(fit)}"
+                    else:
+                        yield "break", where, f"{media} is no longer sent"
         for status in after.keys() - before.keys():
+            if any(around(one, status) for one in before):
+                continue
             yield ("risk" if status.startswith("2") else "add"), f"{place} {status}", "status added"
 
     def _schema(self, place: str, old: Any, new: Any, *, sent: bool) -> Iterator[Change | Pair]:
@@ -417,12 +473,10 @@ class Comparison:
         if old.get("format") != new.get("format"):
             yield "risk", place, f"format {old.get('format')} -> {new.get('format')}"
         yield from self._enum(place, allowed(old), allowed(new), sent)
-        for word, sign in LIMITS.items() if sent else ():
-            limit, bound = (None if isinstance(one, bool) else one for one in (old.get(word), new.get(word)))
-            if new.get(word) is True and old.get(word) is not True:
-                yield "break", place, f"{word} {old.get(word)} -> True"
-            if bound is not None and (limit is None or (bound - limit) * sign > 0) and (bound or limit is not None):
-                yield "break", place, f"{word} {limit} -> {bound}"
+        taken, takes = limits(old), limits(new)
+        for word in takes if sent else ():
+            if tighter(word, taken, takes):
+                yield "break", place, f"{word} {taken.get(word)} -> {takes[word]}"
         for word in ("pattern", "multipleOf", "uniqueItems") if sent else ():
             if new.get(word) and new[word] != old.get(word):
                 yield "risk", place, f"{word} {old.get(word)} -> {new[word]}"
@@ -518,7 +572,7 @@ def main() -> int:
     if args.json:
         print(json.dumps({"changes": changes}, indent=1))
     else:
-        show(changes, args.most)
+        show(changes, max(args.most, 0))
     return int(any(one["level"] == "break" for one in changes))
 
 
