@@ -365,7 +365,8 @@ def test_the_number_of_i18next_is_no_icu_message(tmp_path: Path) -> None:
     source = {"f_one": "{{count, number}} file", "f_other": "{{count, number}} files", "d": "until {{ day, date }}"}
     other = {"f_one": "{{count}} Datei", "f_other": "{{count, number}} Dateien", "d": "bis {{day, date}}"}
     assert pair(tmp_path, source, other) == []
-    assert [rule for rule, *_ in pair(tmp_path, source, other | {"f_other": "{{anzahl, number}} Dateien"})] == ["placeholder"]
+    renamed = pair(tmp_path, source, other | {"f_other": "{{anzahl, number}} Dateien"})
+    assert [rule for rule, *_ in renamed] == ["placeholder"]
 
 
 @pytest.mark.parametrize(
