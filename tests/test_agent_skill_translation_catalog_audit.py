@@ -369,6 +369,14 @@ def test_the_number_of_i18next_is_no_icu_message(tmp_path: Path) -> None:
     assert [rule for rule, *_ in renamed] == ["placeholder"]
 
 
+def test_an_i18next_plural_without_other_is_one_message_that_lacks_a_form(tmp_path: Path) -> None:
+    source = {"f_one": "{{count}} file", "f_other": "{{count}} files"}
+    polish = {"f_one": "{{count}} plik", "f_few": "{{count}} pliki", "f_many": "{{count}} plików"}
+    assert [one[:2] for one in pair(tmp_path / "a", source, polish, "pl")] == [("rare-plural", "f")]
+    german = pair(tmp_path / "b", source, {"f_one": "{{count}} Datei"})
+    assert german == [("plural", "f", "plural lacks other: de needs one, other")]
+
+
 @pytest.mark.parametrize(
     ("rule", "bad"),
     [

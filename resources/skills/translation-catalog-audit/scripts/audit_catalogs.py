@@ -796,6 +796,7 @@ def audit(catalogs: list[Catalog], source: str) -> tuple[list[Finding], list[Jso
             if one is original:
                 findings += own_findings(one)
                 continue
+            regroup(one, original)
             parent = next((other for other in group if same_locale(other.locale, language(one.locale)) and other is not one), None)
             wanted, rule = one.facts.get("nplurals"), RULES.get(language(one.locale))
             if wanted and rule and wanted < len(rule.whole):
@@ -825,6 +826,17 @@ def find_sources(catalogs: list[Catalog], source: str) -> None:
         best = max(able, key=lambda other: len(one.entries.keys() & other.entries.keys()), default=None)
         if best and (one.entries.keys() & best.entries.keys() or (one.chosen and len(able) == 1)):
             one.name = best.name
+
+
+def regroup(one: Catalog, original: Catalog | None) -> None:
+    """Put the forms of an i18next plural without `_other`, which were read as messages of their own, under the key of the source."""
+    for key, entry in original.entries.items() if original and one.kind == "json" else ():
+        if key in one.entries or not entry.forms or "" in entry.forms:
+            continue
+        parts = {form: one.entries.pop(f"{key}_{form}") for form in CATEGORIES if f"{key}_{form}" in one.entries}
+        if parts:
+            texts = {form: part.forms[""] for form, part in parts.items() if "" in part.forms}
+            one.entries[key] = Entry(texts, "" if any(texts.values()) else "untranslated", flags=entry.flags)
 
 
 def own_findings(one: Catalog) -> Iterator[Finding]:
