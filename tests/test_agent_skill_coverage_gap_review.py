@@ -44,6 +44,13 @@ def test_changed_lines_that_never_ran_are_one_gap_across_a_blank_line(tmp_path: 
     assert run_script(*SCRIPT, report, "--diff", tmp_path / "change.patch", "--min", "60").returncode == 0
 
 
+def test_one_line_of_thousands_that_never_ran_is_less_than_100_percent(tmp_path: Path) -> None:
+    diff = "--- a/a.py\n+++ b/a.py\n@@ -0,0 +1,3000 @@\n" + "+x = 1\n" * 3000
+    report = lcov(tmp_path / "lcov.info", "a.py", {line: int(line != 7) for line in range(1, 3001)})
+    assert compared(tmp_path, report, diff=diff)["percent"] == 99.9
+    assert run_script(*SCRIPT, report, "--diff", tmp_path / "change.patch").returncode == 1
+
+
 def test_error_paths_of_all_files_come_before_other_gaps(tmp_path: Path) -> None:
     report = tmp_path / "lcov.info"
     report.write_text("SF:src/a.py\nDA:1,0\nDA:2,1\nend_of_record\nSF:src/b.py\nDA:1,1\nDA:2,0\nend_of_record\n")

@@ -45,6 +45,21 @@ def test_a_slow_first_byte_is_blamed_on_the_server(tmp_path: Path) -> None:
     assert (report["load_ms"], report["phases"]["wait"]) == (1000, 900)
 
 
+def test_a_document_that_did_not_change_is_still_the_document(tmp_path: Path) -> None:
+    frame = entry(200, "https://ads.example.com/frame", wait=900)
+    document = entry(0, "https://a.example.com/", wait=90, status=304)
+    report = run_json(*SCRIPT, record(tmp_path / "a.har", document, frame))
+    assert [line for line in report["findings"] if line.startswith("server:")] == []
+
+
+def test_a_title_that_looks_like_a_broken_address_is_no_reason_to_stop(tmp_path: Path) -> None:
+    path = record(tmp_path / "a.har", entry(0, "https://a.example.com/", wait=10))
+    data = json.loads(path.read_text())
+    data["log"]["pages"][0]["title"] = "//[draft] invoice"
+    path.write_text(json.dumps(data))
+    assert run_json(*SCRIPT, path)["page"] == "//[draft] invoice"
+
+
 def test_only_redirects_before_the_document_are_hops(tmp_path: Path) -> None:
     document = [entry(0, "http://a.example.com/", wait=90, status=301), entry(100, "https://a.example.com/", wait=10)]
     later = entry(300, "https://a.example.com/old.png", wait=50, status=302, kind="image/png")

@@ -361,6 +361,42 @@ def test_a_po_file_that_breaks_off_says_so_and_odd_line_ends_stay_text(tmp_path:
     assert ("syntax", "de", "Two", "no msgstr in line 7 and after: cut off?") in report
 
 
+def test_the_number_of_i18next_is_no_icu_message(tmp_path: Path) -> None:
+    source = {"f_one": "{{count, number}} file", "f_other": "{{count, number}} files", "d": "until {{ day, date }}"}
+    other = {"f_one": "{{count}} Datei", "f_other": "{{count, number}} Dateien", "d": "bis {{day, date}}"}
+    assert pair(tmp_path, source, other) == []
+    renamed = pair(tmp_path, source, other | {"f_other": "{{anzahl, number}} Dateien"})
+    assert [rule for rule, *_ in renamed] == ["placeholder"]
+
+
+def test_an_i18next_plural_without_other_is_one_message_that_lacks_a_form(tmp_path: Path) -> None:
+    source = {"f_one": "{{count}} file", "f_other": "{{count}} files"}
+    polish = {"f_one": "{{count}} plik", "f_few": "{{count}} pliki", "f_many": "{{count}} plików"}
+    assert [one[:2] for one in pair(tmp_path / "a", source, polish, "pl")] == [("rare-plural", "f")]
+    german = pair(tmp_path / "b", source, {"f_one": "{{count}} Datei"})
+    assert german == [("plural", "f", "plural lacks other: de needs one, other")]
+
+
+@pytest.mark.parametrize(
+    ("rule", "bad"),
+    [
+        ("n%10==1 && n%100!=11 ? 0 : n != 0 ? 1 : 2", 1),
+        ("(n % 10 == 0 || n % 100 >= 11 && n % 100 <= 19) ? 0 : ((n % 10 == 1 && n % 100 != 11) ? 1 : 2)", 2),
+    ],
+)
+def test_forms_of_latvian_are_counted_as_the_header_counts_them(tmp_path: Path, rule: str, bad: int) -> None:
+    header = f'msgid ""\nmsgstr ""\n"Language: lv\\n"\n"Plural-Forms: nplurals=3; plural=({rule});\\n"\n\n'
+    message = '#, c-format\nmsgid "%d cat"\nmsgid_plural "%d cats"\n'
+
+    def without(form: int) -> list[str]:
+        texts = "".join(f'msgstr[{one}] "{"nav" if one == form else "%d"}"\n' for one in range(3))
+        write(tmp_path, lv_DOT_po=header + message + texts)
+        return [text for rule, *_, text in found(run_json(*SCRIPT, tmp_path)) if rule == "placeholder"]
+
+    assert without({1: 2, 2: 0}[bad]) == []
+    assert without(bad)
+
+
 def test_a_translation_of_spaces_is_none(tmp_path: Path) -> None:
     assert pair(tmp_path, {"a": "Save", "b": " "}, {"a": "  ", "b": "  "}) == [("untranslated", "a", "")]
 

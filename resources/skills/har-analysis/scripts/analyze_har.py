@@ -172,7 +172,9 @@ def critical_chain(requests: list[Request], until: float) -> list[Request]:
 def findings(requests: list[Request], until: float, begin: float) -> Iterator[str]:
     """Yield what costs time, the dearest first within its kind."""
     network = [one for one in requests if not one.cached]
-    document = next((one for one in requests if "html" in one.kind and one.status < 300), requests[0])
+    document = next(
+        (one for one in requests if "html" in one.kind and (one.status == 304 or not 300 <= one.status < 400)), requests[0]
+    )
     before = [one for one in requests if one.start <= document.start]
     redirects = [one for one in before if 300 <= one.status < 400 and one.status != 304]
     if document.phases["wait"] > 600:
@@ -255,6 +257,14 @@ def start_of(page: Json, begin: float) -> float:
         return begin
 
 
+def title_of(page: Json) -> str:
+    title = str(page.get("title") or "")
+    try:
+        return TOKEN.sub("<id>", urlsplit(title).path or title)
+    except ValueError:  # a title such as "//[draft] invoice" is no address
+        return title
+
+
 def analyse(log: Json, requests: list[Request], page: Json, until: float | None = None) -> Json:
     requests.sort(key=lambda one: one.start)
     begin = requests[0].start
@@ -270,7 +280,7 @@ def analyse(log: Json, requests: list[Request], page: Json, until: float | None 
         "browser": " ".join(
             str((log.get("browser") or log.get("creator") or {}).get(k, "")) for k in ("name", "version")
         ),
-        "page": TOKEN.sub("<id>", urlsplit(str(page.get("title", ""))).path or str(page.get("title", ""))),
+        "page": title_of(page),
         "requests": len(requests),
         "from_cache": sum(one.cached for one in requests),
         "kB": round(sum(one.sent for one in requests) / 1000),
@@ -337,7 +347,7 @@ def main() -> int:
     except (OSError, ValueError, RecursionError) as error:
         print(f"cannot read {args.file}: {error}", file=sys.stderr)
         return 2
-    pages = log.get("pages") or []
+    pages = [one for one in log.get("pages") or [] if isinstance(one, dict)]
     if args.page and not 0 < args.page <= len(pages):
         print(f"cannot read page {args.page}: the recording has {len(pages)}", file=sys.stderr)
         return 2

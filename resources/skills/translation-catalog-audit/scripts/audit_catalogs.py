@@ -69,7 +69,7 @@ SUFFIXES = {".json", ".arb", ".po", ".pot", ".xlf", ".xliff", ".strings", ".stri
 PRINTF = re.compile(r"%(?:(\d+)\$)?(?:\((\w+)\))?[-+0#,]*(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|q|z|j|t)?([@a-zA-Z%])")
 NAMED = re.compile(r"\{\{\s*-?\s*([^{},]+?)\s*(?:,[^{}]*)?\}\}|%\{(\w+)\}|\$\{([^}]+)\}|\$t\(([^)]+)\)|\{\s*([\w.-]+)\s*\}|(\$[A-Za-z_]\w*\$)")
 TAG = re.compile(r"<(/?[A-Za-z0-9][\w-]*)(?:\s[^<>]*)?/?>")
-ICU_HINT = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b")
+ICU_HINT = re.compile(r"(?<!\{)\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b")
 MOJIBAKE = re.compile(r"Ã[\x80-\xbf¤¼¶Ÿ©¨±]|â€[™œ\x9d“”¦]|Â[ \xa0«»©°]")
 INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\u202a-\u202e\u0000-\u0008\u000b\u000c\u000e-\u001f]")
 ERRORS = ("duplicate", "syntax", "placeholder", "plural", "items", "damaged", "escape")
@@ -248,6 +248,7 @@ def _add_po(catalog: Catalog, fields: dict[str, str], flags: frozenset[str], lin
             catalog.locale = language[1]
         if forms := re.search(r"nplurals\s*=\s*(\d+)", header):
             catalog.facts["nplurals"] = int(forms[1])
+        catalog.facts["zero_last"] = bool(re.search(r"\bplural\s*=\s*\(?\s*n\s*%\s*10\s*==\s*1\b", header))
         if (charset := re.search(r"charset=(\S+)", header)) and charset[1].lower() not in ("utf-8", "charset", "ascii", "us-ascii"):
             catalog.problems.append(("look", "", f"charset {charset[1]}: convert to UTF-8"))
         return
@@ -700,6 +701,8 @@ def po_category(form: str, catalog: Catalog, rule: Plural | None) -> str:
     """Return the plural category of a form; gettext numbers them in the order of the language's rule, nearly always."""
     if form.isdigit() and catalog.kind == "po":
         whole = [name for name in CATEGORIES if rule and name in rule.whole]
+        if whole[:1] == ["zero"] and catalog.facts.get("zero_last"):  # gettext's own rule of Latvian; Weblate's has it first
+            whole = [*whole[1:], "zero"]
         if len(whole) == catalog.facts.get("nplurals"):
             return whole[int(form)] if int(form) < len(whole) else "other"
         return "other" if int(form) + 1 >= catalog.facts.get("nplurals", 1) else "two"  # a rule of its own: only the last is sure
@@ -793,6 +796,7 @@ def audit(catalogs: list[Catalog], source: str) -> tuple[list[Finding], list[Jso
             if one is original:
                 findings += own_findings(one)
                 continue
+            regroup(one, original)
             parent = next((other for other in group if same_locale(other.locale, language(one.locale)) and other is not one), None)
             wanted, rule = one.facts.get("nplurals"), RULES.get(language(one.locale))
             if wanted and rule and wanted < len(rule.whole):
@@ -822,6 +826,17 @@ def find_sources(catalogs: list[Catalog], source: str) -> None:
         best = max(able, key=lambda other: len(one.entries.keys() & other.entries.keys()), default=None)
         if best and (one.entries.keys() & best.entries.keys() or (one.chosen and len(able) == 1)):
             one.name = best.name
+
+
+def regroup(one: Catalog, original: Catalog | None) -> None:
+    """Put the forms of an i18next plural without `_other`, which were read as messages of their own, under the key of the source."""
+    for key, entry in original.entries.items() if original and one.kind == "json" else ():
+        if key in one.entries or not entry.forms or "" in entry.forms:
+            continue
+        parts = {form: one.entries.pop(f"{key}_{form}") for form in CATEGORIES if f"{key}_{form}" in one.entries}
+        if parts:
+            texts = {form: part.forms[""] for form, part in parts.items() if "" in part.forms}
+            one.entries[key] = Entry(texts, "" if any(texts.values()) else "untranslated", flags=entry.flags)
 
 
 def own_findings(one: Catalog) -> Iterator[Finding]:
