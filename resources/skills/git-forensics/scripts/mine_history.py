@@ -25,14 +25,18 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-FIX = re.compile(r"\b((bug-?|hot)?fix(es|ed|ing)?|bugs?|revert(s|ed)?|regressions?|crash(es|ed|ing)?|broken)\b", re.IGNORECASE)
+FIX = re.compile(
+    r"\b((bug-?|hot)?fix(es|ed|ing)?|bugs?|revert(s|ed)?|regressions?|crash(es|ed|ing)?|broken)\b", re.IGNORECASE
+)
 ESCAPE, ESCAPED = re.compile(r"\\(.)"), {"t": "\t", "n": "\n"}
 GENERATED = re.compile(
     r"(^|/)(package-lock\.json|npm-shrinkwrap\.json|packages\.lock\.json|pnpm-lock\.yaml|[\w.-]+\.lockb?|go\.sum|Package\.resolved|requirements[\w.-]*\.txt|"
     r"CHANGELOG[^/]*)$|\.(min\.js|snap|svg|png|jpe?g|pdf|map|csv)$|(^|/)(vendor|node_modules|dist)/",
     re.IGNORECASE,
 )
-SINCE = re.compile(r"\d+[. ](hour|day|week|month|year)s?([. ]ago)?|\d{4}-\d\d-\d\d([T ].*)?|@?\d{9,}|yesterday|", re.IGNORECASE)
+SINCE = re.compile(
+    r"\d+[. ](hour|day|week|month|year)s?([. ]ago)?|\d{4}-\d\d-\d\d([T ].*)?|@?\d{9,}|yesterday|", re.IGNORECASE
+)
 RENAME = re.compile(r"\{(?P<old>[^{}]*) => (?P<new>[^{}]*)\}")
 
 
@@ -65,9 +69,13 @@ def git(repo: Path, *arguments: str) -> Iterator[str]:
     """Yield the lines that git prints; raise GitError with its first complaint."""
     command = ["git", "-C", str(repo), "-c", "core.quotePath=false", *arguments]
     # a hook of another repository sets these; they would win over -C
-    environment = {key: value for key, value in os.environ.items() if key not in {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"}}
+    environment = {
+        key: value for key, value in os.environ.items() if key not in {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"}
+    }
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, encoding="utf-8", errors="replace") as run:
+    with subprocess.Popen(
+        command, env=environment, stdout=pipe, stderr=pipe, encoding="utf-8", errors="replace"
+    ) as run:
         assert run.stdout
         assert run.stderr
         yield from (line.rstrip("\n") for line in run.stdout)
@@ -224,6 +232,21 @@ def show(rows: list[dict[str, Any]], top: int) -> None:
         print(f"... {len(rows) - top} more: --top {len(rows)} or --json")
 
 
+def start(since: str) -> str:
+    """What git is to be given: it reads a bare date at the present time of day, and 2026-13-01 as some other day."""
+    if not SINCE.fullmatch(since):
+        raise ValueError(since)
+    if re.match(r"\d{4}-", since):
+        datetime.fromisoformat(since[:10])
+    return f"{since} 00:00:00" if re.fullmatch(r"\d{4}-\d\d-\d\d", since) else since
+
+
+def one_or_more(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Mine the history of a git repository; changes nothing.")
     parser.add_argument("view", choices=("hotspots", "owners", "coupling", "summary"))
@@ -232,25 +255,27 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--path", default="", help="only what is below this path, seen from the top; coupling: one of the two files"
     )
-    parser.add_argument("--depth", type=int, default=2, help="owners: folder levels (default 2)")
+    parser.add_argument("--depth", type=one_or_more, default=2, help="owners: folder levels (default 2)")
     parser.add_argument("--idle-days", type=int, default=180, help="owners: 'gone' after this long without a commit")
     parser.add_argument("--least", type=int, default=5, help="coupling: least commits together (default 5)")
     parser.add_argument("--largest", type=int, default=30, help="coupling: skip commits of more files (default 30)")
     parser.add_argument("--with-generated", action="store_true", help="also lock files, snapshots, images, vendor/")
-    parser.add_argument("--top", type=int, default=30, help="rows shown (default 30)")
+    parser.add_argument("--top", type=one_or_more, default=30, help="rows shown (default 30)")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
 
 def main() -> int:
     args = arguments()
-    if not SINCE.fullmatch(args.since):  # git would silently take it for another time
+    try:
+        since = start(args.since)
+    except ValueError:
         print(f"--since {args.since} is no date: write 12.months or 2026-01-31", file=sys.stderr)
         return 2
     try:
         repo = Path(next(git(args.repo, "rev-parse", "--show-toplevel")))
         shallow = next(git(repo, "rev-parse", "--is-shallow-repository")) == "true"
-        commits = list(read_commits(repo, args.since, "" if args.view == "coupling" else args.path))
+        commits = list(read_commits(repo, since, "" if args.view == "coupling" else args.path))
         alive = {
             name for name in map(unquoted, git(repo, "ls-files")) if args.with_generated or not GENERATED.search(name)
         }
