@@ -25,18 +25,14 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-FIX = re.compile(
-    r"\b((bug-?|hot)?fix(es|ed|ing)?|bugs?|revert(s|ed)?|regressions?|crash(es|ed|ing)?|broken)\b", re.IGNORECASE
-)
+FIX = re.compile(r"\b((bug-?|hot)?fix(es|ed|ing)?|bugs?|revert(s|ed)?|regressions?|crash(es|ed|ing)?|broken)\b", re.IGNORECASE)
 ESCAPE, ESCAPED = re.compile(r"\\(.)"), {"t": "\t", "n": "\n"}
 GENERATED = re.compile(
     r"(^|/)(package-lock\.json|npm-shrinkwrap\.json|packages\.lock\.json|pnpm-lock\.yaml|[\w.-]+\.lockb?|go\.sum|Package\.resolved|requirements[\w.-]*\.txt|"
     r"CHANGELOG[^/]*)$|\.(min\.js|snap|svg|png|jpe?g|pdf|map|csv)$|(^|/)(vendor|node_modules|dist)/",
     re.IGNORECASE,
 )
-SINCE = re.compile(
-    r"\d+[. ](hour|day|week|month|year)s?([. ]ago)?|\d{4}-\d\d-\d\d([T ].*)?|@?\d{9,}|yesterday|", re.IGNORECASE
-)
+SINCE = re.compile(r"\d+[. ](hour|day|week|month|year)s?([. ]ago)?|\d{4}-\d\d-\d\d([T ].*)?|@?\d{9,}|yesterday|", re.IGNORECASE)
 RENAME = re.compile(r"\{(?P<old>[^{}]*) => (?P<new>[^{}]*)\}")
 
 
@@ -69,13 +65,9 @@ def git(repo: Path, *arguments: str) -> Iterator[str]:
     """Yield the lines that git prints; raise GitError with its first complaint."""
     command = ["git", "-C", str(repo), "-c", "core.quotePath=false", *arguments]
     # a hook of another repository sets these; they would win over -C
-    environment = {
-        key: value for key, value in os.environ.items() if key not in {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"}
-    }
+    environment = {key: value for key, value in os.environ.items() if key not in {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"}}
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, env=environment, stdout=pipe, stderr=pipe, encoding="utf-8", errors="replace"
-    ) as run:
+    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, encoding="utf-8", errors="replace") as run:
         assert run.stdout
         assert run.stderr
         yield from (line.rstrip("\n") for line in run.stdout)
