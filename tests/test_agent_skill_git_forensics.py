@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ class Repository:
     """A repository whose commits are dated a day apart."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.day = root, 0
+        self.root, self.day = root, 0.0
         self.git("init", "-q", "-b", "main")
 
     def git(self, *arguments: str, author: str = "ann") -> None:
-        stamp = f"{1_780_000_000 + 86400 * self.day} +0000"
+        stamp = f"{round(1_780_000_000 + 86400 * self.day)} +0000"
         identity = {
             f"GIT_{role}_{key}": value
             for role in ("AUTHOR", "COMMITTER")
@@ -141,10 +142,25 @@ def test_lock_files_of_every_tool_are_left_out(repository: Repository) -> None:
     assert [row["file"] for row in rows(repository, "hotspots")] == ["app/lock.py"]
 
 
-@pytest.mark.parametrize("since", ["3m", "1y", "v2.3.0", "last release"])
+@pytest.mark.parametrize("since", ["3m", "1y", "v2.3.0", "last release", "2026-13-01", "2026-02-30"])
 def test_a_date_that_git_would_guess_is_refused(since: str, repository: Repository) -> None:
     repository.commit("start", {"a.py": "1\n"})
     assert_refused(run_script(*SCRIPT, "summary", "--repo", repository.root, "--since", since), "is no date")
+
+
+def test_a_bare_date_begins_at_midnight(repository: Repository) -> None:
+    repository.day = round(datetime(2026, 6, 1, 0, 0, 30).astimezone().timestamp() - 1_780_000_000) / 86400 - 1
+    repository.commit("start", {"a.py": "1\n"})
+    report = run_json(*SCRIPT, "summary", "--repo", repository.root, "--since", "2026-06-01")
+    assert report["commits"] == 1
+
+
+@pytest.mark.parametrize("arguments", [("--top", "0"), ("--top", "-1"), ("--depth", "-1")])
+def test_a_number_below_one_is_refused(arguments: tuple[str, ...], repository: Repository) -> None:
+    repository.commit("start", {"a.py": "1\n"})
+    done = run_script(*SCRIPT, "owners", "--repo", repository.root, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "must be 1 or more" in done.stderr
 
 
 def test_a_hook_of_another_repository_does_not_change_which_one_is_read(

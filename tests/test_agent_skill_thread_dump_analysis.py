@@ -347,3 +347,14 @@ def test_prefixes_of_a_log_are_taken_off(tmp_path: Path, prefix: str) -> None:
     path = tmp_path / "d.txt"
     path.write_text("".join(f"{prefix}{line}\n" for line in dump.splitlines()))
     assert "x.A.f(A.java:1)" in run_script(*SCRIPT, path).stdout
+
+
+def test_a_quote_in_the_name_of_a_thread_does_not_end_it(tmp_path: Path) -> None:
+    dump = written(tmp_path / "d", *(java(f'copy "a" #{n}', n, "RUNNABLE", "at D.f(D.java:4)") for n in (11, 12)))
+    assert 'still    2 threads in all 2 dumps (copy "a" #N)' in run_script(*SCRIPT, dump, dump).stdout
+
+
+def test_less_than_one_line_is_refused(tmp_path: Path) -> None:
+    done = run_script(*SCRIPT, written(tmp_path / "d", java("a", 1, "RUNNABLE", "at D.f(D.java:4)")), "--top", "0")
+    assert done.returncode == 2
+    assert "must be 1 or more" in done.stderr

@@ -224,6 +224,21 @@ def show(rows: list[dict[str, Any]], top: int) -> None:
         print(f"... {len(rows) - top} more: --top {len(rows)} or --json")
 
 
+def start(since: str) -> str:
+    """What git is to be given: it reads a bare date at the present time of day, and 2026-13-01 as some other day."""
+    if not SINCE.fullmatch(since):
+        raise ValueError(since)
+    if re.match(r"\d{4}-", since):
+        datetime.fromisoformat(since[:10])
+    return f"{since} 00:00:00" if re.fullmatch(r"\d{4}-\d\d-\d\d", since) else since
+
+
+def one_or_more(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Mine the history of a git repository; changes nothing.")
     parser.add_argument("view", choices=("hotspots", "owners", "coupling", "summary"))
@@ -232,25 +247,27 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--path", default="", help="only what is below this path, seen from the top; coupling: one of the two files"
     )
-    parser.add_argument("--depth", type=int, default=2, help="owners: folder levels (default 2)")
+    parser.add_argument("--depth", type=one_or_more, default=2, help="owners: folder levels (default 2)")
     parser.add_argument("--idle-days", type=int, default=180, help="owners: 'gone' after this long without a commit")
     parser.add_argument("--least", type=int, default=5, help="coupling: least commits together (default 5)")
     parser.add_argument("--largest", type=int, default=30, help="coupling: skip commits of more files (default 30)")
     parser.add_argument("--with-generated", action="store_true", help="also lock files, snapshots, images, vendor/")
-    parser.add_argument("--top", type=int, default=30, help="rows shown (default 30)")
+    parser.add_argument("--top", type=one_or_more, default=30, help="rows shown (default 30)")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
 
 def main() -> int:
     args = arguments()
-    if not SINCE.fullmatch(args.since):  # git would silently take it for another time
+    try:
+        since = start(args.since)
+    except ValueError:
         print(f"--since {args.since} is no date: write 12.months or 2026-01-31", file=sys.stderr)
         return 2
     try:
         repo = Path(next(git(args.repo, "rev-parse", "--show-toplevel")))
         shallow = next(git(repo, "rev-parse", "--is-shallow-repository")) == "true"
-        commits = list(read_commits(repo, args.since, "" if args.view == "coupling" else args.path))
+        commits = list(read_commits(repo, since, "" if args.view == "coupling" else args.path))
         alive = {
             name for name in map(unquoted, git(repo, "ls-files")) if args.with_generated or not GENERATED.search(name)
         }

@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
-JAVA = re.compile(r'^"(?P<name>.*?)"(?: #(?P<id>\d+))?.*?(?:\bnid=(?P<nid>\S+)|\btid=)')
+JAVA = re.compile(  # a name may have quotes
+    r'^"(?P<name>(?:(?!" (?:#\d+ |prio=|os_prio=|daemon )).)*|.*?)"(?: #(?P<id>\d+))?.*?(?:\bnid=(?P<nid>\S+)|\btid=)'
+)
 GO = re.compile(r"^goroutine (?P<id>\d+)(?: gp=\S+)?(?: m=\S+)?(?: mp=\S+)? \[(?P<state>[^\]]+)\](?: \{.*\})?:$")
 FAULT = re.compile(
     r"^(?:Current thread|Thread) (?P<id>0x[0-9a-f]+)(?: \[(?P<name>[^\]]*)\])? \(most recent call first\):"
@@ -409,10 +411,16 @@ def show(report: Json, top: int) -> None:
             print(f"...      {number - top} more lines {kind}: --top {number} or --json")
 
 
+def one_or_more(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Say what the threads of one or more thread dumps do.")
     parser.add_argument("files", nargs="+", metavar="file")
-    parser.add_argument("--top", type=int, default=10, help="lines of each kind (default 10)")
+    parser.add_argument("--top", type=one_or_more, default=10, help="lines of each kind (default 10)")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     dumps: list[Dump] = []
