@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from agent_skills import assert_refused, run_json, run_script
 
 SCRIPT = ("env-config-audit", "audit_env.py")
@@ -122,6 +123,28 @@ def test_a_committed_file_of_values_is_a_problem_and_an_ignored_one_is_not_read(
     git("add", ".")
     report = audit(tmp_path, {})
     assert report["problems"] == [".env is committed with 1 values: take it out, change the secrets in it"]
+
+
+def test_a_repository_that_git_refuses_is_not_read_as_a_plain_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    assert_refused(run_script(*SCRIPT, tmp_path), "git refuses a folder of another user")
+
+
+def test_a_default_given_by_its_keyword_is_what_it_says(tmp_path: Path) -> None:
+    code = 'os.getenv("API_TOKEN", default=None)\nos.getenv("B", default="x")\n'
+    code += 'os.environ.pop("C")\nos.environ.pop("D", None)\n'
+    report = audit(tmp_path, {"a.py": code})
+    assert report["problems"] == []
+    found = report["all"]
+    assert [(name, one["required"], one["default"]) for name, one in found.items()] == [
+        ("API_TOKEN", False, False),
+        ("B", False, True),
+        ("C", True, False),
+        ("D", False, False),
+    ]
 
 
 def test_reads_by_a_computed_name_are_pointed_out(tmp_path: Path) -> None:

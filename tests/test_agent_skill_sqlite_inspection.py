@@ -29,6 +29,23 @@ def test_tables_rows_and_indexes_are_listed(tmp_path: Path) -> None:
     assert report["header"]["user_version"] == 7
 
 
+def test_what_is_still_in_the_wal_is_newer_than_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        "PRAGMA journal_mode = WAL; CREATE TABLE t(a); PRAGMA user_version = 7; PRAGMA application_id = -1"
+    )
+    header = run_json(*SCRIPT, path)["header"]
+    connection.close()
+    assert (header["user_version"], header["application_id"], header["encoding"]) == (7, 0xFFFFFFFF, "utf-8")
+
+
+def test_a_name_that_is_not_utf_8_does_not_stop_the_report(tmp_path: Path) -> None:
+    path = make_database(tmp_path / "a.db", "CREATE TABLE t(cafe); INSERT INTO t VALUES (1)")
+    path.write_bytes(path.read_bytes().replace(b"cafe", b"caf\xe9"))
+    assert [(table["name"], table["rows"]) for table in run_json(*SCRIPT, path)["tables"]] == [("t", 1)]
+
+
 def test_shadow_tables_of_full_text_search_are_told_from_content(tmp_path: Path) -> None:
     path = make_database(tmp_path / "a.db", "CREATE VIRTUAL TABLE d USING fts5(body); INSERT INTO d VALUES ('x');")
     tables = {table["name"]: table for table in run_json(*SCRIPT, path)["tables"]}

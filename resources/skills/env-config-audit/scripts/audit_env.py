@@ -52,7 +52,7 @@ OWN = re.compile(
     re.MULTILINE,
 )
 DEFAULT = re.compile(
-    r"\s*(?P<by>,|\|\||\?\?|\?:|or\b|=>|\)?\s*\.(?:unwrap_or|orElse)\w*\()\s*(?:\|\w*\|\s*|\(\)\s*->\s*)?"
+    r"\s*(?P<by>,|\|\||\?\?|\?:|or\b|=>|\)?\s*\.(?:unwrap_or|orElse)\w*\()\s*(?:\|\w*\|\s*|\(\)\s*->\s*|default\s*=\s*)?"
     r"(?:[\"'](?P<text>[^\"'\n]*)[\"']|(?P<word>[\w.]+(?:!?\()?|!))?"
 )
 FAILS = re.compile(
@@ -268,12 +268,16 @@ class Audit:
             after = ""  # the next argument of something else
         if how == "$_SERVER" and SERVER.fullmatch(name):
             return
-        if place.endswith(".rs") and (CARGO.fullmatch(name) or (place.endswith("build.rs") and BUILD_RS.fullmatch(name))):
+        if place.endswith(".rs") and (
+            CARGO.fullmatch(name) or (place.endswith("build.rs") and BUILD_RS.fullmatch(name))
+        ):
             return
         if re.match(r"\s*=[^=>]", after):
             self.variables[name].set_in.append(place)
             return
-        strict = how in ("os.environ", "environ", "env!", "ENV.fetch", "System.fetch_env!") or bool(re.search(r",(?:required|notEmpty)|\brequired:\"true", tags))
+        strict = how in ("os.environ", "os.environ.pop", "environ", "env!", "ENV.fetch", "System.fetch_env!") or bool(
+            re.search(r",(?:required|notEmpty)|\brequired:\"true", tags)
+        )
         strict = (strict and not re.search(r"\bdel\s+$", before)) or before.endswith("requireNonNull(System.")
         if how == "env!":
             after = ""  # what follows is a message
@@ -382,6 +386,8 @@ def list_files(root: Path) -> tuple[list[Path], bool]:
         done = subprocess.run(["git", "-C", str(root), "ls-files", "-z"], capture_output=True, check=False)
     except FileNotFoundError:
         done = subprocess.CompletedProcess([], 1, b"", b"")
+    if b"dubious ownership" in done.stderr:  # else files that git ignores would be read
+        raise ValueError("git refuses a folder of another user: git config --global --add safe.directory FOLDER")
     if names := [name for name in done.stdout.decode(errors="surrogateescape").split("\0") if name]:
         return [root / name for name in names if not SKIP & set(Path(name).parts)], True
     found: list[Path] = []

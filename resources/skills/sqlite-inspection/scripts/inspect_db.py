@@ -56,6 +56,7 @@ def connect(path: Path, immutable: bool) -> sqlite3.Connection:
     if immutable:
         uri += "&immutable=1"
     connection = sqlite3.connect(uri, uri=True, timeout=5)
+    connection.text_factory = lambda text: text.decode(errors="replace")  # names of old programs may be Latin-1
     connection.execute("PRAGMA query_only = ON")
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("BEGIN")  # one snapshot for every query below
@@ -89,6 +90,12 @@ def inspect(path: Path, check: str, counts: bool, immutable: bool) -> dict:
     try:
         for pragma in ("page_size", "page_count", "freelist_count", "journal_mode", "auto_vacuum", "schema_version"):
             report[pragma] = connection.execute(f"PRAGMA {pragma}").fetchone()[0]
+        user_version, application_id, encoding = (
+            connection.execute(f"PRAGMA {pragma}").fetchone()[0]
+            for pragma in ("user_version", "application_id", "encoding")
+        )  # newer than the header where they are still in -wal
+        report["header"] |= {"user_version": user_version, "application_id": application_id & 0xFFFFFFFF}
+        report["header"]["encoding"] = encoding.lower()
         bytes_of = sizes(connection)
         report["dbstat"] = bool(bytes_of)
         # type is table, view, shadow (owned by a virtual table) or virtual
