@@ -63,7 +63,7 @@ def test_from_is_proven_by_a_result_that_is_aligned_with_it(dkim: str, spf: str,
         ("spf=pass smtp.helo=example.com", ("Return-Path: <>",), "proven"),
     ],
 )
-def test_the_name_in_the_greeting_counts_for_an_empty_return_path_only(results: str, more: tuple[str, ...], proven: str) -> None:
+def test_a_greeting_counts_for_an_empty_return_path_only(results: str, more: tuple[str, ...], proven: str) -> None:
     report = read(mail(*more, results=f"mx.google.com; {results}"))
     assert report["proven"] == proven
     assert any("greeting" in one for one in report["reasons"]) == (proven != "proven")
