@@ -61,6 +61,8 @@ def test_from_is_proven_by_a_result_that_is_aligned_with_it(dkim: str, spf: str,
         ("spf=pass smtp.helo=example.com; spf=pass smtp.mailfrom=b@provider.example", (), "not proven"),
         ("spf=pass smtp.helo=example.com", ("Return-Path: <b@provider.example>",), "not proven"),
         ("spf=pass smtp.helo=example.com", ("Return-Path: <>",), "proven"),
+        ("spf=pass smtp.mailfrom=<> smtp.helo=example.com", ("Return-Path: <>",), "proven"),
+        ("spf=pass smtp.mailfrom=<b@example.com>", (), "proven"),
     ],
 )
 def test_a_greeting_counts_for_an_empty_return_path_only(results: str, more: tuple[str, ...], proven: str) -> None:

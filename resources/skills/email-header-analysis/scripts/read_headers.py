@@ -269,7 +269,7 @@ def read_results(text: str) -> tuple[str, list[Verdict]]:
         plain, comment = without_comments(part)
         if not (match := METHOD.match(plain)):
             continue
-        facts = {key.lower(): value.strip('"') for key, value in PROPERTY.findall(match[3])}
+        facts = {key.lower(): value.strip('"<>') for key, value in PROPERTY.findall(match[3])}
         names = {"spf": ("smtp.mailfrom", "smtp.helo"), "dkim": ("header.d", "header.i"), "dmarc": ("header.from",)}
         domain = next((facts[name] for name in names.get(match[1].lower(), ()) if facts.get(name)), "")
         found.append(Verdict(match[1].lower(), match[2].lower(), domain.rpartition("@")[2].lower(), clean(comment, 200), facts))
