@@ -55,6 +55,22 @@ def test_from_is_proven_by_a_result_that_is_aligned_with_it(dkim: str, spf: str,
     assert run_script(*SCRIPT, "-", stdin=mail(dkim=dkim, spf=spf)).returncode == (proven != "proven")
 
 
+@pytest.mark.parametrize(
+    ("results", "more", "proven"),
+    [
+        ("spf=pass smtp.helo=example.com; spf=pass smtp.mailfrom=b@provider.example", (), "not proven"),
+        ("spf=pass smtp.helo=example.com", ("Return-Path: <b@provider.example>",), "not proven"),
+        ("spf=pass smtp.helo=example.com", ("Return-Path: <>",), "proven"),
+        ("spf=pass smtp.mailfrom=<> smtp.helo=example.com", ("Return-Path: <>",), "proven"),
+        ("spf=pass smtp.mailfrom=<b@example.com>", (), "proven"),
+    ],
+)
+def test_a_greeting_counts_for_an_empty_return_path_only(results: str, more: tuple[str, ...], proven: str) -> None:
+    report = read(mail(*more, results=f"mx.google.com; {results}"))
+    assert report["proven"] == proven
+    assert any("greeting" in one for one in report["reasons"]) == (proven != "proven")
+
+
 def test_a_suffix_of_two_labels_is_not_an_organisation() -> None:
     report = read(mail(dkim="other.co.uk", spf="other.co.uk", author="a@shop.co.uk"))
     assert report["proven"] == "not proven"

@@ -158,6 +158,21 @@ def test_time_outside_of_nodes_is_given_to_triggers_jit_and_planning(tmp_path: P
     ]
 
 
+def test_the_conversion_of_rows_is_no_time_of_triggers_or_workers(tmp_path: Path) -> None:
+    facts = {"Execution Time": 293.0, "Serialization": {"Time": 180.0, "Output Volume": 4931, "Format": "text"}}
+    written_out = """
+ Seq Scan on cu  (cost=0.00..8.00 rows=90 width=8) (actual time=0.010..100.000 rows=90.00 loops=1)
+ Planning Time: 0.400 ms
+ Serialization: time=180.000 ms  output=4931kB  format=text
+ Execution Time: 293.000 ms
+"""
+    rows = {"Plan Rows": 90, "Actual Rows": 90}
+    for path in (plan(tmp_path / "json", node("Seq Scan", 100, **rows), **facts), written(tmp_path / "p", written_out)):
+        findings = run_json(*SCRIPT, path)["plans"][0]["findings"]
+        assert "serialize: 180.0 ms to convert the rows for the client (SERIALIZE)" in findings
+        assert not any(one.startswith("outside") for one in findings)
+
+
 def test_a_plan_without_analyze_is_said_to_be_estimates_and_leaves_with_1(tmp_path: Path) -> None:
     done = run_script(*SCRIPT, written(tmp_path / "p", "Seq Scan on t  (cost=0.00..4.00 rows=1 width=4)\n"))
     assert done.returncode == 1

@@ -269,7 +269,7 @@ def read_results(text: str) -> tuple[str, list[Verdict]]:
         plain, comment = without_comments(part)
         if not (match := METHOD.match(plain)):
             continue
-        facts = {key.lower(): value.strip('"') for key, value in PROPERTY.findall(match[3])}
+        facts = {key.lower(): value.strip('"<>') for key, value in PROPERTY.findall(match[3])}
         names = {"spf": ("smtp.mailfrom", "smtp.helo"), "dkim": ("header.d", "header.i"), "dmarc": ("header.from",)}
         domain = next((facts[name] for name in names.get(match[1].lower(), ()) if facts.get(name)), "")
         found.append(Verdict(match[1].lower(), match[2].lower(), domain.rpartition("@")[2].lower(), clean(comment, 200), facts))
@@ -356,11 +356,15 @@ def identity_findings(who: Json) -> Iterator[str]:
 def judge_dmarc(who: Json, results: list[Verdict], signed: list[Json]) -> tuple[str, list[str], list[Json]]:
     """Return whether From is proven, why, and each check with its alignment."""
     checks = []
+    # DMARC takes the name of the greeting (HELO) for an empty return path only
+    returned = who["return_path"] or any(one.facts.get("smtp.mailfrom") for one in results if one.method == "spf")
     for one in results:
         if one.method in ("spf", "dkim"):
+            greeting = one.method == "spf" and returned and not one.facts.get("smtp.mailfrom")
             checks.append({"method": one.method, "result": one.result, "domain": one.domain,
-                           "selector": one.facts.get("header.s", ""), "aligned": alignment(one.domain, who["domain"]),
-                           "comment": one.comment})  # fmt: skip
+                           "selector": one.facts.get("header.s", ""),
+                           "aligned": "no" if greeting else alignment(one.domain, who["domain"]),
+                           "comment": "name in the greeting (HELO), counts for an empty return path only" if greeting else one.comment})  # fmt: skip
     passed = [one for one in checks if one["result"] == "pass"]
     aligned = [one for one in passed if one["aligned"] != "no"]
     said = next((one for one in results if one.method == "dmarc"), None)
@@ -368,7 +372,9 @@ def judge_dmarc(who: Json, results: list[Verdict], signed: list[Json]) -> tuple[
     for one in aligned:
         reasons.append(f"{one['method']} passed for {clean(one['domain'])}, {one['aligned']} alignment with From")
     for one in passed:
-        if one["aligned"] == "no":
+        if one["aligned"] == "no" and alignment(one["domain"], who["domain"]) != "no":
+            reasons.append(f"{one['method']} passed for {clean(one['domain'])}, but: {one['comment']}")
+        elif one["aligned"] == "no":
             reasons.append(f"{one['method']} passed, but for {clean(one['domain'])}: says nothing about {clean(who['domain'])}")
     for one in checks:
         if one["result"] not in ("pass", "none"):

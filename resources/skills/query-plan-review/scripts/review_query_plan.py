@@ -101,6 +101,7 @@ class Plan:
     jit: float = 0.0
     triggers: list[tuple[str, float]] = field(default_factory=list)
     settings: str = ""
+    serialize: float = 0.0
 
     @property
     def nodes(self) -> list[Node]:
@@ -199,7 +200,10 @@ def plan_of(whole: Json) -> Plan:
     settings = ", ".join(f"{name} = {value}" for name, value in (whole.get("Settings") or {}).items())
     root = node_of(whole["Plan"])
     share_out(root, 1)
-    return Plan(root, number(whole, "Execution Time"), number(whole, "Planning Time"), float(jit), triggers, settings)
+    serialize = float((whole.get("Serialization") or {}).get("Time") or 0)
+    return Plan(
+        root, number(whole, "Execution Time"), number(whole, "Planning Time"), float(jit), triggers, settings, serialize
+    )
 
 
 def node_of(one: Json) -> Node:
@@ -370,6 +374,8 @@ def read_footer(plan: Plan, line: str) -> None:
         plan.jit = float(match[1])
     elif match := re.match(r"\s*Trigger (?:for constraint )?(\S+?)(?: on \S+)?: time=([\d.]+)", line):
         plan.triggers.append((match[1], float(match[2])))
+    elif match := re.match(r"\s*Serialization: time=([\d.]+)", line):
+        plan.serialize = float(match[1])
 
 
 def share_out(node: Node, processes: int) -> None:
@@ -481,8 +487,12 @@ def findings(plan: Plan) -> Iterator[str]:
         for ms, node in sorted(times, key=lambda one: -one[0]):
             if ms >= 0.2 * whole:
                 yield f"time: {ms:.1f} of {whole:.1f} ms ({ms / whole:.0%}) in {node.label}"
-        if whole - total > max(0.1 * whole, 5):
-            yield f"outside: {whole - total:.1f} ms belong to no node: triggers, JIT, or start and end of workers"
+        rest = whole - total - plan.serialize
+        if rest > max(0.1 * whole, 5):
+            others = ", start and end of workers, or the measuring of SERIALIZE" if plan.serialize else ", or start and end of workers"
+            yield f"outside: {rest:.1f} ms belong to no node: triggers, JIT{others}"
+    if plan.serialize > 0.1 * whole:
+        yield f"serialize: {plan.serialize:.1f} ms to convert the rows for the client (SERIALIZE)"
     for node in beginnings(plan):
         wrong = f"{abs(factor(node)):.0f} times {'more' if factor(node) > 0 else 'fewer'} rows than estimated"
         why = f": {masked('; '.join(node.texts))[:120]}" if node.texts else ""
