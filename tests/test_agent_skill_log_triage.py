@@ -279,6 +279,16 @@ def test_what_a_filter_drops_for_want_of_a_level_or_time_is_told(tmp_path: Path)
     assert "left out  1 entries without a level, by --level" in run_script(*SCRIPT, log, "--level", "warn").stdout
 
 
+def test_a_limit_with_a_year_is_not_compared_with_times_that_have_none(tmp_path: Path) -> None:
+    syslog = write(tmp_path / "a.log", "Nov 21 10:00:00 host app: error: a")
+    dated = write(tmp_path / "b.log", "2026-11-21 10:00:00 ERROR a")
+    for log, since in ((syslog, "2026-11-21 09:00"), (dated, "11-21 11:00"), (dated, "11-21 09:00")):
+        done = run_script(*SCRIPT, log, "--since", since)
+        assert done.returncode == 1
+        assert "left out  1 entries: --since or --until has a year and their time none, or vice versa" in done.stdout
+    assert run_script(*SCRIPT, syslog, "--since", "11-21 09:00").returncode == 0
+
+
 def test_the_level_field_goes_before_words_that_look_like_levels(tmp_path: Path) -> None:
     log = write(tmp_path / "a.log", "2026-11-21 10:00:00 err=none level=info msg=x")
     assert run_json(*SCRIPT, log)["levels"] == {"info": 1}

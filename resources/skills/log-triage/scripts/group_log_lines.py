@@ -216,7 +216,8 @@ class Grouping:
     def __init__(self, levels: tuple[str, ...], since: str, until: str) -> None:
         self.levels, self.since, self.until = levels, since, until
         self.groups: dict[tuple[str, str], Group] = {}
-        self.unlevelled, self.stamp, self.level = 0, "", "?"
+        self.with_year = {limit[4:5] == "-" for limit in (since, until) if limit}
+        self.unlevelled, self.unlike, self.stamp, self.level = 0, 0, "", "?"
         self.lines = self.entries = self.timed = self.kept = 0
         self.current: Group | None = None
         self.raised = False
@@ -254,7 +255,9 @@ class Grouping:
         self.by_level[level] += 1
         self.current = None
         self.unlevelled += level == "?"
-        outside = stamp and ((self.since and stamp < self.since) or (self.until and stamp >= self.until))
+        unlike = stamp and bool(self.with_year - {stamp[4:5] == "-"})  # one has a year and the other has not
+        self.unlike += bool(unlike)
+        outside = unlike or (stamp and ((self.since and stamp < self.since) or (self.until and stamp >= self.until)))
         if level not in self.levels or outside or (not stamp and (self.since or self.until)):
             return
         self.kept += 1
@@ -437,7 +440,12 @@ def main() -> int:
                 (grouping.entries - grouping.timed, "time", "--since or --until", args.since or args.until),
             )
             if given and count
-        ],
+        ]
+        + (
+            [f"{grouping.unlike} entries: --since or --until has a year and their time none, or vice versa"]
+            if grouping.unlike
+            else []
+        ),
         "first": min((g["first"] for g in groups if g["first"]), default=""),
         "last": max((g["last"] for g in groups), default=""),
         "groups": groups,
