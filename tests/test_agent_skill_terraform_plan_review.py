@@ -269,7 +269,7 @@ def test_an_unknown_action_is_a_danger(tmp_path: Path) -> None:
     [
         ('{"format_version": "1.2", "resource_changes": [{}], "resource_changes": []}', "stands twice"),
         ('{"format_version": "1.2", "resource_changes": []}\n{}', "more follows the plan in line 2"),
-        ('[command]/x/terraform\n' + '{"format_version": "1.2", "resource_changes": []}\n' * 2, "2 plans"),
+        ("[command]/x/terraform\n" + '{"format_version": "1.2", "resource_changes": []}\n' * 2, "2 plans"),
         ('{"format_version": "1.2", "planned_values": {"root_module": {"resources": [{}]}}}', "was cut out"),
         (
             '{"format_version": "1.2", "resource_changes": [{"address": "a", "change": {"actions": ["delete"]}}]}',

@@ -85,7 +85,7 @@ def test_a_model_that_repeats_itself_is_stopped(loop: dict[str, Any]) -> None:
     why, answers = talk(loop, lambda: "same", 20)
     assert why == "stuck"
     assert answers[:2] == ["same", "same"]
-    assert all(answer.startswith("error: same call again") for answer in answers[2:])
+    assert all(answer.startswith("error: this call was made twice") for answer in answers[2:])
 
 
 def test_a_tool_that_always_fails_ends_the_run(loop: dict[str, Any]) -> None:
