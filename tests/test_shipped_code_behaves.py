@@ -401,6 +401,25 @@ def test_a_stale_secret_is_served_while_the_store_is_down() -> None:
         secret.get()
 
 
+@pytest.mark.parametrize("problem", [None, OSError("down")])
+def test_who_waited_for_a_slow_secret_store_does_not_ask_it_again(problem: OSError | None) -> None:
+    now: list[float] = [0]
+    asked: list[float] = []
+
+    def fetch() -> str:
+        asked.append(now[0])
+        if len(asked) > 1:
+            now[0] += 60
+            if problem:
+                raise problem
+        return f"v{len(asked)}"
+
+    secret = run_block("skills/security-secrets-management.md")["RotatingSecret"](fetch, clock=lambda: now[0])
+    now[0] = 10
+    assert {secret.get(refresh=True) for _ in range(5)} == {"v1" if problem else "v2"}
+    assert asked == [0, 10]
+
+
 @pytest.fixture
 def cache(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     monkeypatch.setitem(sys.modules, "block", ModuleType("block"))  # where dataclasses look for types
