@@ -289,7 +289,14 @@ def test_a_protection_that_is_not_known_yet_is_a_danger(tmp_path: Path) -> None:
     assert report["dangers"] == ["a_x.y loses its protection: deletion_protection (perhaps: known after apply)"]
 
 
-@pytest.mark.parametrize("before", ["[command]/x/terraform-bin show -json p\n", "\nWarning: no file\n\n"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        "[command]/x/terraform-bin show -json p\n",
+        "\nWarning: no file\n\n",
+        '{"@level":"info","@message":"Terraform version: 1.11.4"}\n',  # TF_LOG=json
+    ],
+)
 def test_lines_that_a_wrapper_puts_around_the_json_are_skipped(tmp_path: Path, before: str) -> None:
     path = plan(tmp_path / "p.json", change("a_x.y", "delete"))
     path.write_text(before + path.read_text() + "\n::debug::Terraform exited with code 0.\n")

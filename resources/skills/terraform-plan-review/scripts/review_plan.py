@@ -79,7 +79,8 @@ def read_plan(path: str) -> Json:
         raise ValueError(f"neither UTF-8 nor UTF-16 (byte {error.start}): print it again") from error
     if not text.strip():
         raise ValueError("empty: did `show -json` fail?")
-    if text.lstrip()[:1] != "{" and (own := re.findall(r'^\{"format_version".*', text, re.MULTILINE)):
+    log = text.lstrip().startswith('{"@level"')  # of TF_LOG=json
+    if (log or text.lstrip()[:1] != "{") and (own := re.findall(r'^\{"format_version".*', text, re.MULTILINE)):
         if len(own) > 1:
             raise ValueError(f"{len(own)} plans in one file: one plan for each file")
         text = own[0]  # without the lines that a wrapper of a CI job or `2>&1` put around it
