@@ -197,8 +197,10 @@ def test_a_worker_that_is_told_to_stop_finishes_its_job_and_begins_no_other(queu
 
     info = queue.info
     address = psycopg.conninfo.make_conninfo(info.dsn, password=info.password)
-    block["worker"](address, handle, stop)
-    assert done == [0]
+    worker = threading.Thread(target=block["worker"], args=(address, handle, stop), daemon=True)
+    worker.start()
+    worker.join(30)
+    assert (done, worker.is_alive()) == ([0], False)
     assert queue.execute("SELECT attempts FROM job ORDER BY id").fetchall() == [(0,), (0,)]
 
 
