@@ -161,3 +161,10 @@ def test_process_that_comes_later_or_goes_before_the_end_is_not_judged() -> None
     assert figures_of(there, range(4, 12)) is not None
     assert figures_of(there[5:], range(4, 12)) is None
     assert figures_of(there[:11], range(4, 12)) is None
+
+
+def test_worker_that_is_still_starting_is_not_judged() -> None:
+    started = samples(*[40] * 6, *[100] * 6)
+    starting = [one._replace(threads=1) if one.moment < 6 else one for one in started]
+    assert figures_of(starting, range(7, 12)) == figures_of(started, range(7, 12)) is not None
+    assert figures_of(starting, range(5, 12)) is None

@@ -9,7 +9,8 @@ connection breaks with its worker is sent again.
 Memory is flat where its level in the second half of the time never rises to more than GROWTH times what it was at the
 beginning of that half, levels being the medians of its quarters, and where no sample has more than PEAK times that.
 Descriptors and threads may exceed the most of the first of these quarters by as many as requests under way hold. Each
-process of the server is judged by itself, but for those that come and go, as those that help a build.
+process of the server is judged by itself, but for those that come and go, as those that help a build, and those that
+have not answered anything when that half begins.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from orchestr8_sqlite.server.app import QUERY_THREADS
 from torture import Case, Lost, Skipped
 from torture.load.changes import KILLS, Change, Edits, Kills, Replacements
 from torture.load.clients import PATIENCE, Connection, Door, Exchange, Patient, Pipes, keep_asking
@@ -38,12 +40,13 @@ SECONDS, FEW_SECONDS = 60.0, 6.5
 GROWTH, SOON_GROWTH = 1.10, 1.25
 """Times the memory at the beginning of the second half; after so few seconds a server is not warm yet."""
 
-SLACK = CLIENTS + 4
-"""Descriptors that requests under way may hold: a connection for each client, one to the index for each thread."""
+SLACK = CLIENTS + 2 * QUERY_THREADS
+"""Descriptors that requests under way may hold: a connection for each client, and for each thread one to the index and
+one to that of before."""
 
-SECONDS_OF_KILLS, YOUNG_GROWTH = 25.0, 2.5
+SECONDS_OF_KILLS, YOUNG_GROWTH = 25.0, 1.6
 """How long workers of a server are killed, and how much the memory of one may grow that was just started: it takes
-40 MiB while it imports, and 90 once it has answered."""
+70 MiB before it answers, and 100 after some hundred answers."""
 
 KILLED, FEW_KILLED = 10, 1
 """Servers whose workers are killed."""

@@ -51,9 +51,12 @@ class Figures(NamedTuple):
 
 
 def figures_of(samples: Sequence[Sample], looks: Sequence[float]) -> Figures | None:
-    """Return what a process held at the moments of *looks*; None where it was not there at the first and the last."""
+    """Return what a process held at the moments of *looks*; None where it was not there at the first and the last.
+
+    None as well where it had one thread at the first: it had not answered anything, and may still have been importing.
+    """
     seen = [one for one in samples if looks[0] <= one.moment <= looks[-1]]
-    if len(seen) < 4 or (seen[0].moment, seen[-1].moment) != (looks[0], looks[-1]):
+    if len(seen) < 4 or (seen[0].moment, seen[-1].moment) != (looks[0], looks[-1]) or seen[0].threads == 1:
         return None
     places = [len(seen) * quarter // 4 for quarter in range(5)]
     spans = [seen[begin:end] for begin, end in pairwise(places)]
