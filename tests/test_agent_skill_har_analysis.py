@@ -173,6 +173,17 @@ def test_passwords_and_tokens_in_addresses_are_not_printed(tmp_path: Path) -> No
         assert "duplicates: 1 addresses" in output
 
 
+def test_nothing_in_a_recording_acts_on_the_terminal(tmp_path: Path) -> None:
+    har = record(tmp_path / "a.har", entry(0, "https://a.example.com/\x1b[2Jlist", wait=900, kind="text/\x9b1m"))
+    recorded = json.loads(har.read_text())
+    recorded["log"]["pages"][0]["title"] = "list\x1b[8m of\x07 items"
+    har.write_text(json.dumps(recorded))
+    output = run_script(*SCRIPT, har).stdout
+    assert "a.example.com/?[2Jlist" in output
+    assert "list?[8m of? items" in output
+    assert all(one.isprintable() or one == "\n" for one in output)
+
+
 def test_a_call_waits_for_the_call_of_the_same_script_that_ended_as_it_began(tmp_path: Path) -> None:
     script, site = {"_initiator": {"url": "https://a.example.com/app.js"}}, "https://a.example.com/"
     app = entry(100, f"{site}app.js", wait=100, kind="text/javascript") | {"_initiator": {"url": site}}

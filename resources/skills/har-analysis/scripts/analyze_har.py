@@ -306,6 +306,15 @@ def row(one: Request, begin: float) -> Json:
     }  # fmt: skip
 
 
+def printable(found: Any) -> Any:  # noqa: ANN401
+    """Return what was found with `?` for each character that would act on a terminal."""
+    if isinstance(found, str):
+        return "".join(one if one.isprintable() else "?" for one in found)
+    if isinstance(found, list):
+        return [printable(one) for one in found]
+    return {key: printable(one) for key, one in found.items()} if isinstance(found, dict) else found
+
+
 def show(report: Json, top: int) -> None:
     print(f"page    {report['page']}  ({report['browser'].strip() or 'unknown browser'})")
     print(
@@ -361,8 +370,9 @@ def main() -> int:
     if args.json:
         print(json.dumps(report, indent=1))
     else:
+        report = printable(report)
         if broken:
-            print(f"note    {len(broken)} entries left out, {broken[0]}")
+            print(f"note    {len(broken)} entries left out, {report['unreadable'][0]}")
         if len(pages) > 1 and not args.page:
             print(f"note    {len(pages)} pages in one recording: choose one with --page")
         show(report, args.top)
