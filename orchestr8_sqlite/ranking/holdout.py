@@ -31,8 +31,7 @@ from orchestr8_sqlite.ranking.weights import COVERS, FACTORS
 from orchestr8_sqlite.text.wordlists import foreign_requests
 
 SAMPLE = 200
-"""Fewest scenarios that calibration asks, if there are as many; they are spread evenly over the library. Of half as
-many, the share that REFUSED bounds came out between .34 and .43 on one library, by which of them were asked."""
+"""Fewest scenarios that calibration asks, spread evenly. Of 100, the bound was .34 to .43, by which they were."""
 
 ANSWERED = 0.02
 """Largest share of the foreign requests that may be answered. Scenarios share more words with their fragments than
