@@ -293,3 +293,20 @@ def test_a_name_in_braces_is_set_and_a_repeated_one_is_named_with_its_line(tmp_p
     report = audit(tmp_path, files)
     assert report["missing"] == []
     assert "a.env:3 sets P_B again after line 2" in report["problems"]
+
+
+def test_scripts_without_suffix_and_typescript_modules_are_read(tmp_path: Path) -> None:
+    files = {
+        "bin/start": '#!/bin/sh -e\nexec app --db "${S_A:?}"\n',
+        "bin/job": '#!/usr/bin/env python3\nimport os\nos.environ["P_A"]\n',
+        "bin/tool": "#!/usr/bin/env -S node --no-warnings\nprocess.env.N_A!;\n",
+        "bin/data": "echo ${NO:?}\n",
+        "bin/perl": "#!/usr/bin/perl\n${NO:?}\n",
+        "empty": "",
+        "a.mts": "process.env.T_A!;\n",
+        "a.cts": "process.env.T_B!;\n",
+        "a.kts": 'System.getenv("K_A") ?: error("no")\n',
+    }
+    found = audit(tmp_path, files)["all"]
+    assert {name for name, one in found.items() if one["required"]} == set("S_A P_A N_A T_A T_B K_A".split())
+    assert set(found) == set("S_A P_A N_A T_A T_B K_A".split())

@@ -491,3 +491,29 @@ def test_one_without_its_number_is_an_error_in_a_branch_too_where_it_is_not_only
     wrong = [("placeholder", "n", "`one` of n lacks {n}; in ru it is not only 1")]
     assert pair(tmp_path, source, {"n": other % "fajl"}, "ru") == wrong
     assert pair(tmp_path, source, {"n": other % "# fajl"}, "ru") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "other", "wrong"),
+    [
+        ("100%% of %1$s", "100 % de %1$s", True),
+        ("100%% of %1$s", "100 % du %1$s", True),
+        ("100%% of %1$s", "100 %% de %1$s", False),
+        ("50%% off", "50 % de remise", True),
+        ("50% off", "50 % de remise", False),
+        ("%d items", "%d articles, 5 %", True),
+        ("50% of %s", "50 % de %s", False),
+        ("Hi %2$s %1$d", "%1$d %2$s", False),
+    ],
+)
+def test_a_lone_per_cent_sign_breaks_a_text_that_is_formatted(
+    tmp_path: Path, source: str, other: str, wrong: bool
+) -> None:
+    for folder, text in (("values", source), ("values-fr", other)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "strings.xml").write_text(f'<resources><string name="a">{text}</string></resources>')
+    for folder, text in (("en.lproj", source), ("fr.lproj", other)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "Localizable.strings").write_text(f'"a" = "{text}";')
+    rows = [(rule, text.rpartition(": ")[2]) for rule, _, _, text in found(run_json(*SCRIPT, tmp_path))]
+    assert rows == [("placeholder", "a lone % in a text that is formatted, write %%")] * 2 * wrong

@@ -4,7 +4,7 @@
 Standard library only, Python 3.11+. Reads Python, JavaScript, TypeScript, Go, Rust, Java, Kotlin, C#, Ruby, PHP,
 Elixir, C, shell, Compose and Spring files; documented is what stands in .env.example and its kin or in *.md.
 
-    python3 audit_env.py [FOLDER] [--env prod.env] [--current] [--all] [--max 25] [--json]
+    python3 audit_env.py [FOLDER] [--env prod.env] [--current] [--all] [--max 15] [--json]
 
 Exit codes: 0 nothing found, 1 problems (missing, undocumented, secrets at risk), 2 the folder cannot be read.
 """
@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 CODE = frozenset(
-    ".py .js .mjs .cjs .ts .tsx .jsx .vue .svelte .go .rs .java .kt .cs .rb .php .ex .exs .c .cc .cpp".split()
+    ".py .js .mjs .cjs .ts .mts .cts .tsx .jsx .vue .svelte .go .rs .java .kt .kts .cs .rb .php .ex .exs .c .cc"
+    " .cpp".split()
 )
 CALL = re.compile(
     r"(?P<how>os\.environ(?:\.(?:get|pop|setdefault))?|\benviron(?:\.get)?|\b(?:os\.)?[gG]etenv|\bLookupEnv|\benv::var(?:_os)?"
@@ -87,6 +88,10 @@ PUBLIC = re.compile(r"^(NEXT_PUBLIC|VITE|REACT_APP|PUBLIC|NUXT_PUBLIC|EXPO_PUBLI
 ENV_FILE = re.compile(r"(^|/)\.?env\b|\.env")
 EXAMPLE = re.compile(r"(^|[._-])(example|sample|template|dist|defaults?)([._-]|$)")
 TESTS = re.compile(r"(^|/)(tests?|__tests__|spec|e2e)/|(^|/)(test_[^/]*|conftest\.py)$|[._](test|spec)\.\w+$")
+SHEBANG = re.compile(
+    rb"#!\s*\S*?(?:env\s+(?:-S\s+)?)?(?:[\w./-]*/)?(sh|bash|dash|ksh|zsh|python|node|deno|bun|ruby|php)[\d.]*\b"
+)
+RUNS = {b"python": ".py", b"node": ".js", b"deno": ".ts", b"bun": ".ts", b"ruby": ".rb", b"php": ".php"}
 SKIP = frozenset("node_modules .git .venv venv vendor dist build target .next __pycache__ .tox coverage".split())
 SYSTEM = frozenset(
     "PATH HOME USER SHELL PWD OLDPWD TMPDIR TEMP TMP LANG TERM CI EDITOR PAGER HOSTNAME LOGNAME DISPLAY IFS RANDOM"
@@ -146,6 +151,10 @@ class Audit:
     def read(self, path: Path, name: str, tracked: bool) -> None:
         """Read one file as what its name says it is."""
         base, suffix = path.name.lower(), path.suffix.lower()
+        if not suffix and not base.startswith(".") and os.access(path, os.R_OK):  # bin/start, docker-entrypoint
+            with path.open("rb") as file:
+                first = SHEBANG.match(file.readline(200))
+            suffix = RUNS.get(first[1], ".sh") if first else ""
         shell = suffix in (".sh", ".bash", ".zsh")
         data = suffix in (".yml", ".yaml", ".properties", ".service", ".toml") or "dockerfile" in base
         env = base.startswith((".env", "env.")) or suffix == ".env"

@@ -606,6 +606,14 @@ def placeholders(text: str, kind: str) -> Counter[str]:
     return found
 
 
+def lone_percent(text: str, kind: str) -> bool:
+    """Tell whether a per cent sign starts no conversion; `100 % de` is one with a flag for printf, and takes an argument."""
+    if kind not in ("xml", "strings", "stringsdict", "xcstrings", "po", "xliff"):
+        return False
+    rest = PRINTF.sub(lambda match: "" if match[3] in "@diufFeEgGxXoscCpaAbBn%" else match[0], text)
+    return "%" in NAMED.sub("", rest)
+
+
 def number_may_be_missing(form: str, locale: str) -> bool:
     rule = RULES.get(language(locale))
     return form in ("zero", "two", "=0", "=1", "=2") or (form == "one" and (rule is None or rule.exact))
@@ -639,6 +647,8 @@ def compare(key: str, entry: Entry, original: Entry, catalog: Catalog) -> Iterat
             parts = [f"lacks {' '.join(sorted(missing.elements()))}"] if missing else []
             parts += [f"has {' '.join(sorted(extra.elements()))}"] if extra else []
             yield found("placeholder", " and ".join(parts) + label)
+        if lone_percent(text, kind) and not lone_percent(base, kind) and ("%%" in base or any(one[0] == "%" for one in expected)):
+            yield found("placeholder", f"a lone % in a text that is formatted, write %%{label}")
         yield from text_findings(found, text, base, label)
         if catalog.kind in ("arb", "json") and ICU_HINT.search(reference):
             yield from (found(name, one + label) for name, one in wrong_selects(text, reference))
