@@ -259,6 +259,11 @@ def test_a_copy_follows_the_link_that_it_names_and_no_other(tmp_path: Path) -> N
         ("k.asc", "-----BEGIN PGP PRIVATE " + "KEY BLOCK-----", "private key, line 1"),
         ("resample.py", PRIVATE, "private key, line 1"),
         ("ci.yml", "\n" + "glpat-" + "a1" * 10, "API key, line 2"),
+        (".npmrc", "# x\n_auth = " + "dTpw", "npm token, line 2"),
+        ("npmrc", "//r.example.com/:_auth=" + "dTpw", "npm token, line 1"),
+        (".my.cnf", "[client]", "credentials"),
+        ("hook.txt", "https://hooks.slack.com/services/T0/B0/" + "a1" * 12, "API key, line 1"),
+        ("key.txt", "AGE-SECRET-KEY-1" + "Q2" * 29, "API key, line 1"),
         ("r.yml", "redis://:geheim@db.test/0", "password in an address, line 1"),
     ],
 )

@@ -5,6 +5,7 @@ import socket
 import ssl
 import subprocess
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -169,13 +170,14 @@ def test_binary_forms_are_read_as_well(certificates: Path) -> None:
 
 
 def serve(context: ssl.SSLContext, listener: socket.socket) -> None:
-    connection, _ = listener.accept()
-    with connection:
-        try:
-            with context.wrap_socket(connection, server_side=True) as secure:
-                secure.recv(1)
-        except OSError:
-            pass
+    for _ in range(2):  # each kind of key is asked for
+        connection, _ = listener.accept()
+        with connection:
+            try:
+                with context.wrap_socket(connection, server_side=True) as secure:
+                    secure.recv(1)
+            except OSError:
+                pass
 
 
 def test_what_a_server_sends_is_read_and_checked_against_its_name(certificates: Path) -> None:
@@ -189,6 +191,24 @@ def test_what_a_server_sends_is_read_and_checked_against_its_name(certificates: 
         thread.join(10)
     assert (report["problems"], report["trust"], len(report["certificates"])) == ([], "ok", 2)
     assert report["protocol"].startswith("TLSv1.")
+
+
+def test_the_second_certificate_of_a_server_is_judged_too(certificates: Path, tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates / "chain.pem", certificates / "leaf.key")
+    names: list[str | Path] = ["-subj", "/CN=old", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "20"]
+    files: list[str | Path] = ["-keyout", tmp_path / "old.key", "-out", tmp_path / "old.pem"]
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", *names, *files)
+    context.load_cert_chain(tmp_path / "old.pem", tmp_path / "old.key")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(context, listener), daemon=True)
+        thread.start()
+        host = f"127.0.0.1:{listener.getsockname()[1]}"
+        at = (datetime.now(UTC) + timedelta(days=30)).date().isoformat()
+        report: dict[str, Any] = run_json(*SCRIPT, "--host", host, "--ca", certificates / "root.pem", "--at", at)
+        thread.join(10)
+    assert report["certificates"][0]["subject"] == "CN=leaf"
+    assert "second certificate: certificate 1 expired" in report["problems"][0]
 
 
 @pytest.mark.parametrize(

@@ -179,3 +179,14 @@ def test_one_clock_that_is_ahead_makes_nobody_else_gone(repository: Repository) 
     repository.commit("ahead", {"two/b.py": "y\n"}, author="bob", days=3650)
     rows_ = rows(repository, "owners", "--idle-days", "3000")
     assert [(row["main"], row["gone"]) for row in rows_] == [("ann", False), ("bob", False)]
+
+
+def test_who_left_a_path_but_works_elsewhere_is_not_gone(repository: Repository) -> None:
+    repository.commit("start", {"billing/a.py": "x\n" * 90}, author="eve")
+    repository.commit("more", {"billing/a.py": "x\n" * 91}, days=70)
+    repository.commit("other", {"web/b.py": "y\n"}, author="eve")
+    (billing,) = rows(repository, "owners", "--path", "billing", "--idle-days", "60")
+    assert (billing["main"], billing["gone"]) == ("eve", False)
+    repository.commit("later", {"web/b.py": "z\n"}, days=90)
+    (billing,) = rows(repository, "owners", "--path", "billing", "--idle-days", "60")
+    assert (billing["main"], billing["gone"]) == ("eve", True)

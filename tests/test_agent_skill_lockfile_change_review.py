@@ -478,3 +478,91 @@ HOSTED = "https://files.pythonhosted.org/a"
 )
 def test_files_of_another_host_or_package_are_a_danger(tmp_path: Path, wheel: str, danger: list[str]) -> None:
     assert compared(tmp_path, UV_FILES.format(1, f"{HOSTED}/zope_x"), UV_FILES.format(2, wheel))["dangers"] == danger
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["@evil/x/-/x-1.1.0.tgz", "x/-/../../@evil/x/-/x-1.1.0.tgz", "x/-/..%2f..%2f@evil%2fx/-/x-1.1.0.tgz"],
+)
+def test_an_address_that_ends_like_the_package_but_is_of_another_is_a_danger(tmp_path: Path, path: str) -> None:
+    old = npm_lock(tmp_path / "a", npm("x", "1.0.0"))
+    new = npm_lock(tmp_path / "b", npm("x", "1.1.0", resolved=f"{REGISTRY}/{path}", integrity="sha512-BB=="))
+    assert [text.split(" is ")[0] for text in run_json(*SCRIPT, old, new)["dangers"]] == ["name: x 1.1.0"]
+
+
+PNPM_IMPORTER = """lockfileVersion: '9.0'
+
+importers:
+
+  .:
+    dependencies:
+      x:
+        specifier: ^1.0.0
+        version: {direct}
+
+packages:
+
+  {key}:
+    resolution: {resolution}
+    deprecated: 'say "tarball": no'
+
+snapshots:
+
+  {key}:
+    dependencies:
+      z: {inner}
+"""
+
+
+def pnpm_lock(direct: str, key: str, resolution: str = "{integrity: sha512-BB==}", inner: str = "1.0.0") -> str:
+    return PNPM_IMPORTER.format(direct=direct, key=key, resolution=resolution, inner=inner)
+
+
+def test_another_package_under_a_known_name_of_pnpm_is_a_danger(tmp_path: Path) -> None:
+    old = pnpm_lock("1.0.0", "x@1.0.0")
+    assert compared(tmp_path, old, pnpm_lock("1.1.0", "x@1.1.0"))["dangers"] == []
+    assert compared(tmp_path, old, pnpm_lock("evil@1.1.0", "evil@1.1.0"))["dangers"] == [
+        "source: x from alias of evil, before from the default registry"
+    ]
+    new = pnpm_lock("1.1.0(react@19.0.0)", "x@1.1.0", inner="'@e/vil@1.0.0(react@19.0.0)'")
+    assert compared(tmp_path, old, new)["dangers"] == ["source: new z from alias of @e/vil"]
+    assert compared(tmp_path, new, new)["dangers"] == []
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        pnpm_lock("1.1.0", "x@1.1.0", '{integrity: sha512-BB==, "tarball": https://evil.example/x.tgz}'),
+        pnpm_lock("1.1.0", "x@1.1.0", "{integrity: sha512-BB==, tarball : https://evil.example/x.tgz}"),
+        pnpm_lock("1.1.0", "x@1.1.0", "{integrity: sha512-BB==, <<: *other}"),
+        pnpm_lock("1.1.0", "x@1.1.0").replace(
+            "      x:\n        specifier", "      x: {version: evil@1.0.0}\n        specifier"
+        ),
+        pnpm_lock("\n          evil@1.1.0", "evil@1.1.0"),
+        pnpm_lock("*other", "evil@1.1.0"),
+    ],
+)
+def test_yaml_that_pnpm_does_not_write_is_refused(tmp_path: Path, new: str) -> None:
+    for name, text in (("old", pnpm_lock("1.0.0", "x@1.0.0")), ("new", new)):
+        (tmp_path / name).write_text(text)
+    assert_refused(run_script(*SCRIPT, tmp_path / "old", tmp_path / "new"), "pnpm does not write")
+
+
+def test_a_second_address_in_a_yarn_entry_is_refused(tmp_path: Path) -> None:
+    entry = '# yarn lockfile v1\n\nx@^1.0.0:\n  version "1.0.0"\n  resolved "https://registry.yarnpkg.com/x/-/x-1.0.0.tgz"\n'
+    (tmp_path / "old").write_text(entry)
+    (tmp_path / "new").write_text(entry + '  "resolved" "https://evil.example/x/-/x-1.0.0.tgz"\n')
+    assert_refused(run_script(*SCRIPT, tmp_path / "old", tmp_path / "new"), "twice")
+
+
+def test_a_patched_package_of_yarn_berry_is_no_second_checksum(tmp_path: Path) -> None:
+    entry = "__metadata:\n  version: 8\n"
+    for source, checksum in (("npm:1.0.0", "10/aa"), ("patch:t@npm%3A1.0.0#optional!builtin<compat/t>", "10/bb")):
+        entry += (
+            f'\n"t@{source}":\n  version: 1.0.0\n  resolution: "t@{source}"\n  checksum: {checksum}\n  linkType: hard\n'
+        )
+    assert compared(tmp_path, entry, entry)["dangers"] == []
+    assert compared(tmp_path, entry, entry.replace("1.0.0", "1.0.1"))["dangers"] == []
+    assert compared(tmp_path, entry, entry.replace("10/bb", "10/cc"))["dangers"] == [
+        "checksum: t 1.0.0 has another 10 without another version"
+    ]

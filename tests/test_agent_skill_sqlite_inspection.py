@@ -137,3 +137,30 @@ def test_a_report_without_a_check_says_so(tmp_path: Path) -> None:
 def test_control_characters_in_names_of_columns_are_escaped(tmp_path: Path) -> None:
     path = make_database(tmp_path / "a.db", 'CREATE TABLE t("a\x1b[31m"); CREATE INDEX i ON t("a\x1b[31m");')
     assert "t(a\\x1b[31m)" in run_script(*SCRIPT, path).stdout
+
+
+def test_a_collation_of_the_application_is_no_damage_and_what_it_hides_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    connection = sqlite3.connect(path)
+    connection.create_collation("LOCALIZED", lambda a, b: (a > b) - (a < b))
+    connection.executescript(
+        "CREATE TABLE t(a TEXT COLLATE LOCALIZED); CREATE INDEX i ON t(a); CREATE TABLE u(b); CREATE INDEX j ON u(b);"
+        "PRAGMA writable_schema = ON;"
+        "CREATE VIRTUAL TABLE v USING fts5(a);"
+        "UPDATE sqlite_schema SET sql = replace(sql, 'fts5', 'absent') WHERE name = 'v'"
+    )
+    (page,) = connection.execute("SELECT max(rootpage) FROM sqlite_schema WHERE name = 'j'").fetchone()
+    connection.close()
+    for check in ("quick", "full"):
+        done = run_script(*SCRIPT, path, "--check", check)
+        assert done.returncode == 2
+        assert "check       ok\n" in done.stdout
+        left = "free pages, t (no such collation sequence: LOCALIZED), v (no such module: absent)"
+        assert f"not checked {left}\n" in done.stdout
+    # the index of u
+    with path.open("r+b") as handle:
+        handle.seek(4096 * (page - 1))
+        handle.write(b"\xff" * 100)
+    done = run_script(*SCRIPT, path, "--check", "full", "--no-counts")
+    assert done.returncode == 1
+    assert "check       u (database disk image is malformed)" in done.stdout

@@ -34,7 +34,7 @@ NAMES = (
     (re.compile(r"\.env([._-].+)?|\.envrc|.+\.env"), "environment file"),
     (re.compile(r"id_(rsa|dsa|ecdsa|ed25519)"), "SSH key"),
     (re.compile(r".+\.(p12|pfx|jks|keystore|kdbx)"), "key store"),
-    (re.compile(r"[._]netrc|\.pgpass|\.pypirc|\.htpasswd|\.git-credentials|kubeconfig|.+\.kubeconfig"), "credentials"),
+    (re.compile(r"[._]netrc|\.pgpass|\.pypirc|\.my\.cnf|\.dockerconfigjson|\.htpasswd|\.git-credentials|kubeconfig|.+\.kubeconfig"), "credentials"),
     (re.compile(r".+\.tfstate(\.backup)?"), "Terraform state"),
     (re.compile(r".+\.tfvars(\.json)?"), "Terraform variables"),
 )
@@ -43,9 +43,10 @@ CONTENTS = (
     (re.compile(rb"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----"), "private key"),
     (re.compile(rb"\b(?:AKIA|ASIA)(?!\w*EXAMPLE)[A-Z0-9]{16}\b|(?i:aws_secret_access_key)[\"']?\s*[=:]\s*[\"']?(?![\w/+]*EXAMPLE)[\w/+]{40}(?![\w/+])"), "AWS key"),
     (re.compile(rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_\w{40})"), "GitHub token"),
-    (re.compile(rb"\bnpm_[A-Za-z0-9]{36}\b|:_(?:authToken|password)\s*=\s*(?!\s*[\"']?\$\{)\S"), "npm token"),
+    (re.compile(rb"\bnpm_[A-Za-z0-9]{36}\b|(?m:^|:)_(?:authToken|auth|password)\s*=\s*(?!\s*[\"']?\$\{)\S"), "npm token"),
     (re.compile(rb"\bxox[abprs]-[\w-]{10}|\b[sr]k_live_\w{16}|\bAIza[\w-]{35}|\bsk-(?:ant|proj|svcacct|admin)-[\w-]{20}|\bglpat-[\w-]{20}|\bhf_[A-Za-z]{34}\b|\bpypi-AgEI[\w-]{40}"
-        rb"|\bxapp-\d-\w{8}|\bSG\.[\w-]{22}\.[\w-]{43}|\bhvs\.[\w-]{24}|\bdop_v1_[0-9a-f]{64}|\bAccountKey=[\w+/]{86}=="), "API key"),
+        rb"|\bxapp-\d-\w{8}|\bSG\.[\w-]{22}\.[\w-]{43}|\bhvs\.[\w-]{24}|\bdop_v1_[0-9a-f]{64}|\bAccountKey=[\w+/]{86}=="
+        rb"|\bGOCSPX-[\w-]{28}|\bhooks\.slack\.com/services/T\w+/B\w+/\w{20}|\bsk-\w{20}T3BlbkFJ\w{20}|\bAGE-SECRET-KEY-1[A-Z0-9]{58}"), "API key"),
     (re.compile(rb"(?i)\b[a-z+]+://[^\s/:@$<{]*:[^\s/@$<{]+@(?!localhost|127\.|example)"), "password in an address"),
 )
 VOLATILE = re.compile(

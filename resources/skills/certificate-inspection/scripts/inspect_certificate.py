@@ -37,6 +37,8 @@ HINTS = {
     "79": "a CA certificate in the chain is not marked as CA",
 }
 CHAIN_LIMIT = 500
+RSA = "RSA-PSS+SHA256:RSA-PSS+SHA384:RSA-PSS+SHA512:RSA+SHA256:RSA+SHA384:RSA+SHA512"
+OTHER = "ECDSA+SHA256:ECDSA+SHA384:ECDSA+SHA512:ed25519"
 
 
 def openssl(*arguments: str | Path, data: bytes = b"", seconds: int = 20) -> subprocess.CompletedProcess[bytes]:
@@ -92,13 +94,15 @@ def file_problems(path: Path) -> list[str]:
     return found
 
 
-def read_host(host: str, port: int, servername: str, starttls: str) -> tuple[list[bytes], str]:
+def read_host(host: str, port: int, servername: str, starttls: str, sigalgs: str = "") -> tuple[list[bytes], str]:
     """Return what a server sends, as PEM, and the protocol agreed on."""
     command = ["s_client", "-showcerts", "-connect", f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
     if servername:
         command += ["-servername", servername]
     if starttls:
         command += ["-starttls", starttls]
+    if sigalgs:
+        command += ["-sigalgs", sigalgs]
     done = openssl(*command)
     said = done.stdout.decode(errors="replace")
     if found := PEM.findall(done.stdout):
@@ -108,6 +112,16 @@ def read_host(host: str, port: int, servername: str, starttls: str) -> tuple[lis
     told = [line for line in lines if re.search(r"error|errno|alert|not known|refused|failure", line, re.IGNORECASE)]
     why = told[0].split("SSL routines:")[-1] if told else "no certificate sent"
     raise ValueError(f"{why[-160:]}: wrong port, protocol before TLS (--starttls), or name unknown there")
+
+
+def read_second(host: str, port: int, args: argparse.Namespace, first: bytes) -> dict[str, Any] | None:
+    """Return what is said of the certificate with the other kind of key, which old clients get, if there is one."""
+    rsa = read_certificate(first)["key"].startswith("rsa")
+    try:
+        pems, _ = read_host(host, port, args.servername, args.starttls, OTHER if rsa else RSA)
+    except ValueError:
+        return None
+    return inspect(pems, argparse.Namespace(**{**vars(args), "key": None})) if pems[0] != first else None
 
 
 def read_certificate(pem: bytes) -> dict[str, Any]:
@@ -293,6 +307,9 @@ def show(report: dict[str, Any], name: str, most: int) -> None:
             f"... {len(report['certificates']) - most} more certificates: --max {len(report['certificates'])} or --json"
         )
     print(f"\ntrust    {report['trust']}")
+    if second := report.get("second"):
+        one = second["certificates"][0]
+        print(f"second   {one['subject']} for clients without {report['certificates'][0]['key']}: {one['key']}, {one['days_left']} days left, sha256 {one['sha256']}")
     if name and report["chain"]:
         covered = covers(report["certificates"][report["chain"][0]]["names"], name)
         print(f"name     {name}: " + (f"covered by {covered}" if covered else "NOT covered"))
@@ -337,6 +354,9 @@ def main() -> int:
             if given and not given.is_file():
                 raise ValueError(f"there is no file {given}")
         report = {"source": str(args.host or args.file), "protocol": protocol, **inspect(pems, args)}
+        if args.host and (second := read_second(host, port, args, pems[0])):
+            report["second"] = second
+            report["problems"] += [f"second certificate: {problem}" for problem in second["problems"]]
     except (OSError, ValueError) as error:
         print(f"cannot inspect {args.host or args.file}: {error}", file=sys.stderr)
         return 2

@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import combinations
@@ -157,12 +157,19 @@ def hotspots(repo: Path, commits: list[Commit], alive: set[str]) -> list[dict[st
     return sorted(rows, key=lambda row: (-row["score"], row["file"]))
 
 
-def owners(commits: list[Commit], alive: set[str], depth: int, idle_days: int) -> list[dict[str, Any]]:
-    """Say for each folder who wrote how much of its change, and whether the main author is still active."""
-    now = max(commit.time for commit in commits)
+def last_seen(commits: Iterable[Commit]) -> dict[str, int]:
+    """Return when each author made the newest commit."""
     active = Counter[str]()
     for commit in commits:
         active[commit.author] = max(active[commit.author], commit.time)
+    return active
+
+
+def owners(
+    commits: list[Commit], alive: set[str], depth: int, idle_days: int, active: dict[str, int]
+) -> list[dict[str, Any]]:
+    """Say for each folder who wrote how much of its change, and whether the main author is still active anywhere."""
+    now = max(active.values())
     folders: dict[str, Counter[str]] = defaultdict(Counter)
     for name, one in histories(commits, alive).items():
         folder = "/".join(name.split("/")[:-1][:depth]) or "."
@@ -268,6 +275,8 @@ def main() -> int:
         repo = Path(next(git(args.repo, "rev-parse", "--show-toplevel")))
         shallow = next(git(repo, "rev-parse", "--is-shallow-repository")) == "true"
         commits = list(read_commits(repo, since, "" if args.view == "coupling" else args.path))
+        # whoever left this path may work in another one
+        active = last_seen(read_commits(repo, since, "") if args.view == "owners" and args.path else commits)
         alive = {
             name for name in map(unquoted, git(repo, "ls-files")) if args.with_generated or not GENERATED.search(name)
         }
@@ -281,7 +290,7 @@ def main() -> int:
         return 1
     rows = {
         "hotspots": lambda: hotspots(repo, commits, alive),
-        "owners": lambda: owners(commits, alive, args.depth, args.idle_days),
+        "owners": lambda: owners(commits, alive, args.depth, args.idle_days, active),
         "coupling": lambda: coupling(commits, alive, args.least, args.largest, args.path),
         "summary": lambda: summary(commits),
     }[args.view]()

@@ -25,6 +25,10 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 Json = dict[str, Any]
+PNPM_TEXTS = (  # of a package, with what authors choose
+    r"^    (?:deprecated|engines|cpu|os|libc|hasBin|name|id|dev|optional|prepare|patched|requiresBuild|\w+ependencies\w*|dependencies)"
+    r":.*\n?(?: {5,}.*\n?)*"
+)
 DEFAULTS = ("registry.npmjs.org", "registry.yarnpkg.com", "pypi.org/simple")
 WEAK = {"md5", "sha1"}
 UNFINISHED = re.compile(r"v?[\d.!]+(?:-|[._]?(?:a|b|rc|alpha|beta|dev)\.?\d)")
@@ -54,6 +58,7 @@ class Lock:
     direct: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     own: set[str] = field(default_factory=set)  # links and folders of the repository
+    aliases: set[tuple[str, str]] = field(default_factory=set)  # pnpm: the name in the folder, the package in it
 
     def by_name(self) -> dict[str, list[Package]]:
         found: dict[str, list[Package]] = defaultdict(list)
@@ -185,7 +190,10 @@ def odd_address(name: str, version: str, resolved: str) -> str:
         return ""
     given, _, file = path.rpartition("/-/")
     base = name.rpartition("/")[2]
-    if not given.endswith("/" + name):
+    if {".", ".."} & set(re.split(r"[/\\]", path)) or "%" in path:
+        return f"is fetched from a path that leads elsewhere: {path[:100]}"
+    scoped = "@" not in name and given.rpartition("/")[0].rpartition("/")[2].startswith("@")  # @evil/x is not x
+    if scoped or not given.endswith("/" + name):
         return f"is fetched as {'/'.join(given.split('/')[-2:]).lstrip('/')}"
     stem = file.rpartition("/")[2].removesuffix(".tgz")
     own = stem == f"{base}-{version.partition('+')[0]}"
@@ -211,25 +219,50 @@ def read_pnpm(text: str) -> Lock:
 
 
 def read_pnpm_document(lock: Lock, text: str, mark: str) -> None:
-    section = ""
+    section = group = ""
     current: list[str] = []
     key = entry = ""
+    before = 0
     for line in [*text.splitlines(), "end:"]:
         depth = len(line) - len(line.lstrip(" "))
+        if section in ("importers", "snapshots") or section.endswith("ependencies"):
+            before = depth if line.strip() and check_pnpm_line(line, depth, before) else before
         if (depth == 0 and line.strip()) or (section == "packages" and depth == 2):
             if key:
                 lock.packages.append(pnpm_package(key, "\n".join(current), mark))
             key, current = "", []
         if depth == 0 and line.strip():
-            section = line.partition(":")[0]
+            section, before = line.partition(":")[0].strip("'\" "), 0
         elif section == "packages" and depth == 2:
             key = re.sub(r":( \{\})?$", "", line.strip()).strip("'\"")
-        elif section == "packages":
-            current.append(line)
+        elif section in ("packages", "snapshots") and depth > 2:
+            group = line.strip() if depth == 4 else group
+            if depth == 6 and group in ("dependencies:", "optionalDependencies:"):
+                add_alias(lock, *line.strip().partition(": ")[::2])
+            if section == "packages":
+                current.append(line)
         elif section == "importers" and depth == 8 and line.strip().startswith("version: link:"):
             lock.own.add(entry)
+        elif depth == (8 if section == "importers" else 4) and line.strip().startswith("version: "):
+            add_alias(lock, entry, line.strip().partition(": ")[2])
         elif (section == "importers" and depth == 6) or (section.endswith("ependencies") and depth == 2):
             lock.direct.add(entry := line.strip().partition(":")[0].strip("'\""))
+
+
+def check_pnpm_line(line: str, depth: int, before: int) -> bool:
+    """Raise an error for YAML that pnpm does not write and that would hide an entry here."""
+    word = line.strip()
+    plain = word.startswith("- ") or re.match(r"""(?:'[^']+'|"[^"\\]+"|[^\s'"{\[&*!?|>#][^\s'"]*):(?: |$)""", word)
+    if depth % 2 or depth > before + 2 or not plain or re.search(r"""\{(?!\})|: [&*!|>]|: *"[^"]*\\|: *#""", word):
+        raise ValueError(f"pnpm does not write {word[:60]!r}: edited by hand? let it write the file again")
+    return True
+
+
+def add_alias(lock: Lock, name: str, reference: str) -> None:
+    name, reference = name.strip("'\""), reference.strip("'\"")
+    found = re.match(r"/?((?:@[^/@:]+/)?[^/@:()]+)@", reference)
+    if found and found[1] not in (name, "git"):
+        lock.aliases.add((name, found[1]))
 
 
 def pnpm_package(key: str, text: str, mark: str) -> Package:
@@ -239,7 +272,9 @@ def pnpm_package(key: str, text: str, mark: str) -> Package:
         raise ValueError(f"a package without version: {key[:60]}")
     name, version = key[:place], key[place + 1 :]
     # a text that the author of a package chose, as `deprecated`, may look like a checksum
-    facts = re.sub(r"^    (?!resolution:|version:)\w+:.*\n?(?: {5,}.*\n?)*", "", text, flags=re.MULTILINE)
+    facts = re.sub(PNPM_TEXTS, "", text, flags=re.MULTILINE)
+    if odd := re.search(r"""["'](?:integrity|tarball|repo|commit|version|directory|type)["']\s*:|\b(?:integrity|tarball|repo|commit)\s+:|\\|(?:^|[\s{,])(?:<<|[&*!?] ?\w)""", facts, re.MULTILINE):
+        raise ValueError(f"pnpm does not write {odd[0].strip()!r} in {key[:60]}: edited by hand? let it write the file again")
     found = {word: match[1] for word in ("integrity", "tarball", "repo", "commit", "version", "directory")
              if (match := re.search(rf"\b{word}: *['\"]?([^\s,}}'\"]+)", facts))}  # fmt: skip
     address = "git+" + found["repo"] if "repo" in found else found.get("tarball", "")
@@ -263,7 +298,10 @@ def read_yarn(text: str) -> Lock:
             continue
         if not head.endswith(":"):
             raise ValueError(f"damaged: no entry begins with {head[:60]!r}")
-        fields = {match[1]: match[2].strip('"') for match in re.finditer(r"^  (\w+):? (.+)$", body, re.MULTILINE)}
+        pairs = [(match[1], match[2].strip('"')) for match in re.finditer(r'^  "?(\w+)"?:? (.+)$', body, re.MULTILINE)]
+        fields = dict(pairs)
+        if len(fields) < len(pairs) or re.search(r'^  ["\'?][^\n]*\\|^  [\'?{]', body, re.MULTILINE):
+            raise ValueError(f"damaged: {head[:60]!r} has a field twice or in a form that yarn does not write")
         spec = head.rstrip(":").strip('"').partition(",")[0].strip('" ')
         name, wanted = spec[: spec.find("@", 1)], spec[spec.find("@", 1) + 1 :]
         if "version" not in fields:
@@ -461,7 +499,7 @@ def compare(old: Lock, new: Lock) -> Json:
     return {
         "kinds": [old.kind, new.kind],
         "packages": [len(old.packages), len(new.packages)],
-        "dangers": [*sources(old, before, after), *replaced(old, new, before, after), *dangers(old, new, before), *downgrades(changed)],
+        "dangers": [*sources(old, before, after), *aliased(old, new, before), *replaced(old, new, before, after), *dangers(old, new, before), *downgrades(changed)],
         "added": [
             {"name": name, "versions": versions(found), "direct": name in new.direct, "source": found[0].source}
             for name, found in sorted(after.items())
@@ -520,6 +558,13 @@ def sources(old: Lock, before: Names, after: Names) -> Iterator[str]:
         )
 
 
+def aliased(old: Lock, new: Lock, before: Names) -> Iterator[str]:
+    """Yield names under which pnpm newly installs another package."""
+    for name, known in sorted(new.aliases - old.aliases):
+        was = f", before from {before[name][0].source or 'the default registry'}" if name in before else ""
+        yield f"source: {'' if was else 'new '}{name} from alias of {known}{was}"
+
+
 def replaced(old: Lock, new: Lock, before: Names, after: Names) -> Iterator[str]:
     """Yield packages whose place a folder of the repository has taken, or whose files another host serves."""
     served: dict[str, set[str]] = defaultdict(lambda: {"files.pythonhosted.org"})
@@ -532,14 +577,19 @@ def replaced(old: Lock, new: Lock, before: Names, after: Names) -> Iterator[str]
         yield f"source: {name} from a folder of this repository, before from {before[name][0].source or 'the default registry'}"
 
 
+def twin_of(one: Package, before: Names) -> Package | None:
+    """Return the same version of before; of several (patched, from git) the one with these checksums or this source."""
+    same = [other for other in before.get(one.name, []) if other.version == one.version]
+    return max(same, key=lambda other: (other.sums == one.sums, other.source == one.source), default=None)
+
+
 def dangers(old: Lock, new: Lock, before: Names) -> Iterator[str]:
-    known = {(one.name, one.version): one for one in old.packages}
-    first: dict[tuple[str, str], Package] = {}
+    first: dict[tuple[str, str, str], Package] = {}
     for one in sorted(new.packages, key=lambda one: (one.name, order(one.version))):
         had, label = before.get(one.name, []), f"{one.name} {one.version}"
-        if twin := known.get((one.name, one.version)):
+        if twin := twin_of(one, before):
             yield from (f"checksum: {label} {what}" for what in checksum_problems(twin, one))
-        elif (other := first.setdefault((one.name, one.version), one)) is not one and any(
+        elif (other := first.setdefault((one.name, one.version, one.source), one)) is not one and any(
             other.sums[key] != one.sums[key] for key in other.sums.keys() & one.sums.keys()
         ):
             yield f"checksum: {label} stands there twice with two checksums"
@@ -579,9 +629,8 @@ def checksum_problems(old: Package, new: Package) -> Iterator[str]:
 
 
 def notes(old: Lock, new: Lock, before: Names) -> Iterator[str]:
-    known = {(one.name, one.version): one for one in old.packages}
     for one in new.packages:
-        had, label, twin = before.get(one.name, []), f"{one.name} {one.version}", known.get((one.name, one.version))
+        had, label, twin = before.get(one.name, []), f"{one.name} {one.version}", twin_of(one, before)
         if twin and twin.sums and one.sums and not twin.sums.keys() & one.sums.keys():
             yield f"{label}: other algorithm or other files, the checksums cannot be compared"
         elif twin and twin.sums and (more := {name for name, _ in one.sums.keys() - twin.sums.keys() if name}):

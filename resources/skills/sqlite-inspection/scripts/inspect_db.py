@@ -6,13 +6,14 @@ companions, even read-only: work on a copy, or use --immutable on an idle copy.
 
     python3 inspect_db.py FILE [--check quick|full] [--no-counts] [--immutable] [--json]
 
-Exit codes: 0 ok, 1 damage found, 2 the file cannot be read.
+Exit codes: 0 ok, 1 damage found, 2 the file cannot be read, or --check could not look at all of it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import signal
 import sqlite3
 import struct
@@ -21,6 +22,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 MAGIC = b"SQLite format 3\x00"
+OF_THE_APP = re.compile(r"no such (collation|function|module|tokenizer)|unknown (function|tokenizer)")
 ENCODINGS = {1: "utf-8", 2: "utf-16le", 3: "utf-16be"}
 
 
@@ -76,6 +78,22 @@ def sizes(connection: sqlite3.Connection) -> dict[str, int]:
     except sqlite3.DatabaseError:
         return {}
     return dict(rows)
+
+
+def check_all(connection: sqlite3.Connection, pragma: str, tables: list[dict]) -> tuple[list[str], list[str]]:
+    """Return what is damaged, and what needs a collation or function that only the application has."""
+    try:
+        return [row[0] for row in connection.execute(f"PRAGMA {pragma}(20)")], []
+    except sqlite3.DatabaseError as error:
+        if not OF_THE_APP.search(str(error)):
+            return [str(error)], []
+    found, unchecked = [], ["free pages"]  # table by table: what can be looked at
+    for table in (entry["name"] for entry in tables if entry["type"] in ("table", "shadow")):
+        try:
+            found += [row[0] for row in connection.execute(f"PRAGMA {pragma}({name(table)})") if row[0] != "ok"]
+        except sqlite3.DatabaseError as error:
+            (unchecked if OF_THE_APP.search(str(error)) else found).append(f"{table} ({error})")
+    return found or ["ok"], unchecked
 
 
 def inspect(path: Path, check: str, counts: bool, immutable: bool) -> dict:
@@ -148,15 +166,18 @@ def inspect(path: Path, check: str, counts: bool, immutable: bool) -> dict:
                 )
         if check != "none":
             pragma = "quick_check" if check == "quick" else "integrity_check"
-            report["check"] = []
             report["foreign_key_violations"] = None
+            report["check"], report["unchecked"] = check_all(connection, pragma, report["tables"])
+            for entry in report["tables"]:
+                if OF_THE_APP.search(entry.get("rows_error", "")):
+                    report["unchecked"].append(f"{entry['name']} ({entry['rows_error']})")
             try:
-                rows = connection.execute(f"PRAGMA {pragma}(20)")
-                report["check"] += [row[0] for row in rows]
                 broken = connection.execute("PRAGMA foreign_key_check").fetchmany(1000)
                 report["foreign_key_violations"] = len(broken)
             except sqlite3.DatabaseError as error:
-                report["check"].append(str(error))
+                if not OF_THE_APP.search(str(error)):
+                    report["check"].append(str(error))
+                report["unchecked"].append(f"foreign keys ({error})")
     finally:
         connection.close()
     return report
@@ -216,6 +237,8 @@ def show(report: dict, most: int) -> None:
         print(f"\n... the {hidden} smallest tables and indexes are left out: --max {len(report['tables'])} or --json")
     if "check" in report:
         print(f"\ncheck       {'; '.join(report['check'])}")
+        if report["unchecked"]:
+            print(f"not checked {plain(', '.join(report['unchecked']))}")
         if report["foreign_key_violations"] is not None:
             print(f"foreign keys {report['foreign_key_violations']} violations (stops at 1000)")
     else:
@@ -258,7 +281,7 @@ def main() -> int:
         print(json.dumps(report, indent=2))
     else:
         show(report, args.max)
-    return int(damaged(report))
+    return 1 if damaged(report) else 2 if report.get("unchecked") else 0
 
 
 if __name__ == "__main__":
