@@ -142,6 +142,11 @@ def test_a_message_with_more_variants_than_on_the_good_day_is_not_new(tmp_path: 
     assert [group["new"] for group in groups(log, "--baseline", good).values()] == [False]
 
 
+def test_a_baseline_without_entries_is_refused_because_it_would_leave_nothing_new(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.log", "2026-11-21 10:00:00 ERROR disk full")
+    assert_refused(run_script(*SCRIPT, log, "--baseline", write(tmp_path / "good.log")), "baseline", "no entries")
+
+
 def test_docker_lines_and_nanoseconds_are_understood(tmp_path: Path) -> None:
     records = [
         {"log": "ERROR boom\n", "stream": "stderr", "time": "2026-11-21T10:00:00.1Z"},

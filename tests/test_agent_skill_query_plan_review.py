@@ -108,6 +108,21 @@ def test_an_initplan_costs_the_node_whose_condition_needs_it(tmp_path: Path, nam
     assert own(run_json(*SCRIPT, plan(tmp_path / "p", root))) == {"Result": 30.0, "Seq Scan": 15.0, "Aggregate": 5.0}
 
 
+def test_an_initplan_that_workers_need_costs_the_gather_that_starts_them(tmp_path: Path) -> None:
+    init = node("Result", 30, subplan_name="InitPlan 1", parent_relationship="InitPlan")
+    scan = node("Seq Scan", 45, loops=2, filter="(id > (InitPlan 1).col1)")
+    root = node("Gather", 80, init, scan, workers_planned=1, workers_launched=1)
+    assert own(run_json(*SCRIPT, plan(tmp_path / "p", root))) == {"Result": 30.0, "Seq Scan": 45.0, "Gather": 5.0}
+
+
+def test_an_initplan_of_a_select_list_costs_a_node_that_took_as_long(tmp_path: Path) -> None:
+    init = node("Result", 30, subplan_name="InitPlan 1 (returns $0)", parent_relationship="InitPlan")
+    root = node("Limit", 91, init, node("Sort", 90, node("Hash Join", 70, node("Seq Scan", 20))))
+    assert own(run_json(*SCRIPT, plan(tmp_path / "p", root))) == {
+        "Result": 30.0, "Hash Join": 20.0, "Sort": 20.0, "Seq Scan": 20.0, "Limit": 1.0,
+    }  # fmt: skip
+
+
 def test_text_with_initplans_and_ctes_is_read_as_json_is(tmp_path: Path) -> None:
     text = """Hash Join  (cost=1.00..2.00 rows=10 width=4) (actual time=1.000..80.000 rows=10 loops=1)
   CTE x

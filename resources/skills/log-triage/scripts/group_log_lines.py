@@ -416,6 +416,9 @@ def main() -> int:
     except (OSError, EOFError, lzma.LZMAError) as error:
         print(f"cannot read {name}: {error}", file=sys.stderr)
         return 2
+    if args.baseline and not known.entries:
+        print("the baseline holds no entries: nothing could be NEW", file=sys.stderr)
+        return 2
     grouping.merge()
     known.merge()
     templates, by_length = {template for _, template in known.groups}, defaultdict[int, list[list[str]]](list)

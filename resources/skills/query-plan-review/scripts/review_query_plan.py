@@ -394,27 +394,47 @@ def own(nodes: list[Node], measure: Callable[[Node], float]) -> list[float]:
     """Return for each node what of a measure it used by itself.
 
     What a CTE or InitPlan used is not part of the node it hangs from, but of those that asked for its rows.
+    The one that asks in its select list is not named without VERBOSE: the first that used as much stands for it.
     """
     used = {id(node): max(measure(node) - sum(map(measure, node.direct)), 0.0) for node in nodes}
     for node in nodes:
         if node.relation in ("CTE", "InitPlan"):
             rest = measure(node)
-            for asking in askers(node, nodes):
+            home = next(one for one in nodes if any(child is node for child in one.children))
+            asks = askers(node, home, nodes)
+            if node.relation == "InitPlan" and not asks:
+                asks = [one for one in own_tree(home) if used[id(one)] >= 0.99 * rest][:1]
+            for asking in [*asks, home]:
                 taken = min(rest, used[id(asking)])
                 used[id(asking)] -= taken
                 rest -= taken
     return [used[id(node)] for node in nodes]
 
 
-def askers(below: Node, nodes: list[Node]) -> list[Node]:
-    """Return the nodes that ask a CTE or InitPlan for rows, in the order of the plan, its parent last."""
+def askers(below: Node, home: Node, nodes: list[Node]) -> list[Node]:
+    """Return the nodes that ask a CTE or InitPlan for rows, in the order of the plan.
+
+    A Gather evaluates an InitPlan that its workers need before it starts them: it asks instead of the nodes below it.
+    """
     number_, *params = below.name.split(" ")
     if below.relation == "CTE":
         asking = [node for node in nodes if node.cte == number_]
     else:
         signs = [re.escape(one) + r"(?!\d)" for one in params] + [rf"InitPlan {re.escape(number_)}\)"]
         asking = [node for node in nodes if any(re.search(sign, text) for sign in signs for text in node.texts)]
-    return asking + [node for node in nodes if below in node.children and node not in asking]
+    gathers = [(node, [*own_tree(node)]) for node in own_tree(home) if node.kind.startswith("Gather")]
+    if below.relation == "InitPlan":
+        asking = [
+            next((gather for gather, part in gathers if any(one is node for one in part)), node) for node in asking
+        ]
+    return asking
+
+
+def own_tree(node: Node) -> Iterator[Node]:
+    """Yield a node and what runs below it, without the CTEs and InitPlans that hang there."""
+    yield node
+    for child in node.direct:
+        yield from own_tree(child)
 
 
 def factor(node: Node) -> float:
