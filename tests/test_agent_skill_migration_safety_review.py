@@ -207,6 +207,11 @@ def test_a_timeout_that_was_taken_back_is_not_in_force(end: str) -> None:
     assert rules(local) == []
 
 
+@pytest.mark.parametrize("command", ["  \\set x 1", "SELECT 1; \\echo now", "\t\\i other.sql"])
+def test_a_command_of_psql_ends_with_its_line(command: str) -> None:
+    assert (3, "drops-object") in rules(f"{command}\nDROP VIEW v;")
+
+
 def test_set_local_counts_only_inside_a_transaction() -> None:
     sql = "RESET ALL;\nSET LOCAL lock_timeout = '2s';\nALTER TABLE t ADD a int;\n"
     assert rules(sql) == [(4, "no-lock-timeout")]
@@ -238,6 +243,9 @@ def test_the_settings_of_a_dump_are_no_lock_timeout() -> None:
         ("DROP VIEW v;", "drops-object"),
         ("DROP OWNED BY app;", "drops-data"),
         ("\\i other.sql\nSELECT 1;", "not-read"),
+        ("UPDATE t SET a = s.a FROM s WHERE s.id = t.s_id;", "backfill-in-one"),
+        ("UPDATE t SET a = 1 FROM (SELECT 1 AS id WHERE x = 1) s WHERE s.id = t.s AND t.a IS NULL;", "backfill-in-one"),
+        ("DELETE FROM t USING s WHERE t.id = s.id;", "backfill-in-one"),
         ("SELECT 'DROP TABLE ' || x FROM y \\gexec\n", "not-read"),
         ("DO $$ BEGIN EXECUTE 'DROP TABLE x'; END $$;", "not-read"),
         ("BEGIN ISOLATION LEVEL SERIALIZABLE; VACUUM t;", "not-in-transaction"),
@@ -251,6 +259,10 @@ def test_other_forms_of_the_same_danger_are_named(sql: str, rule: str) -> None:
     "sql",
     [
         "WITH x AS (SELECT 1) UPDATE t SET a = 1 WHERE id IN (SELECT * FROM x);",
+        "UPDATE t SET a = b.a FROM (SELECT id, a FROM s ORDER BY id LIMIT 1000) b WHERE b.id = t.id;",
+        "UPDATE t SET a = b.a FROM (VALUES (1, 2)) b (id, a) WHERE b.id = t.id;",
+        "UPDATE t SET a = 1 WHERE id = 5;",
+        "DELETE FROM t USING s WHERE t.id = s.id AND s.batch = 7;",
         "WITH x AS (DELETE FROM t WHERE a RETURNING *) SELECT * FROM x;",
         "ALTER TABLE t ADD a timestamptz DEFAULT date_trunc('day', now());",
         "ALTER INDEX i RENAME TO j;",

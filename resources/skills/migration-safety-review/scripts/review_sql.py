@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 TOKEN = re.compile(
-    r"(?P<space>\s+)|(?P<comment>--[^\n]*)|(?P<block>/\*)|(?P<meta>(?<![^\n])\\[^\n]*)|(?P<estring>[eE]'(?:[^'\\]|\\.|'')*')"
+    r"(?P<space>\s+)|(?P<comment>--[^\n]*)|(?P<block>/\*)|(?P<meta>(?<![^\s;])\\(?!g)[^\n]*)|(?P<estring>[eE]'(?:[^'\\]|\\.|'')*')"
     r"|(?P<string>'(?:[^']|'')*')|(?P<name>\"(?:[^\"]|\"\")*\")|(?P<dollar>\$(?:[A-Za-z_]\w*)?\$)|(?P<end>;)"
     r"|(?P<word>[^\W\d][\w$]*)|(?P<open>['\"])|(?P<other>\d+|.)",
     re.DOTALL,
@@ -34,6 +34,9 @@ TABLE = re.compile(
     rf"^(?:ALTER|DROP|TRUNCATE|LOCK|VACUUM|CREATE)(?: UNLOGGED| FOREIGN| TEMP| TEMPORARY| FULL)* "
     rf"(?:TABLE |(?:MATERIALIZED )?VIEW |SCHEMA |TYPE |DOMAIN |INDEX (?:CONCURRENTLY )?|TRIGGER .*? ON )?{NAME}"
 )
+COLUMN = r'(?!\d|TRUE\b|FALSE\b)[\w$"]+(?: \. [\w$"]+)*'
+EVERY_ROW = rf"{COLUMN} (?:IS NULL|= {COLUMN})"
+"""A condition that may hold for each row: no constant in it."""
 NEW_COLUMN = (
     r"\bADD (?:COLUMN )?(?:IF NOT EXISTS )?(?!(?:COLUMN|CONSTRAINT|CHECK|UNIQUE|PRIMARY|FOREIGN|EXCLUDE|IF|NOT)\b)\S"
 )
@@ -183,8 +186,9 @@ RULES = (
         r"^WITH .*\( (DELETE FROM|UPDATE) (?!.*\bwhere\b)",
         "touches every row in one transaction: long locks, bloat, or all data lost",
         "batches of 1,000-10,000 rows by key, each committed"),
-    rule("backfill-in-one", "caution", r"^UPDATE .*\bWHERE \S+( \. \S+)? IS NULL$",
-        "where the column is new this is every row, in one transaction", "batches of 1,000-10,000 rows by key, each committed"),
+    rule("backfill-in-one", "caution",
+        rf"^(?!.*\b(LIMIT|VALUES)\b)(UPDATE|DELETE FROM .*\bUSING) .*\bWHERE {EVERY_ROW}( AND {EVERY_ROW})*$",
+        "this can be every row (a new column, a join), in one transaction", "batches of 1,000-10,000 rows by key, each committed"),
     rule("row-security-hides", "caution", r"^ALTER TABLE .*\b(ENABLE|FORCE) ROW LEVEL SECURITY\b",
         "without a policy others than the owner see no row", "CREATE POLICY before it, in the same transaction"),
     rule("rename-breaks-code", "danger", r"^ALTER (TABLE|VIEW|MATERIALIZED VIEW|SCHEMA|TYPE|FUNCTION|SEQUENCE) .*\bRENAME (?!CONSTRAINT)|"
