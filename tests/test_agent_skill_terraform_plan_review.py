@@ -320,3 +320,31 @@ def test_protections_are_known_by_their_name(tmp_path: Path) -> None:
     after = {"deletion_protection": "INACTIVE", "delete_protection": False, "enable_drop_protection": None, "name": "b"}
     report = run_json(*SCRIPT, plan(tmp_path / "p.json", change("a_x.y", "update", before=before, after=after)))
     assert report["changes"][0]["unguarded"] == ["delete_protection", "deletion_protection", "enable_drop_protection"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lost"),
+    [
+        ({"backup_retention_period": 7}, {"backup_retention_period": 0}, ["backup_retention_period"]),
+        ({"snapshot_retention_limit": 7}, {"snapshot_retention_limit": None}, ["snapshot_retention_limit"]),
+        ({"backup_retention_period": 7}, {"backup_retention_period": 14}, []),
+        ({"backup_retention_period": 0}, {"backup_retention_period": 0, "size": 1}, []),
+        (
+            {"point_in_time_recovery": [{"enabled": True}]},
+            {"point_in_time_recovery": [{"enabled": False}]},
+            ["point_in_time_recovery[0].enabled"],
+        ),
+        ({"backup": [{"enabled": True}]}, {"backup": []}, ["backup"]),
+        ({"backup": [{"enabled": False}]}, {"backup": []}, []),
+        (
+            {"settings": [{"backup_configuration": [{"enabled": True}], "insights": [{"enabled": True}]}]},
+            {"settings": [{"backup_configuration": [{"enabled": False}], "insights": [{"enabled": False}]}]},
+            ["settings[0].backup_configuration[0].enabled"],
+        ),
+    ],
+)
+def test_backups_that_an_update_gives_up_are_a_danger(
+    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], lost: list[str]
+) -> None:
+    report = run_json(*SCRIPT, plan(tmp_path / "p.json", change("a_x.y", "update", before=before, after=after)))
+    assert report["dangers"] == [f"a_x.y loses its protection: {name}" for name in lost]

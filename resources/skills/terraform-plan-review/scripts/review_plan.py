@@ -51,6 +51,10 @@ GUARDS = {
 """Attributes that keep data, and the value that does; others do by their names (`GUARD`) if they are `ON`."""
 GUARD = re.compile(r"(delet|drop|destroy|terminat|rebuild)\w*_protect")
 ON = (True, "ACTIVE", "ENABLED", "Enabled")
+BACKUPS = re.compile(r"(backup|snapshot)_retention_(period|limit|days)$")
+"""Numbers that delete backups when they fall."""
+KEEPERS = {"point_in_time_recovery", "backup_configuration", "backup"}
+"""Blocks that keep backups while they say `enabled`."""
 WHY = {
     "replace_because_cannot_update": "the provider cannot change it in place",
     "replace_because_tainted": "marked as tainted",
@@ -238,6 +242,7 @@ def guards_lost(change: Json) -> list[str]:
         and (
             at(before, path) is GUARDS.get(path[-1], ...)
             or guards(path[-1], at(before, path))
+            or fewer_backups(path, at(before, path), at(after, path))
             # an import leaves such an attribute unset
             or (at(before, path) is None and at(after, path) is True and GUARDS.get(path[-1]) is False)
         )
@@ -247,6 +252,15 @@ def guards_lost(change: Json) -> list[str]:
 def guards(name: Any, value: Any) -> bool:
     """Return whether an attribute protects by its name, as `delete_protection = true` or `"ACTIVE"` do."""
     return bool(GUARD.search(str(name))) and value in ON
+
+
+def fewer_backups(path: list[Any], before: Any, after: Any) -> bool:
+    """Return whether backups go: a shorter retention, or a block that kept them and is off or gone."""
+    if BACKUPS.search(str(path[-1])) and type(before) is int:
+        return type(after) is not int or after < before
+    if path[-1] in KEEPERS and isinstance(before, list) and not after:
+        return any(isinstance(block, dict) and block.get("enabled") is True for block in before)
+    return path[-1] == "enabled" and before is True and bool(KEEPERS & set(map(str, path)))
 
 
 def renames(plan: Json) -> list[Json]:
