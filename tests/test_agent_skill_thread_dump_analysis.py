@@ -189,6 +189,21 @@ def test_a_json_dump_of_java_has_virtual_threads_and_their_locks(tmp_path: Path)
     assert (row["holder"], row["waiting"], row["kind"]) == ('"v1" #1', 2, "java.lang.Object")
 
 
+def test_goroutines_that_wait_in_two_lines_of_one_function_are_two_groups_with_their_lines(tmp_path: Path) -> None:
+    sending = (
+        "goroutine {} [chan send]:\nmain.leak(0xc000, 0x1)\n\t/a/g.go:{} +0x1\n"
+        "created by main.main\n\t/a/g.go:1 +0x2\n\n"
+    )
+    sleeping = (
+        "goroutine 9 [sleep]:\ntime.Sleep(0x34630b8a000)\n\t/go/src/runtime/time.go:368 +0x165\n"
+        "main.wait()\n\t/a/g.go:20 +0x4\n\n"
+    )
+    path = written(tmp_path / "d", *[sending.format(n, 7 if n < 3 else 9) for n in range(8)], sleeping)
+    assert [(row["threads"], row["own"]) for row in run_json(*SCRIPT, path)["groups"]] == [
+        (5, "main.leak (g.go:9)"), (3, "main.leak (g.go:7)"), (1, "main.wait (g.go:20)")
+    ]  # fmt: skip
+
+
 def test_goroutines_are_grouped_whatever_they_wait_since_and_a_contended_mutex_is_named(tmp_path: Path) -> None:
     receiving = (
         "goroutine {} [chan receive, {} minutes]:\nmain.worker(0xc{})\n\t/a/g.go:4 +0x1\n"
@@ -206,7 +221,9 @@ def test_goroutines_are_grouped_whatever_they_wait_since_and_a_contended_mutex_i
         locking.format(9, " {route: /x}"),  # labels of runtime/pprof, from Go 1.27 on
     )
     report = run_json(*SCRIPT, path)
-    assert [(row["threads"], row["own"]) for row in report["groups"]] == [(5, "main.worker"), (2, "main.lock()")]
+    assert [(row["threads"], row["own"]) for row in report["groups"]] == [
+        (5, "main.worker (g.go:4)"), (2, "main.lock (g.go:5)")
+    ]  # fmt: skip
     assert [(row["kind"], row["waiting"], row["holder"]) for row in report["locks"]] == [("sync.Mutex", 2, None)]
 
 

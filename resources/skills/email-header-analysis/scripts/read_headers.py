@@ -33,6 +33,7 @@ KNOWN = {"received", "from", "authentication-results", "dkim-signature", "messag
 TWO_LEVEL = re.compile(r"^(?:com?|org|net|gov|edu|ac|ne|or|gob|nom|id|ltd|plc|me|sch|nhs)\.[a-z]{2}$")
 """Suffixes of two labels, nearly: without DNS or a list nobody can know where an organisation begins."""
 ADDRESS = re.compile(r"\[(?:IPv6:)?([0-9a-fA-F.:]+)\]|\((?:[^()]*\s)?(\d+(?:\.\d+){3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*)\)|sender IP is ([0-9a-fA-F.:]+)")
+GREETING = re.compile(r"\((?:EHLO|HELO)\s[^()]*\)|\bhelo=[^\s()]*", re.IGNORECASE)  # as qmail, Yahoo and Exim write what the client said
 REVERSE = re.compile(r"\(([\w.-]+?)\.?\s+\[")  # the name of the address, as the taking server looked it up
 HOP = re.compile(r"^\s*(?:from\s+(?P<helo>\S+)(?P<claim>.*?))?(?:^|\s)by\s+(?P<by>\S+)(?P<rest>.*)$", re.DOTALL)
 METHOD = re.compile(r"^\s*([\w-]+)(?:\s*/\s*\d+)?\s*=\s*([\w-]+)(.*)$", re.DOTALL)
@@ -196,7 +197,9 @@ def read_hops(message: Message) -> list[Hop]:
             hops.append(Hop("", "", clean(value, 60), "", when, note="cannot be read"))
             continue
         claim = f"{match['helo'] or ''} {match['claim'] or ''}"
-        found = ADDRESS.search(claim) or re.match(r"([0-9a-fA-F.:]+)\s+\((?:EHLO|HELO) ", claim)  # the latter by Yahoo
+        # what the client called itself may be an address in brackets: it counts only where the server wrote no other
+        seen = ADDRESS.search(GREETING.sub("", match["claim"] or ""))
+        found = seen or ADDRESS.match(match["helo"] or "") or re.match(r"([0-9a-fA-F.:]+)\s+\((?:EHLO|HELO) ", claim)  # the last by Yahoo
         protocol = re.search(r"\bwith\s+([\w-]+(?: SMTP)?)", match["rest"])
         hops.append(Hop(clean((match["helo"] or "").strip("[]"), 80), next(filter(None, found.groups()), "") if found else "",
                         clean(match["by"].rstrip(";"), 80), protocol[1] if protocol else "", when,
