@@ -408,6 +408,7 @@ def test_a_result_that_stands_again_below_the_receivers_own_proves_nothing() -> 
         "from unknown (HELO [8.8.8.8]) (8.8.4.9) by mx.example.net with SMTP",
         "from 8.8.4.9 (EHLO [8.8.8.8]) by mx.example.net with SMTPs",
         "from [8.8.4.9] by mx.example.net with SMTP",
+        "from mx.example.net ([8.8.4.9]) by mx.example.net with SMTP",  # no name found, as Gmail and sendmail write it
     ],
 )
 def test_an_address_that_the_client_called_itself_is_not_where_it_connected_from(line: str) -> None:

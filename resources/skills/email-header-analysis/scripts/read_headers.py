@@ -201,9 +201,11 @@ def read_hops(message: Message) -> list[Hop]:
         seen = ADDRESS.search(GREETING.sub("", match["claim"] or ""))
         found = seen or ADDRESS.match(match["helo"] or "") or re.match(r"([0-9a-fA-F.:]+)\s+\((?:EHLO|HELO) ", claim)  # the last by Yahoo
         protocol = re.search(r"\bwith\s+([\w-]+(?: SMTP)?)", match["rest"])
+        named_by = REVERSE.search(claim)  # Exim writes the name that it found where others write what the client said
+        unnamed = "?" if "([" in claim and "(Exim" not in match["rest"] else ""
         hops.append(Hop(clean((match["helo"] or "").strip("[]"), 80), next(filter(None, found.groups()), "") if found else "",
                         clean(match["by"].rstrip(";"), 80), protocol[1] if protocol else "", when,
-                        reverse[1] if (reverse := REVERSE.search(claim)) else ""))  # fmt: skip
+                        named_by[1] if named_by else unnamed))  # fmt: skip
     before = None
     for hop in hops:
         if hop.when and before:
