@@ -189,6 +189,22 @@ def test_a_json_dump_of_java_has_virtual_threads_and_their_locks(tmp_path: Path)
     assert (row["holder"], row["waiting"], row["kind"]) == ('"v1" #1', 2, "java.lang.Object")
 
 
+def test_two_threads_that_initialise_classes_in_two_orders_are_a_deadlock(tmp_path: Path) -> None:
+    waiting = (
+        '"ci-{0}" #1{0} prio=5 os_prio=0 tid=0x7 nid=0x4152 in Object.wait()  [0x00007f6e997fc000]\n'
+        "   java.lang.Thread.State: RUNNABLE\n\tat {2}.<clinit>(T.java:3)\n"
+        "\t- waiting on the Class initialization monitor for {1}\n\tat java.lang.Thread.run(Thread.java:840)\n\n"
+    )
+    text = waiting.format(1, "T$B", "app//T$A") + waiting.format(2, "T$A", "T$B") + waiting.format(3, "T$A", "T$C")
+    path = written(tmp_path / "d", "Full thread dump OpenJDK 64-Bit\n\n", text, "JNI global refs: 1\n")
+    assert run_script(*SCRIPT, path).returncode == 1
+    report = run_json(*SCRIPT, path)
+    assert report["deadlocks"] == [['"ci-1" #11', '"ci-2" #12']]
+    assert [(row["waiting"], row["lock"], row["holder"]) for row in report["locks"]] == [
+        (2, "class T$A", '"ci-1" #11'), (1, "class T$B", '"ci-2" #12')
+    ]  # fmt: skip
+
+
 def test_goroutines_that_wait_in_two_lines_of_one_function_are_two_groups_with_their_lines(tmp_path: Path) -> None:
     sending = (
         "goroutine {} [chan send]:\nmain.leak(0xc000, 0x1)\n\t/a/g.go:{} +0x1\n"

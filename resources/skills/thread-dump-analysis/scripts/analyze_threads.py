@@ -189,6 +189,11 @@ def read_java_line(dump: Dump, one: Thread, words: str) -> None:
         one.state = words.partition(": ")[2].partition(" ")[0]
     elif words.startswith("at "):
         one.stack.append(re.sub(r"(?<=\()[\w.]+@[\w.+-]*/", "", words[3:]))
+        if initialised := re.match(r"at (?:\S*/)?([^\s/(]+)\.<clinit>\(", words):
+            one.holds.append(f"class {initialised[1]}")
+    elif match := re.match(r"- waiting on the Class initialization monitor for (\S+)", words):
+        one.waits = f"class {match[1]}"
+        dump.labels[one.waits] = "the initialization of"
     elif match := LOCK.search(words):
         dump.labels[match[1]] = match[2] or "?"
         if words.startswith(("- locked", "- <")):
