@@ -418,6 +418,12 @@ def test_an_address_that_the_client_called_itself_is_not_where_it_connected_from
     assert [hop["trusted"] for hop in report["hops"]] == [False, True]
 
 
+def test_a_from_that_no_program_can_read_is_a_danger() -> None:
+    report = read(mail(author="(" * 5000 + " shop@example.com"))
+    assert (report["proven"], report["from"]) == ("not proven", "")
+    assert [one for one in report["findings"] if one.startswith("danger: 1 From headers with 0 addresses")]
+
+
 def test_results_with_a_name_are_none_of_microsoft_365() -> None:
     text = (
         MICROSOFT.format(address="8.8.4.9", helo="evil.example")

@@ -308,14 +308,22 @@ def signatures(message: Message, last: datetime | None) -> list[Json]:
     return found
 
 
+def addresses(texts: list[str]) -> list[tuple[str, str]]:
+    """Return names and addresses; none where comments nest so deep that nobody could read them."""
+    try:
+        return getaddresses([" ".join(text.split()) for text in texts])
+    except RecursionError:
+        return []
+
+
 def sender(message: Message) -> Json:
     """Return the names under which a message came, each as address and organisation."""
     def first(name: str) -> tuple[str, str]:
         # addresses are parsed before encoded words are read: a decoded comma or angle bracket is part of the name
-        pairs = getaddresses([" ".join(value.split()) for value in values(message, name)[:1]])
+        pairs = addresses(values(message, name)[:1])
         return (decoded(pairs[0][0]), pairs[0][1]) if pairs else ("", "")
 
-    authors = getaddresses([" ".join(value.split()) for value in values(message, "From")])
+    authors = addresses(values(message, "From"))
     shown, address = first("From")
     return {
         "from": clean(address), "shown": clean(shown), "authors": len([one for one in authors if "@" in one[1]]),
