@@ -399,6 +399,31 @@ def test_a_result_that_stands_again_below_the_receivers_own_proves_nothing() -> 
     assert read(mail(results=parted))["proven"] == "proven"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from [8.8.8.8] (unknown [8.8.4.9]) by mx.example.net (Postfix) with ESMTP",
+        "from [192.168.1.5] (customer.isp.example [8.8.4.9]) by mx.example.net (Postfix) with ESMTP",
+        "from [8.8.4.9] (helo=[8.8.8.8]) by mx.example.net with esmtp (Exim 4.98)",
+        "from unknown (HELO [8.8.8.8]) (8.8.4.9) by mx.example.net with SMTP",
+        "from 8.8.4.9 (EHLO [8.8.8.8]) by mx.example.net with SMTPs",
+        "from [8.8.4.9] by mx.example.net with SMTP",
+        "from mx.example.net ([8.8.4.9]) by mx.example.net with SMTP",  # no name found, as Gmail and sendmail write it
+    ],
+)
+def test_an_address_that_the_client_called_itself_is_not_where_it_connected_from(line: str) -> None:
+    forged = "Received: from a.example.com (a.example.com [9.9.9.9]) by mx.example.net; Wed, 25 Nov 2026 15:00:00 +0000"
+    report = read(f"Received: {line}; Wed, 25 Nov 2026 16:00:00 +0000\n{forged}\nFrom: a@example.com\n\n")
+    assert report["handed_over"]["address"] == "8.8.4.9"
+    assert [hop["trusted"] for hop in report["hops"]] == [False, True]
+
+
+def test_a_from_that_no_program_can_read_is_a_danger() -> None:
+    report = read(mail(author="(" * 5000 + " shop@example.com"))
+    assert (report["proven"], report["from"]) == ("not proven", "")
+    assert [one for one in report["findings"] if one.startswith("danger: 1 From headers with 0 addresses")]
+
+
 def test_results_with_a_name_are_none_of_microsoft_365() -> None:
     text = (
         MICROSOFT.format(address="8.8.4.9", helo="evil.example")

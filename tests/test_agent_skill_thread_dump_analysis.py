@@ -189,6 +189,37 @@ def test_a_json_dump_of_java_has_virtual_threads_and_their_locks(tmp_path: Path)
     assert (row["holder"], row["waiting"], row["kind"]) == ('"v1" #1', 2, "java.lang.Object")
 
 
+def test_two_threads_that_initialise_classes_in_two_orders_are_a_deadlock(tmp_path: Path) -> None:
+    waiting = (
+        '"ci-{0}" #1{0} prio=5 os_prio=0 tid=0x7 nid=0x4152 in Object.wait()  [0x00007f6e997fc000]\n'
+        "   java.lang.Thread.State: RUNNABLE\n\tat {2}.<clinit>(T.java:3)\n"
+        "\t- waiting on the Class initialization monitor for {1}\n\tat java.lang.Thread.run(Thread.java:840)\n\n"
+    )
+    text = waiting.format(1, "T$B", "app//T$A") + waiting.format(2, "T$A", "T$B") + waiting.format(3, "T$A", "T$C")
+    path = written(tmp_path / "d", "Full thread dump OpenJDK 64-Bit\n\n", text, "JNI global refs: 1\n")
+    assert run_script(*SCRIPT, path).returncode == 1
+    report = run_json(*SCRIPT, path)
+    assert report["deadlocks"] == [['"ci-1" #11', '"ci-2" #12']]
+    assert [(row["waiting"], row["lock"], row["holder"]) for row in report["locks"]] == [
+        (2, "class T$A", '"ci-1" #11'), (1, "class T$B", '"ci-2" #12')
+    ]  # fmt: skip
+
+
+def test_goroutines_that_wait_in_two_lines_of_one_function_are_two_groups_with_their_lines(tmp_path: Path) -> None:
+    sending = (
+        "goroutine {} [chan send]:\nmain.leak(0xc000, 0x1)\n\t/a/g.go:{} +0x1\n"
+        "created by main.main\n\t/a/g.go:1 +0x2\n\n"
+    )
+    sleeping = (
+        "goroutine 9 [sleep]:\ntime.Sleep(0x34630b8a000)\n\t/go/src/runtime/time.go:368 +0x165\n"
+        "main.wait()\n\t/a/g.go:20 +0x4\n\n"
+    )
+    path = written(tmp_path / "d", *[sending.format(n, 7 if n < 3 else 9) for n in range(8)], sleeping)
+    assert [(row["threads"], row["own"]) for row in run_json(*SCRIPT, path)["groups"]] == [
+        (5, "main.leak (g.go:9)"), (3, "main.leak (g.go:7)"), (1, "main.wait (g.go:20)")
+    ]  # fmt: skip
+
+
 def test_goroutines_are_grouped_whatever_they_wait_since_and_a_contended_mutex_is_named(tmp_path: Path) -> None:
     receiving = (
         "goroutine {} [chan receive, {} minutes]:\nmain.worker(0xc{})\n\t/a/g.go:4 +0x1\n"
@@ -206,7 +237,9 @@ def test_goroutines_are_grouped_whatever_they_wait_since_and_a_contended_mutex_i
         locking.format(9, " {route: /x}"),  # labels of runtime/pprof, from Go 1.27 on
     )
     report = run_json(*SCRIPT, path)
-    assert [(row["threads"], row["own"]) for row in report["groups"]] == [(5, "main.worker"), (2, "main.lock()")]
+    assert [(row["threads"], row["own"]) for row in report["groups"]] == [
+        (5, "main.worker (g.go:4)"), (2, "main.lock (g.go:5)")
+    ]  # fmt: skip
     assert [(row["kind"], row["waiting"], row["holder"]) for row in report["locks"]] == [("sync.Mutex", 2, None)]
 
 

@@ -33,6 +33,7 @@ KNOWN = {"received", "from", "authentication-results", "dkim-signature", "messag
 TWO_LEVEL = re.compile(r"^(?:com?|org|net|gov|edu|ac|ne|or|gob|nom|id|ltd|plc|me|sch|nhs)\.[a-z]{2}$")
 """Suffixes of two labels, nearly: without DNS or a list nobody can know where an organisation begins."""
 ADDRESS = re.compile(r"\[(?:IPv6:)?([0-9a-fA-F.:]+)\]|\((?:[^()]*\s)?(\d+(?:\.\d+){3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*)\)|sender IP is ([0-9a-fA-F.:]+)")
+GREETING = re.compile(r"\((?:EHLO|HELO)\s[^()]*\)|\bhelo=[^\s()]*", re.IGNORECASE)  # as qmail, Yahoo and Exim write what the client said
 REVERSE = re.compile(r"\(([\w.-]+?)\.?\s+\[")  # the name of the address, as the taking server looked it up
 HOP = re.compile(r"^\s*(?:from\s+(?P<helo>\S+)(?P<claim>.*?))?(?:^|\s)by\s+(?P<by>\S+)(?P<rest>.*)$", re.DOTALL)
 METHOD = re.compile(r"^\s*([\w-]+)(?:\s*/\s*\d+)?\s*=\s*([\w-]+)(.*)$", re.DOTALL)
@@ -196,11 +197,15 @@ def read_hops(message: Message) -> list[Hop]:
             hops.append(Hop("", "", clean(value, 60), "", when, note="cannot be read"))
             continue
         claim = f"{match['helo'] or ''} {match['claim'] or ''}"
-        found = ADDRESS.search(claim) or re.match(r"([0-9a-fA-F.:]+)\s+\((?:EHLO|HELO) ", claim)  # the latter by Yahoo
+        # what the client called itself may be an address in brackets: it counts only where the server wrote no other
+        seen = ADDRESS.search(GREETING.sub("", match["claim"] or ""))
+        found = seen or ADDRESS.match(match["helo"] or "") or re.match(r"([0-9a-fA-F.:]+)\s+\((?:EHLO|HELO) ", claim)  # the last by Yahoo
         protocol = re.search(r"\bwith\s+([\w-]+(?: SMTP)?)", match["rest"])
+        named_by = REVERSE.search(claim)  # Exim writes the name that it found where others write what the client said
+        unnamed = "?" if "([" in claim and "(Exim" not in match["rest"] else ""
         hops.append(Hop(clean((match["helo"] or "").strip("[]"), 80), next(filter(None, found.groups()), "") if found else "",
                         clean(match["by"].rstrip(";"), 80), protocol[1] if protocol else "", when,
-                        reverse[1] if (reverse := REVERSE.search(claim)) else ""))  # fmt: skip
+                        named_by[1] if named_by else unnamed))  # fmt: skip
     before = None
     for hop in hops:
         if hop.when and before:
@@ -303,14 +308,22 @@ def signatures(message: Message, last: datetime | None) -> list[Json]:
     return found
 
 
+def addresses(texts: list[str]) -> list[tuple[str, str]]:
+    """Return names and addresses; none where comments nest so deep that nobody could read them."""
+    try:
+        return getaddresses([" ".join(text.split()) for text in texts])
+    except RecursionError:
+        return []
+
+
 def sender(message: Message) -> Json:
     """Return the names under which a message came, each as address and organisation."""
     def first(name: str) -> tuple[str, str]:
         # addresses are parsed before encoded words are read: a decoded comma or angle bracket is part of the name
-        pairs = getaddresses([" ".join(value.split()) for value in values(message, name)[:1]])
+        pairs = addresses(values(message, name)[:1])
         return (decoded(pairs[0][0]), pairs[0][1]) if pairs else ("", "")
 
-    authors = getaddresses([" ".join(value.split()) for value in values(message, "From")])
+    authors = addresses(values(message, "From"))
     shown, address = first("From")
     return {
         "from": clean(address), "shown": clean(shown), "authors": len([one for one in authors if "@" in one[1]]),

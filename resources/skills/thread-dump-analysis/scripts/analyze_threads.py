@@ -43,6 +43,9 @@ LIBRARY = re.compile(
     r"|\w[\w.]* \((threading|queue|socket|selectors|ssl)\.py"
     r"|\w+ \(.*[/\\](threading|queue|selectors|concurrent[/\\]\S+)\.py)"
 )
+GO_LIBRARY = re.compile(  # where all frames are of it, the innermost of these says more than `runtime.gopark`
+    r"^(time\.Sleep|net\.\(\*|net/\w+\.|crypto/tls\.|database/sql\.|bufio\.\(\*|os/exec\.|io\.[A-Z]\w*( \(|$))"
+)
 IDLE = re.compile(
     r"ThreadPoolExecutor\.getTask|ForkJoinPool\.(awaitWork|deactivate)"
     r"|Reference\.waitFor|ReferenceQueue\.remove|EPoll\.wait|EPollArrayWrapper|KQueue\.poll"
@@ -186,6 +189,11 @@ def read_java_line(dump: Dump, one: Thread, words: str) -> None:
         one.state = words.partition(": ")[2].partition(" ")[0]
     elif words.startswith("at "):
         one.stack.append(re.sub(r"(?<=\()[\w.]+@[\w.+-]*/", "", words[3:]))
+        if initialised := re.match(r"at (?:\S*/)?([^\s/(]+)\.<clinit>\(", words):
+            one.holds.append(f"class {initialised[1]}")
+    elif match := re.match(r"- waiting on the Class initialization monitor for (\S+)", words):
+        one.waits = f"class {match[1]}"
+        dump.labels[one.waits] = "the initialization of"
     elif match := LOCK.search(words):
         dump.labels[match[1]] = match[2] or "?"
         if words.startswith(("- locked", "- <")):
@@ -196,12 +204,17 @@ def read_java_line(dump: Dump, one: Thread, words: str) -> None:
 
 def read_go(kind: str, lines: list[str]) -> Dump:
     dump = Dump(kind, [], {})
+    called = False  # whether the line of a frame comes next
     for line in lines:
+        if called and (match := re.match(r"\s+(?:.*[/\\])?([^/\\]+:\d+)(?: \+0x|$)", line)):
+            dump.threads[-1].stack[-1] += f" ({match[1]})"
+        called = False
         if match := GO.match(line):
             dump.threads.append(Thread(match["id"], "goroutine", match["state"]))
-        elif dump.threads and line and not line.startswith(("\t", "exit status", "created by")) and "(" in line:
+        elif dump.threads and line and not line.startswith(("\t", " ", "exit status", "created by")) and "(" in line:
+            called = True
             one = dump.threads[-1]
-            one.stack.append(re.sub(r"\((0x[^)]*|\{.*|\.\.\.)\)$", "", line))
+            one.stack.append(re.sub(r"\((0x[^)]*|\{.*|\.\.\.|)\)$", "", line))
             if found := re.search(r"(Mutex|RWMutex)\)\.(?:lockSlow|Lock|RLock)\((0x[0-9a-f]+)", line):
                 one.waits = one.waits or found[2]
                 dump.labels[found[2]] = f"sync.{found[1]}"
@@ -288,7 +301,8 @@ def groups(dump: Dump) -> list[Json]:
 
 def own_frame(one: Thread) -> str:
     """Return the innermost frame that is not of the language's own library."""
-    return next((frame for frame in one.stack if not LIBRARY.match(frame)), "")
+    frames = [frame for frame in one.stack if not LIBRARY.match(frame)]
+    return next((frame for frame in frames if not GO_LIBRARY.match(frame)), frames[0] if frames else "")
 
 
 def label(one: Thread) -> str:
