@@ -328,3 +328,16 @@ def test_options_and_settings_that_a_framework_reads_are_found(tmp_path: Path) -
     assert set(found) == set(names_found.split())
     assert {name for name, one in found.items() if one["required"]} == set("R_B R_C R_D T_B Y_A H_A".split())
     assert {name for name, one in found.items() if one["default"]} == {"T_C", "J_A", "Y_B"}
+
+
+def test_a_required_name_that_the_target_sets_to_nothing_is_a_problem(tmp_path: Path) -> None:
+    code = 'import os\nos.environ["FULL"]\nos.environ["EMPTY"]\nos.environ["QUOTED"]\nos.getenv("MAY_BE", "")\n'
+    target = tmp_path / "prod.env"
+    target.write_text("FULL=1\nEMPTY=\nQUOTED=''\nMAY_BE=\n# OFF=\n")
+    folder = tmp_path / "app"
+    report = audit(folder, {"a.py": code, ".env.example": "FULL=\nEMPTY=\nQUOTED=\nMAY_BE=\n"}, "--env", target)
+    assert report["problems"] == [
+        f"EMPTY is required, and empty in {target}:2",
+        f"QUOTED is required, and empty in {target}:3",
+    ]
+    assert names(report["missing"]) == []

@@ -119,6 +119,7 @@ class Variable:
     defaults: dict[str, str] = field(default_factory=dict)
     documented: list[str] = field(default_factory=list)
     set_in: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)  # where a target sets it to nothing
 
     @property
     def required(self) -> bool:
@@ -147,9 +148,19 @@ class Audit:
             if lines and not any(map(LINE.match, lines)):  # JSON, or UTF-16: nothing set would be a wrong answer
                 raise ValueError(f"{path} has no line NAME=value in UTF-8")
             self.read_env(text, str(path), example=False)
+            for number, line in enumerate(text.split("\n"), 1):
+                if (
+                    (found := LINE.match(line))
+                    and not found[1]
+                    and found[2] in self.variables
+                    and found[4].strip() in ("", "''", '""')
+                ):
+                    self.variables[found[2]].empty.append(f"{path}:{number}")
         for name in os.environ if current else ():
             if name in self.variables:
                 self.variables[name].set_in.append("this environment")
+                if not os.environ[name]:
+                    self.variables[name].empty.append("this environment")
         for place, text in self.prose:
             words = set(re.findall(r"[A-Za-z_]\w+", text))
             for name, one in self.variables.items():
@@ -357,6 +368,8 @@ class Audit:
             set_there = set(one.set_in) & set(targets) if targets else one.set_in
             if not one.defaults and not set_there and (targets or one.required):
                 missing.append({"name": name, "place": place, "required": one.required})
+            if one.required and one.empty:
+                self.problems.append(f"{name} is required, and empty in {one.empty[0]}")
             if not one.documented:
                 undocumented.append({"name": name, "place": place, "default": bool(one.defaults)})
             self.problems += secret_problems(name, one)
