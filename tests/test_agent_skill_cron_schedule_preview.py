@@ -273,3 +273,11 @@ def test_an_unescaped_percent_sign_is_a_problem() -> None:
 )
 def test_days_that_not_every_month_has_are_noted(expression: str, notes: list[str]) -> None:
     assert run_json(*SCRIPT, "--expression", expression)["schedules"][0]["notes"] == notes
+
+
+@pytest.mark.parametrize(
+    ("expression", "noted"), [("0-59/7 * * * *", True), ("0 0-23/5 * * *", True), ("0-59/15 * * * *", False)]
+)
+def test_an_uneven_step_over_a_full_range_is_noted_like_one_over_a_star(expression: str, noted: bool) -> None:
+    report = run_json(*SCRIPT, "--expression", expression, "--from", "2027-03-20T12:00")
+    assert any("is not every" in note for note in report["schedules"][0]["notes"]) is noted

@@ -310,3 +310,34 @@ def test_scripts_without_suffix_and_typescript_modules_are_read(tmp_path: Path) 
     found = audit(tmp_path, files)["all"]
     assert {name for name, one in found.items() if one["required"]} == set("S_A P_A N_A T_A T_B K_A".split())
     assert set(found) == set("S_A P_A N_A T_A T_B K_A".split())
+
+
+def test_options_and_settings_that_a_framework_reads_are_found(tmp_path: Path) -> None:
+    files = {
+        "a.py": '@click.option("--db", envvar="P_A")\n@click.option("--x", envvar=["P_B", "P_C"])\nenv = "P_NO"\n',
+        "a.rs": '#[arg(long, env = "R_A")]\ndotenvy::var("R_B")?;\nlet env = "R_NO";\n',
+        "b.rs": 'use std::env::{self, var};\nvar("R_C").unwrap();\nenv::var("R_D").unwrap();\nother.var("R_NO");\n',
+        "a.go": '&cli.StringFlag{EnvVars: []string{"G_A", "G_B"}}\nx := cli.EnvVars("G_C")\n',
+        "a.ts": 'configService.get<string>("T_A");\nthis.config.getOrThrow("T_B");\nconfig.get("T_C", "x");\nmap.get("T_NO");\n',
+        "b.js": "const { env } = process;\nenv.J_A ?? 'x';\nenv['J_B'];\nthat.env.J_NO;\n",
+        "config/a.yaml": "url: '%env(resolve:Y_A)%'\nx: '%env(default:y:Y_B)%'\n",
+        "config/a.php": "$c->set('x', '%env(int:H_A)%');\n",
+    }
+    found = audit(tmp_path, files)["all"]
+    names_found = "P_A P_B P_C R_A R_B R_C R_D G_A G_B G_C T_A T_B T_C J_A J_B Y_A Y_B H_A"
+    assert set(found) == set(names_found.split())
+    assert {name for name, one in found.items() if one["required"]} == set("R_B R_C R_D T_B Y_A H_A".split())
+    assert {name for name, one in found.items() if one["default"]} == {"T_C", "J_A", "Y_B"}
+
+
+def test_a_required_name_that_the_target_sets_to_nothing_is_a_problem(tmp_path: Path) -> None:
+    code = 'import os\nos.environ["FULL"]\nos.environ["EMPTY"]\nos.environ["QUOTED"]\nos.getenv("MAY_BE", "")\n'
+    target = tmp_path / "prod.env"
+    target.write_text("FULL=1\nEMPTY=\nQUOTED=''\nMAY_BE=\n# OFF=\n")
+    folder = tmp_path / "app"
+    report = audit(folder, {"a.py": code, ".env.example": "FULL=\nEMPTY=\nQUOTED=\nMAY_BE=\n"}, "--env", target)
+    assert report["problems"] == [
+        f"EMPTY is required, and empty in {target}:2",
+        f"QUOTED is required, and empty in {target}:3",
+    ]
+    assert names(report["missing"]) == []

@@ -517,3 +517,24 @@ def test_a_lone_per_cent_sign_breaks_a_text_that_is_formatted(
         (tmp_path / folder / "Localizable.strings").write_text(f'"a" = "{text}";')
     rows = [(rule, text.rpartition(": ")[2]) for rule, _, _, text in found(run_json(*SCRIPT, tmp_path))]
     assert rows == [("placeholder", "a lone % in a text that is formatted, write %%")] * 2 * wrong
+
+
+@pytest.mark.parametrize(
+    ("source", "other", "text"),
+    [
+        ("Hi {{name}}", "Hallo {name}", "one brace or two, unlike the source: name"),
+        ("Hi {name}", "Hallo {{name}}", "one brace or two, unlike the source: name"),
+        ("Hi {{name}} {{- x}}", "{{ name }} {{-x}}", ""),
+        ("{g, select, other {{name}}}", "{g, select, other {Hallo {name}}}", ""),
+        ("The :attribute has :max signs", "Das Feld hat :max Zeichen", "lacks :attribute"),
+        ("Hi :name", ":Name, hallo", ""),
+        ("a :smile: at 10:30 http://x:y/z note:see", "b", ""),
+        ("Hi %name%", "Hallo %nom%", "lacks {%name%} and has {%nom%}"),
+        ("%d%% of %s, %ld%ld", "%d%% von %s, %ld%ld", ""),
+    ],
+)
+def test_braces_and_placeholders_of_laravel_and_symfony_are_compared(
+    tmp_path: Path, source: str, other: str, text: str
+) -> None:
+    rows = [row[2] for row in pair(tmp_path, {"k": source}, {"k": other}) if row[0] == "placeholder"]
+    assert rows == ([text] if text else [])

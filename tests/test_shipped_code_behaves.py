@@ -1213,7 +1213,8 @@ import { SignJWT, createLocalJWKSet, createRemoteJWKSet, exportJWK, generateKeyP
 import { verifyAccessToken } from "./block.js";
 const { publicKey, privateKey } = await generateKeyPair("ES256");
 const keys = createLocalJWKSet({ keys: [{ ...(await exportJWK(publicKey)), kid: "1", alg: "ES256" }] });
-const claims = { sub: "u", jti: "j", iss: "https://id.example.com", aud: "https://api.example.com" };
+const iat = Math.floor(Date.now() / 1000);
+const claims = { sub: "u", jti: "j", iat, iss: "https://id.example.com", aud: "https://api.example.com" };
 const token = (change = {}, header = {}, life = "1m", key = privateKey) => {
   const made = new SignJWT({ ...claims, ...change });
   made.setProtectedHeader({ alg: "ES256", kid: "1", typ: "at+jwt", ...header });
@@ -1225,7 +1226,7 @@ const forged = [
   "", "a", "a.b", "a.b.c", "..", "\\ud800",
   await token({}, {}, "1m", other), await token({}, {}, ""), await token({}, { typ: "JWT" }),
   await token({ aud: "https://other.example.com" }), await token({ sub: undefined }), await token({}, {}, "-1m"),
-  await token({}, { kid: "2" }), `${text({ alg: "none", typ: "at+jwt" })}.${text(claims)}.`,
+  await token({ iat: undefined }), await token({}, { kid: "2" }), `${text({ alg: "none", typ: "at+jwt" })}.${text(claims)}.`,
   `${text({ alg: "HS256", kid: "1", typ: "at+jwt" })}.${text(claims)}.AAAA`, `${text(null)}.${text(null)}.AAAA`,
   `${text({ alg: "ES256", kid: {}, typ: "at+jwt" })}.${text(claims)}.AAAA`,
   `${text({ alg: "ES256", kid: "1", typ: "at+jwt", crit: ["x"], x: 1 })}.${text(claims)}.AAAA`,
@@ -1241,7 +1242,7 @@ console.log(JSON.stringify({ ...found, forged: await Promise.all(forged.map((one
 @pytest.mark.slow
 def test_a_forged_token_is_401_and_only_missing_keys_are_503(node_run: Callable[[str, str], Any]) -> None:
     found = node_run("skills/security-authentication-jwt.md", TOKEN_CHECKS)
-    assert found == {"good": 200, "dead": 503, "forged": [401] * 18}
+    assert found == {"good": 200, "dead": 503, "forged": [401] * 19}
 
 
 JSON_OF_A_URL = """

@@ -281,8 +281,8 @@ def preview(one: Schedule, start: datetime, count: int, dialect: str) -> Json:
         notes.append(f"never runs in {YEARS} years: no such date")
     elif not (one.stars[2] or one.stars[3]):
         notes.append("day of month OR day of week: it runs on either; for both test one of them in the command")
-    if (step := re.match(r"^\*/(\d+)$", one.expression.split()[2])) and int(step[1]) > 1:
-        notes.append(f"day of month */{step[1]}: each month starts again at 1")
+    if (step := re.match(r"^(?:\*|1|1-31)/(\d+)$", one.expression.split()[2])) and int(step[1]) > 1:
+        notes.append(f"day of month {step[0]}: each month starts again at 1")
     if upcoming and one.stars[3] and min(one.sets[2]) > 28:
         notes.append("months without such a day are left out")
     clock = []
@@ -302,9 +302,9 @@ def preview(one: Schedule, start: datetime, count: int, dialect: str) -> Json:
                 clock.append(f"{change}: {what}")
     sizes = {number: sorted(one.sets[number]) for number in (0, 1)}
     for number, size, unit in ((0, 60, "minutes"), (1, 24, "hours")):
-        step = re.match(r"^\*/(\d+)$", one.expression.split()[number])
+        step = re.match(rf"^(?:\*|0|0-{size - 1})/(\d+)$", one.expression.split()[number])
         if step and size % int(step[1]):
-            notes.append(f"*/{step[1]} is not every {step[1]} {unit}: after {sizes[number][-1]} it starts again at 0")
+            notes.append(f"{step[0]} is not every {step[1]} {unit}: after {sizes[number][-1]} it starts again at 0")
     if dialect == "github":
         if usual > 24 and min((b - a for a, b in zip(sizes[0], sizes[0][1:], strict=False)), default=60) < 5:
             notes.append("GitHub runs nothing more often than every 5 minutes")

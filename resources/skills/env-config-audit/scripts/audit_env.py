@@ -69,6 +69,14 @@ ALIAS = re.compile(
     r"\b(?:environ\s+as\s+(?P<name>\w+)|(?P<own>\w+)(?:\s*:\s*[\w.]+)?\s*=\s*(?P<real>os\.environ|process\.env))[ \t]*(?:;|$)",
     re.MULTILINE,
 )
+OPTION = re.compile(  # an option of click, clap or urfave/cli that is read from the environment too
+    r"(?:\benvvar\s*=\s*|#\[(?:arg|clap)\([^\n]*?\benv\s*=\s*|\bEnvVars\s*:\s*\[\]string|\bcli\.EnvVars)[\[({]?\s*"
+    r"(?P<names>[\"'][A-Z_]\w*[\"'](?:\s*,\s*[\"'][A-Z_]\w*[\"'])*)"
+)
+NEST = re.compile(
+    r"\b\w*[cC]onfig(?:Service)?\.get(?P<must>OrThrow)?(?:<[^<>()]*>)?\(\s*[\"'](?P<name>[A-Z][A-Z0-9_]+)[\"']"
+)
+SYMFONY = re.compile(r"%env\((?P<kinds>(?:\w+:)*)(?P<name>[A-Z][A-Z0-9_]*)\)%")
 SERVER = re.compile(  # what a web server puts into $_SERVER
     r"(?:HTTP|REQUEST|SERVER|REMOTE|SCRIPT|DOCUMENT|PHP|CONTENT|PATH|AUTH|ORIG)_\w+"
     r"|HTTPS|QUERY_STRING|GATEWAY_INTERFACE|arg[vc]"
@@ -111,6 +119,7 @@ class Variable:
     defaults: dict[str, str] = field(default_factory=dict)
     documented: list[str] = field(default_factory=list)
     set_in: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)  # where a target sets it to nothing
 
     @property
     def required(self) -> bool:
@@ -139,9 +148,19 @@ class Audit:
             if lines and not any(map(LINE.match, lines)):  # JSON, or UTF-16: nothing set would be a wrong answer
                 raise ValueError(f"{path} has no line NAME=value in UTF-8")
             self.read_env(text, str(path), example=False)
+            for number, line in enumerate(text.split("\n"), 1):
+                if (
+                    (found := LINE.match(line))
+                    and not found[1]
+                    and found[2] in self.variables
+                    and found[4].strip() in ("", "''", '""')
+                ):
+                    self.variables[found[2]].empty.append(f"{path}:{number}")
         for name in os.environ if current else ():
             if name in self.variables:
                 self.variables[name].set_in.append("this environment")
+                if not os.environ[name]:
+                    self.variables[name].empty.append("this environment")
         for place, text in self.prose:
             words = set(re.findall(r"[A-Za-z_]\w+", text))
             for name, one in self.variables.items():
@@ -224,6 +243,8 @@ class Audit:
         for found in ALIAS.finditer(text):
             name, real = found["name"] or found["own"], found["real"] or "os.environ"
             text = re.sub(rf"(?<!\.)\b{name}(?=\[|\.get\(|\.[A-Z_]{{2}})", real, text)
+        text = plain_calls(text, place)
+        self.read_options(text, place)
         for found in VALUE.finditer(text):
             after = "" if found["default"] is None else f"|| '{found['default']}'"
             self.use(found["name"], place, text.count("\n", 0, found.start()) + 1, after, forced=not after)
@@ -245,6 +266,19 @@ class Audit:
             for part in found["names"].split(","):
                 if name := re.match(r"\s*([A-Z_]\w*)", part):
                     self.use(name[1], place, number, "|| " + part.partition("=")[2].strip() if "=" in part else "")
+
+    def read_options(self, text: str, place: str) -> None:
+        """Take names that a framework reads: options of a command line, settings of NestJS and Symfony."""
+        for found in OPTION.finditer(text):
+            number = text.count("\n", 0, found.start()) + 1
+            for name in re.findall(r"\w+", found["names"]):
+                self.use(name, place, number, "")
+        for found in NEST.finditer(text) if place.endswith((".ts", ".js", ".mts", ".mjs")) else ():
+            number = text.count("\n", 0, found.start()) + 1
+            self.use(found["name"], place, number, text[found.end() : found.end() + 80], bool(found["must"]))
+        for found in SYMFONY.finditer(text):
+            after = "|| ''" if "default:" in found["kinds"] else ""
+            self.use(found["name"], place, text.count("\n", 0, found.start()) + 1, after, forced=not after)
 
     def read_import(self, text: str, place: str, found: re.Match[str]) -> None:
         """Take names that a module hands out itself, or reads of the object `env` that it hands out."""
@@ -306,6 +340,7 @@ class Audit:
 
     def read_expansions(self, text: str, place: str, shell: bool) -> None:
         """Read `${NAME:-default}` of shell, Compose and Spring, and the names that such files set."""
+        self.read_options(text, place)
         own = {name for pair in OWN.findall(text) for name in pair if name} if shell else set()
         for name in set() if shell else {*SETTING.findall(text), *IN_BRACES.findall(text)}:
             self.variables[name].set_in.append(place)
@@ -333,6 +368,8 @@ class Audit:
             set_there = set(one.set_in) & set(targets) if targets else one.set_in
             if not one.defaults and not set_there and (targets or one.required):
                 missing.append({"name": name, "place": place, "required": one.required})
+            if one.required and one.empty:
+                self.problems.append(f"{name} is required, and empty in {one.empty[0]}")
             if not one.documented:
                 undocumented.append({"name": name, "place": place, "default": bool(one.defaults)})
             self.problems += secret_problems(name, one)
@@ -354,6 +391,17 @@ class Audit:
         if everything:
             report["all"] = {name: described(one) for name, one in sorted(live.items())}
         return report
+
+
+def plain_calls(text: str, place: str) -> str:
+    """Write reads by an imported name as what they are: Rust's `var`, Node's `env` taken out of `process`."""
+    if place.endswith(".rs"):
+        text = re.sub(r"\bdotenvy?::var\b", "env::var", text)
+        if re.search(r"\buse std::env::(?:\{[^{}]*\b)?var\b", text):
+            text = re.sub(r"(?<![\w:.!])var(?=\()", "env::var", text)
+    elif re.search(r"\{\s*env\s*\}\s*=\s*process\b", text):
+        text = re.sub(r"(?<![\w.$])env(?=\[|\.[A-Z_])", "process.env", text)
+    return text
 
 
 def fallback(after: str) -> tuple[str, str]:

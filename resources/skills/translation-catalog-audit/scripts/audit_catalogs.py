@@ -67,7 +67,10 @@ LOCALE = re.compile(r"(?i)^([a-z]{2,3})(?:[-_](?:r?[a-z]{2}|[a-z]{4}|\d{3}))*$|^
 IN_NAME = re.compile(r"(?:^|(?<=[._-]))(?=([A-Za-z]{2,3}(?:[-_](?:[A-Za-z]{2}|[A-Za-z]{4}|\d{3}))*)\.)")
 SUFFIXES = {".json", ".arb", ".po", ".pot", ".xlf", ".xliff", ".strings", ".stringsdict", ".xcstrings", ".xml"}
 PRINTF = re.compile(r"%(?:(\d+)\$)?(?:\((\w+)\))?[-+0#,]*(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|q|z|j|t)?([@a-zA-Z%])")
-NAMED = re.compile(r"\{\{\s*-?\s*([^{},]+?)\s*(?:,[^{}]*)?\}\}|%\{(\w+)\}|\$\{([^}]+)\}|\$t\(([^)]+)\)|\{\s*([\w.-]+)\s*\}|(\$[A-Za-z_]\w*\$)")
+NAMED = re.compile(r"\{\{\s*-?\s*([^{},]+?)\s*(?:,[^{}]*)?\}\}|%\{(\w+)\}|\$\{([^}]+)\}|\$t\(([^)]+)\)|\{\s*([\w.-]+)\s*\}|(\$[A-Za-z_]\w*\$)"
+                   r"|(%(?!(?:hh?|ll?|[qzjt])?[a-zA-Z]%)[A-Za-z_]\w+%(?!%))")
+DOUBLE = re.compile(r"\{\{\s*-?\s*([^{},]+?)\s*(?:,[^{}]*)?\}\}")
+COLON = re.compile(r"(?<![\w:/]):([A-Za-z_]\w*)(?![:/\w])")  # Laravel
 TAG = re.compile(r"<(/?[A-Za-z0-9][\w-]*)(?:\s[^<>]*)?/?>")
 ICU_HINT = re.compile(r"(?<!\{)\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b")
 MOJIBAKE = re.compile(r"Ã[\x80-\xbf¤¼¶Ÿ©¨±]|â€[™œ\x9d“”¦]|Â[ \xa0«»©°]")
@@ -606,6 +609,11 @@ def placeholders(text: str, kind: str) -> Counter[str]:
     return found
 
 
+def double_braces(text: str, kind: str) -> set[str]:
+    """Return the names in `{{name}}`, of which `{name}` is another syntax; in ICU two braces are a branch and a name."""
+    return set() if kind not in ("json", "xliff", "po") or ICU_HINT.search(text) else set(DOUBLE.findall(text))
+
+
 def lone_percent(text: str, kind: str) -> bool:
     """Tell whether a per cent sign starts no conversion; `100 % de` is one with a flag for printf, and takes an argument."""
     if kind not in ("xml", "strings", "stringsdict", "xcstrings", "po", "xliff"):
@@ -647,6 +655,10 @@ def compare(key: str, entry: Entry, original: Entry, catalog: Catalog) -> Iterat
             parts = [f"lacks {' '.join(sorted(missing.elements()))}"] if missing else []
             parts += [f"has {' '.join(sorted(extra.elements()))}"] if extra else []
             yield found("placeholder", " and ".join(parts) + label)
+        if braces := sorted(one for one in double_braces(base, kind) ^ double_braces(text, kind) if f"{{{one}}}" in expected.keys() & got.keys()):
+            yield found("placeholder", f"one brace or two, unlike the source: {', '.join(braces)}{label}")
+        if catalog.kind == "json" and (gone := {one.lower() for one in COLON.findall(base)} - {one.lower() for one in COLON.findall(text)}):
+            yield found("placeholder", f"lacks {', '.join(':' + one for one in sorted(gone))}{label}")
         if lone_percent(text, kind) and not lone_percent(base, kind) and ("%%" in base or any(one[0] == "%" for one in expected)):
             yield found("placeholder", f"a lone % in a text that is formatted, write %%{label}")
         yield from text_findings(found, text, base, label)
