@@ -566,3 +566,23 @@ def test_a_patched_package_of_yarn_berry_is_no_second_checksum(tmp_path: Path) -
     assert compared(tmp_path, entry, entry.replace("10/bb", "10/cc"))["dangers"] == [
         "checksum: t 1.0.0 has another 10 without another version"
     ]
+
+
+def test_each_name_of_a_yarn_entry_is_a_package(tmp_path: Path) -> None:
+    entry = (
+        '# yarn lockfile v1\n\n{}:\n  version "1.0.0"\n  resolved "https://registry.yarnpkg.com/{}/-/{}-1.0.0.tgz"\n'
+    )
+    old = entry.format("x@^1.0.0", "x", "x")
+    new = entry.format('"@e/vil@^1.0.0", x@^1.0.0', "@e/vil", "vil")
+    assert compared(tmp_path, old, new)["dangers"] == ["name: x 1.0.0 is fetched as @e/vil"]
+    merged = entry.format('x@^1.0.0, "y@npm:x@^1.0.0"', "x", "x")
+    assert compared(tmp_path, old, merged)["dangers"] == [
+        "source: new y from alias of x registry.yarnpkg.com, unlike all before"
+    ]
+
+
+def test_another_version_behind_a_yarn_berry_entry_is_a_danger(tmp_path: Path) -> None:
+    entry = '__metadata:\n  version: 8\n\n"x@npm:^1.0.0":\n  version: 1.1.0\n  resolution: "x@npm:1.0.0"\n'
+    old = entry.replace("1.1.0", "1.0.0")
+    assert compared(tmp_path, old, entry)["dangers"] == ["name: x 1.1.0 is fetched as 1.0.0"]
+    assert compared(tmp_path, old, entry.replace('npm:1.0.0"', 'npm:1.1.0::hash=1"'))["dangers"] == []

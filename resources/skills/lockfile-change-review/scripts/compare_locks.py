@@ -302,14 +302,14 @@ def read_yarn(text: str) -> Lock:
         fields = dict(pairs)
         if len(fields) < len(pairs) or re.search(r'^  ["\'?][^\n]*\\|^  [\'?{]', body, re.MULTILINE):
             raise ValueError(f"damaged: {head[:60]!r} has a field twice or in a form that yarn does not write")
-        spec = head.rstrip(":").strip('"').partition(",")[0].strip('" ')
-        name, wanted = spec[: spec.find("@", 1)], spec[spec.find("@", 1) + 1 :]
+        specs = [spec.strip('" ') for spec in head.rstrip(":").split(", ")]
+        ranges = {spec[:at]: spec[at + 1 :] for spec in specs if (at := spec.find("@", 1)) > 0}  # one for each name
         if "version" not in fields:
             raise ValueError(f"damaged: {head[:60]!r} has no version, cut off?")
         if fields.get("linkType") == "soft":
-            lock.own.add(name)
-            continue
-        lock.packages.append(yarn_package(name, wanted, fields))
+            lock.own |= ranges.keys()
+        else:
+            lock.packages += [yarn_package(name, wanted, fields) for name, wanted in ranges.items()]
     return lock
 
 
@@ -327,6 +327,8 @@ def yarn_package(name: str, wanted: str, fields: dict[str, str]) -> Package:
             where = unquote(where.partition("__archiveUrl=")[2].partition("&")[0])
         source = "" if where.startswith("npm:") else where.partition(":")[0] if "//" not in where else source_of(where)
         package = Package(name, version, source, sums)
+        given = re.match(r"npm:([^:]+)(?:::.*)?\Z", fields["resolution"][at + 1 :])
+        package.odd = f"is fetched as {given[1]}" if given and given[1] != version else ""
     else:
         resolved = fields.get("resolved", "")
         known = name
