@@ -527,10 +527,18 @@ def changes(before: Names, after: Names, new: Lock) -> list[Json]:
         had, has = set(versions(before[name])), set(versions(after[name]))
         gone, come = sorted(had - has, key=order), sorted(has - had, key=order)
         if gone or come:
-            jumps = [jump(a, b, new.kind) for a, b in zip(reversed(gone), reversed(come), strict=False)]
+            jumps = [jump(a, b, new.kind) for a, b in replacements(gone, come)]
             size = min(jumps, key=JUMPS.index, default="one more version" if come else "one version less")
             found.append({"name": name, "from": gone, "to": come, "jump": size, "direct": name in new.direct})
     return sorted(found, key=lambda row: ([*JUMPS, row["jump"]].index(row["jump"]), row["name"]))
+
+
+def replacements(gone: list[str], come: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield which version took the place of which: the newest of each major version, then the rest in order."""
+    had, has = ({release(version)[:1]: version for version in found} for found in (gone, come))  # sorted: the newest stays
+    yield from ((had[major], has[major]) for major in had.keys() & has.keys())
+    left, new = ([version for major, version in found.items() if major not in both] for found, both in ((had, has), (has, had)))
+    yield from zip(reversed(left), reversed(new), strict=False)
 
 
 def order(version: str) -> tuple[tuple[int, ...], str]:
