@@ -277,6 +277,9 @@ def test_secrets_of_less_common_forms_are_found(tmp_path: Path, name: str, conte
 def test_examples_without_a_real_secret_are_no_secrets(tmp_path: Path) -> None:
     root = folder(tmp_path, "x\n", _env_example="K=AKIA" + "IOSFODNN7EXAMPLE", id_rsa_pub="ssh-rsa A")
     (root / "id_rsa.pub").write_text("ssh-rsa A")
+    (root / "docs.md").write_text(
+        "-----BEGIN RSA PRIVATE " + "KEY-----\n  (snip)\n-----BEGIN PRIVATE " + "KEY-----\n...\n"
+    )
     assert findings(run_json(*SCRIPT, root), "secret") == []
 
 
