@@ -277,6 +277,9 @@ def test_secrets_of_less_common_forms_are_found(tmp_path: Path, name: str, conte
 def test_examples_without_a_real_secret_are_no_secrets(tmp_path: Path) -> None:
     root = folder(tmp_path, "x\n", _env_example="K=AKIA" + "IOSFODNN7EXAMPLE", id_rsa_pub="ssh-rsa A")
     (root / "id_rsa.pub").write_text("ssh-rsa A")
+    (root / "docs.md").write_text(
+        "-----BEGIN RSA PRIVATE " + "KEY-----\n  (snip)\n-----BEGIN PRIVATE " + "KEY-----\n...\n"
+    )
     assert findings(run_json(*SCRIPT, root), "secret") == []
 
 
@@ -373,3 +376,16 @@ def test_what_a_bind_mount_shows_is_not_in_the_image_until_a_copy_takes_it(tmp_p
 def test_keys_of_more_services_have_a_known_form(tmp_path: Path, token: str) -> None:
     report = run_json(*SCRIPT, folder(tmp_path, "x\n", "FROM a\nCOPY . .\n", conf=f"key: {token}\n"))
     assert findings(report, "secret") == ["danger   secret: conf (API key, line 1), copied by line 2"]
+
+
+def test_the_history_of_a_repository_below_the_folder_is_told(tmp_path: Path) -> None:
+    root = folder(tmp_path, ".git\n", "FROM a\nCOPY app /\n")
+    for name in (".git/HEAD", "app/.git/HEAD", "b/.hg/store"):
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_text("x")
+    (root / "c").mkdir()
+    (root / "c" / ".git").write_text("gitdir: ../.git/modules/c")  # of a submodule: only a pointer
+    assert [text.partition("; ")[2] for text in findings(run_json(*SCRIPT, root), "history")] == [
+        "line 2 copies it",
+        "no COPY takes it",
+    ]

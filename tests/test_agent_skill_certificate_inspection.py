@@ -275,3 +275,11 @@ def test_a_certificate_in_utf_16_is_named_as_such(certificates: Path) -> None:
     path = certificates / "wide.pem"
     path.write_text((certificates / "leaf.pem").read_text(), encoding="utf-16")
     assert_refused(run_script(*SCRIPT, path), "UTF-16", "iconv")
+
+
+def test_a_certificate_behind_a_text_on_the_same_line_is_told(certificates: Path) -> None:
+    leaf, middle = ((certificates / f"{name}.pem").read_text() for name in ("leaf", "middle"))
+    told = "text stands before BEGIN on the same line: servers skip that certificate, put a line break there"
+    for text, found in (("# api" + leaf + middle, [told]), ("# api\n" + leaf + "\ufeff" + middle, [])):
+        (certificates / "commented.pem").write_text(text, "utf-8")
+        assert problems(certificates, "commented.pem") == found

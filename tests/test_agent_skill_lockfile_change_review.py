@@ -566,3 +566,46 @@ def test_a_patched_package_of_yarn_berry_is_no_second_checksum(tmp_path: Path) -
     assert compared(tmp_path, entry, entry.replace("10/bb", "10/cc"))["dangers"] == [
         "checksum: t 1.0.0 has another 10 without another version"
     ]
+
+
+def test_each_name_of_a_yarn_entry_is_a_package(tmp_path: Path) -> None:
+    entry = (
+        '# yarn lockfile v1\n\n{}:\n  version "1.0.0"\n  resolved "https://registry.yarnpkg.com/{}/-/{}-1.0.0.tgz"\n'
+    )
+    old = entry.format("x@^1.0.0", "x", "x")
+    new = entry.format('"@e/vil@^1.0.0", x@^1.0.0', "@e/vil", "vil")
+    assert compared(tmp_path, old, new)["dangers"] == ["name: x 1.0.0 is fetched as @e/vil"]
+    merged = entry.format('x@^1.0.0, "y@npm:x@^1.0.0"', "x", "x")
+    assert compared(tmp_path, old, merged)["dangers"] == [
+        "source: new y from alias of x registry.yarnpkg.com, unlike all before"
+    ]
+
+
+def test_another_version_behind_a_yarn_berry_entry_is_a_danger(tmp_path: Path) -> None:
+    entry = '__metadata:\n  version: 8\n\n"x@npm:^1.0.0":\n  version: 1.1.0\n  resolution: "x@npm:1.0.0"\n'
+    old = entry.replace("1.1.0", "1.0.0")
+    assert compared(tmp_path, old, entry)["dangers"] == ["name: x 1.1.0 is fetched as 1.0.0"]
+    assert compared(tmp_path, old, entry.replace('npm:1.0.0"', 'npm:1.1.0::hash=1"'))["dangers"] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "jump"),
+    [
+        (("6.3.0", "7.3.5", "7.3.8"), ("6.3.1", "7.6.0"), "minor"),  # two became one
+        (("3.15.0", "4.1.0", "4.1.1"), ("3.15.1", "4.3.1"), "minor"),
+        (("5.29.0", "7.16.0"), ("5.28.5",), "downgrade"),
+        (("7.3.5", "7.3.8"), ("7.3.6",), "downgrade"),
+        (("1.0.0", "3.0.0"), ("2.0.0", "4.0.0"), "major"),
+        (("3.0.0",), ("2.0.0", "3.1.0"), "minor"),
+    ],
+)
+def test_of_several_versions_those_of_one_major_are_compared(
+    tmp_path: Path, old: tuple[str, ...], new: tuple[str, ...], jump: str
+) -> None:
+    def lock(name: str, versions: tuple[str, ...]) -> Path:
+        entries = [npm("x", version) for version in versions]
+        return npm_lock(tmp_path / name, *((f"node_modules/p{n}/{key}", one) for n, (key, one) in enumerate(entries)))
+
+    report = run_json(*SCRIPT, lock("a", old), lock("b", new))
+    assert [row["jump"] for row in report["changed"]] == [jump]
+    assert bool(report["dangers"]) == (jump == "downgrade")

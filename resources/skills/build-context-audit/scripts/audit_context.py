@@ -29,6 +29,7 @@ from typing import Any
 
 SEARCHED = 1_000_000  # bytes of a file that are searched for secrets
 FOREIGN = {"node_modules", ".git", ".venv", "venv", "vendor", ".yarn"}  # not searched: others' test keys are there
+HISTORY = re.compile(r"((?:.*/)?\.(?:git|hg|svn))/")
 HARMLESS = re.compile(r"(?i)example|sample|template|\.dist$|\.pub$")
 NAMES = (
     (re.compile(r"\.env([._-].+)?|\.envrc|.+\.env"), "environment file"),
@@ -40,7 +41,7 @@ NAMES = (
 )
 PATHS = re.compile(r"(^|/)(\.aws/credentials|\.docker/config\.json|\.kube/config|\.config/gcloud/.+\.(db|json)|config/(master|credentials/\w+)\.key)$")
 CONTENTS = (
-    (re.compile(rb"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----"), "private key"),
+    (re.compile(rb"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----(?!\s*(?:\.\.\.|[(<\[]))"), "private key"),
     (re.compile(rb"\b(?:AKIA|ASIA)(?!\w*EXAMPLE)[A-Z0-9]{16}\b|(?i:aws_secret_access_key)[\"']?\s*[=:]\s*[\"']?(?![\w/+]*EXAMPLE)[\w/+]{40}(?![\w/+])"), "AWS key"),
     (re.compile(rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_\w{40})"), "GitHub token"),
     (re.compile(rb"\bnpm_[A-Za-z0-9]{36}\b|(?m:^|:)_(?:authToken|auth|password)\s*=\s*(?!\s*[\"']?\$\{)\S"), "npm token"),
@@ -584,10 +585,10 @@ def audit(root: Path, given: str | None, against: str | None, save: str | None) 
             how = "mounted in" if by and by.bound else "copied by"
             end = f"{how} line {by.line}" if by else "passes the ignore file" + (", no COPY takes it" if docker else "")
             findings.append(f"{level}secret: {place}, {end}")
-    if any(e.path.startswith(".git/") for e in entries):
-        by = copied.get(".git/HEAD")
+    for history in sorted({found[1] for e in files if (found := HISTORY.match(e.path))}):
+        by = next((copy for path, copy in copied.items() if path.startswith(f"{history}/")), None)
         end = f"line {by.line} {'mounts' if by.bound else 'copies'} it" if by else "no COPY takes it" if docker else "there is no Dockerfile to compare"
-        findings.append(f"caution  history: .git passes, with each secret that was ever committed; {end}")
+        findings.append(f"caution  history: {shown(history)} passes, with each secret that was ever committed; {end}")
     if not ignore.is_file():
         below = [e.path for e in entries if e.path.endswith("/.dockerignore")]
         hint = f"; {shown(below[0])} is not read, it must stand in the folder of the build" if below else ""

@@ -91,6 +91,8 @@ def file_problems(path: Path) -> list[str]:
         found.append(f"{lost} certificates in the file have no END line: cut off?")
     if re.search(rb"-----END [A-Z0-9 ]+-----[ \t]*[^\s]", data):
         found.append("text follows an END line on the same line: servers refuse the file, put a line break there")
+    if re.search(rb"^(?!\xef\xbb\xbf-----BEGIN)(?!.*-----END)[^\r\n]*[^\r\n-]-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-", data, re.MULTILINE):
+        found.append("text stands before BEGIN on the same line: servers skip that certificate, put a line break there")
     return found
 
 

@@ -302,14 +302,14 @@ def read_yarn(text: str) -> Lock:
         fields = dict(pairs)
         if len(fields) < len(pairs) or re.search(r'^  ["\'?][^\n]*\\|^  [\'?{]', body, re.MULTILINE):
             raise ValueError(f"damaged: {head[:60]!r} has a field twice or in a form that yarn does not write")
-        spec = head.rstrip(":").strip('"').partition(",")[0].strip('" ')
-        name, wanted = spec[: spec.find("@", 1)], spec[spec.find("@", 1) + 1 :]
+        specs = [spec.strip('" ') for spec in head.rstrip(":").split(", ")]
+        ranges = {spec[:at]: spec[at + 1 :] for spec in specs if (at := spec.find("@", 1)) > 0}  # one for each name
         if "version" not in fields:
             raise ValueError(f"damaged: {head[:60]!r} has no version, cut off?")
         if fields.get("linkType") == "soft":
-            lock.own.add(name)
-            continue
-        lock.packages.append(yarn_package(name, wanted, fields))
+            lock.own |= ranges.keys()
+        else:
+            lock.packages += [yarn_package(name, wanted, fields) for name, wanted in ranges.items()]
     return lock
 
 
@@ -327,6 +327,8 @@ def yarn_package(name: str, wanted: str, fields: dict[str, str]) -> Package:
             where = unquote(where.partition("__archiveUrl=")[2].partition("&")[0])
         source = "" if where.startswith("npm:") else where.partition(":")[0] if "//" not in where else source_of(where)
         package = Package(name, version, source, sums)
+        given = re.match(r"npm:([^:]+)(?:::.*)?\Z", fields["resolution"][at + 1 :])
+        package.odd = f"is fetched as {given[1]}" if given and given[1] != version else ""
     else:
         resolved = fields.get("resolved", "")
         known = name
@@ -525,10 +527,18 @@ def changes(before: Names, after: Names, new: Lock) -> list[Json]:
         had, has = set(versions(before[name])), set(versions(after[name]))
         gone, come = sorted(had - has, key=order), sorted(has - had, key=order)
         if gone or come:
-            jumps = [jump(a, b, new.kind) for a, b in zip(reversed(gone), reversed(come), strict=False)]
+            jumps = [jump(a, b, new.kind) for a, b in replacements(gone, come)]
             size = min(jumps, key=JUMPS.index, default="one more version" if come else "one version less")
             found.append({"name": name, "from": gone, "to": come, "jump": size, "direct": name in new.direct})
     return sorted(found, key=lambda row: ([*JUMPS, row["jump"]].index(row["jump"]), row["name"]))
+
+
+def replacements(gone: list[str], come: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield which version took the place of which: the newest of each major version, then the rest in order."""
+    had, has = ({release(version)[:1]: version for version in found} for found in (gone, come))  # sorted: the newest stays
+    yield from ((had[major], has[major]) for major in had.keys() & has.keys())
+    left, new = ([version for major, version in found.items() if major not in both] for found, both in ((had, has), (has, had)))
+    yield from zip(reversed(left), reversed(new), strict=False)
 
 
 def order(version: str) -> tuple[tuple[int, ...], str]:
