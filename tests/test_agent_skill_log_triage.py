@@ -147,6 +147,22 @@ def test_a_baseline_without_entries_is_refused_because_it_would_leave_nothing_ne
     assert_refused(run_script(*SCRIPT, log, "--baseline", write(tmp_path / "good.log")), "baseline", "no entries")
 
 
+def test_a_message_that_is_an_object_keeps_its_words_but_not_its_secrets(tmp_path: Path) -> None:
+    """As AWS Lambda writes an object that was logged."""
+    said = [{"what": "card declined", "order": 1}, {"what": "pool exhausted", "order": 2, "password": "not for you"}]
+    records = [{"timestamp": "2026-11-21T10:00:00Z", "level": "ERROR", "message": one} for one in said]
+    log = write(tmp_path / "a.log", *map(json.dumps, records))
+    assert set(groups(log)) == {
+        "what=card declined order=<n>", 'what=pool exhausted order=<n> password="<secret>"',
+    }  # fmt: skip
+
+
+def test_a_coloured_level_in_json_is_a_level(tmp_path: Path) -> None:
+    record = {"timestamp": "2026-11-21T10:00:00", "level": "\x1b[31merror\x1b[39m", "message": "\x1b[1mlost\x1b[0m 7"}
+    found = groups(write(tmp_path / "a.log", json.dumps(record)), "--level", "warn")
+    assert {name: group["level"] for name, group in found.items()} == {"lost <n>": "error"}
+
+
 def test_docker_lines_and_nanoseconds_are_understood(tmp_path: Path) -> None:
     records = [
         {"log": "ERROR boom\n", "stream": "stderr", "time": "2026-11-21T10:00:00.1Z"},

@@ -123,6 +123,12 @@ def test_an_initplan_of_a_select_list_costs_a_node_that_took_as_long(tmp_path: P
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("prefix", ["> ", "Nov 21 10:00:00 db postgres[12]: "])
+def test_a_prefix_before_each_line_is_refused_as_every_node_would_be_a_plan(tmp_path: Path, prefix: str) -> None:
+    lines = "".join(f"{prefix}{line}\n" for line in NESTED.splitlines())
+    assert_refused(run_script(*SCRIPT, written(tmp_path / "p", lines)), "stands before the nodes")
+
+
 def test_text_with_initplans_and_ctes_is_read_as_json_is(tmp_path: Path) -> None:
     text = """Hash Join  (cost=1.00..2.00 rows=10 width=4) (actual time=1.000..80.000 rows=10 loops=1)
   CTE x

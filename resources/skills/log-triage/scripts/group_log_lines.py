@@ -156,14 +156,14 @@ def parse_json(line: str) -> tuple[str, str, str] | None:
     if not isinstance(record, dict):
         return None
     inner = [record, *(record[key] for key in INSIDE if isinstance(record.get(key), dict))]
-    message = next((one[key] for one in inner for key in MESSAGE_KEYS if one.get(key)), line)
+    message = said(next((one[key] for one in inner for key in MESSAGE_KEYS if one.get(key)), line))
     unsaid = "info" if "@mt" in record else ""  # by Serilog
     raw = next((record[key] for key in LEVEL_KEYS if key in record), unsaid)
     if not raw and isinstance(record.get("log"), dict):  # Elastic Common Schema
         raw = record["log"].get("level", "")
     if isinstance(raw, str) and raw.isdigit():
         raw = int(raw)
-    level = PINO.get(raw, "?") if isinstance(raw, int) else find_level(str(raw or message))
+    level = PINO.get(raw, "?") if isinstance(raw, int) else find_level(said(raw or message))
     status = str(next((record[key] for key in STATUS_KEYS if key in record), ""))
     if level == "?" and re.fullmatch(r"[1-5]\d\d", status):  # an access log
         level = {"4": "warn", "5": "error"}.get(status[0], "info")
@@ -176,6 +176,16 @@ def parse_json(line: str) -> tuple[str, str, str] | None:
         when = datetime.fromtimestamp(when, UTC).isoformat() if 1e8 < when < 1e11 else ""
     error = record.get("err") or record.get("exc_info") or record.get("stack") or ""
     return parse_time(str(when))[0], level, f"{message} {str(error)[:300]}".strip()
+
+
+def said(value: object) -> str:
+    """Return what a value says in one line; of an object each field, quoted only what looks secret."""
+    if isinstance(value, dict):
+        return " ".join(
+            f'{key}="{said(one)}"' if SECRET_HINT.search(str(key)) else f"{key}={said(one)}" for key, one in value.items()
+        )
+    text = str(value)
+    return COLOUR.sub("", text) if "\x1b" in text else text
 
 
 def parse_json_after_time(line: str) -> tuple[str, str, str] | None:

@@ -282,6 +282,8 @@ def read_text(lines: list[str]) -> list[Plan]:
             quoted = not opens_quote(line)
         elif match := NODE.match(line):
             arrow = "->" in line[: len(match["indent"]) + 2]
+            if not arrow and "->  " in match["label"]:
+                raise ValueError(f"something stands before the nodes, take it off each line: {line.strip()[:60]}")
             node, indent = text_node(match), len(match["indent"])
             if below:
                 (node.relation, node.name), below = below, None
