@@ -247,3 +247,29 @@ def test_what_safari_took_from_a_cache_is_no_request_over_the_network(tmp_path: 
     }
     report = run_json(*SCRIPT, record(tmp_path / "a.har", entry(0, "https://a.example.com/", wait=10), cached, cached))
     assert (report["from_cache"], report["findings"]) == (2, [])
+
+
+@pytest.mark.parametrize(
+    ("headers", "lives"),
+    [
+        ({"cache-control": "public, max-age=31536000, immutable"}, True),
+        ({"Expires": "Thu, 01 Jan 2099 00:00:00 GMT"}, True),
+        ({"Expires": "Thu, 01 Jan 1970 00:00:00 GMT"}, False),
+        ({"Expires": "0"}, False),
+        ({"Cache-Control": "NO-STORE"}, False),
+        ({"Cache-Control": "Max-Age=0"}, False),
+        ({"Cache-Control": "s-maxage=3600"}, False),
+        ({"Cache-Control": "public"}, False),
+    ],
+)
+def test_only_what_a_browser_may_keep_has_a_lifetime(tmp_path: Path, headers: dict[str, str], lives: bool) -> None:
+    files = [entry(n, f"https://a.example.com/{n}.png", kind="image/png", headers=headers) for n in range(1, 4)]
+    found = run_json(*SCRIPT, record(tmp_path / "a.har", entry(0, "https://a.example.com/"), *files))["findings"]
+    assert any("without lifetime" in one for one in found) is not lives
+
+
+def test_an_encoding_that_compresses_nothing_is_none(tmp_path: Path) -> None:
+    plain = entry(1, "https://a.example.com/a.js", kind="text/javascript", size=90_000)
+    plain["response"]["headers"] = [{"name": "Content-Encoding", "value": "Identity"}]
+    found = run_json(*SCRIPT, record(tmp_path / "a.har", entry(0, "https://a.example.com/"), plain))["findings"]
+    assert any(one.startswith("compression: 1 ") for one in found)

@@ -348,3 +348,13 @@ def test_backups_that_an_update_gives_up_are_a_danger(
 ) -> None:
     report = run_json(*SCRIPT, plan(tmp_path / "p.json", change("a_x.y", "update", before=before, after=after)))
     assert report["dangers"] == [f"a_x.y loses its protection: {name}" for name in lost]
+
+
+def test_a_policy_that_kept_the_object_and_no_longer_does_is_a_danger(tmp_path: Path) -> None:
+    before = {"deletion_policy": "PREVENT", "reclaim_policy": "Retain", "iam_policy": "PREVENT"}
+    after = {"deletion_policy": "DELETE", "reclaim_policy": "Delete", "iam_policy": "x"}
+    away = change("google_project.x", "update", before=before, after=after)
+    safer = change("google_project.y", "update", before=after, after=before)
+    other = change("google_project.z", "update", before={"deletion_policy": "ABANDON"}, after=before)
+    report = run_json(*SCRIPT, plan(tmp_path / "p.json", away, safer, other))
+    assert [one["unguarded"] for one in report["changes"]] == [["deletion_policy", "reclaim_policy"], [], []]

@@ -20,6 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -105,6 +106,18 @@ def headers_of(part: Json) -> dict[str, str]:
     return {str(h.get("name", "")).lower(): str(h.get("value", "")) for h in part.get("headers") or []}
 
 
+def lifetime(got: dict[str, str], asked: str) -> str:
+    """Return what Cache-Control says to a browser, or of an Expires to come, in lower case; else nothing."""
+    said = got.get("cache-control", "").lower()
+    if "max-age=" in said or "no-cache" in said or "no-store" in said:
+        return said
+    try:
+        until = parsedate_to_datetime(got.get("expires", ""))
+        return "expires" if until.timestamp() > datetime.fromisoformat(asked).timestamp() else ""
+    except (ValueError, TypeError):  # "0", "-1"
+        return ""
+
+
 def read_request(entry: Json) -> Request:
     request, response, timings = entry["request"], entry["response"], entry.get("timings") or {}
     sent, got = headers_of(request), headers_of(response)
@@ -128,8 +141,8 @@ def read_request(entry: Json) -> Request:
         sent=transferred,
         size=max(content.get("size", 0) or 0, 0),
         protocol=str(response.get("httpVersion", "")).lower(),
-        encoding=got.get("content-encoding", ""),
-        cache=got.get("cache-control", ""),
+        encoding=got.get("content-encoding", "").lower().replace("identity", ""),
+        cache=lifetime(got, entry["startedDateTime"]),
         page=str(entry.get("pageref", "")),
         initiator=str(began_by.get("url") or frames[0].get("url") or ""),
         secrets=bool({"cookie", "authorization"} & sent.keys() or "set-cookie" in got),

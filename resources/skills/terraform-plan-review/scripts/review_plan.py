@@ -51,6 +51,9 @@ GUARDS = {
 """Attributes that keep data, and the value that does; others do by their names (`GUARD`) if they are `ON`."""
 GUARD = re.compile(r"(delet|drop|destroy|terminat|rebuild)\w*_protect")
 ON = (True, "ACTIVE", "ENABLED", "Enabled")
+KEPT = re.compile(r"(delet\w*|reclaim|removal)_policy$")
+"""Names of a text that says what becomes of the object when its resource goes."""
+KEEPING = {"PREVENT", "ABANDON", "RETAIN"}
 BACKUPS = re.compile(r"(backup|snapshot)_retention_(period|limit|days)$")
 """Numbers that delete backups when they fall."""
 KEEPERS = {"point_in_time_recovery", "backup_configuration", "backup"}
@@ -241,7 +244,7 @@ def guards_lost(change: Json) -> list[str]:
         if path
         and (
             at(before, path) is GUARDS.get(path[-1], ...)
-            or guards(path[-1], at(before, path))
+            or (guards(path[-1], at(before, path)) and not guards(path[-1], at(after, path)))
             or fewer_backups(path, at(before, path), at(after, path))
             # an import leaves such an attribute unset
             or (at(before, path) is None and at(after, path) is True and GUARDS.get(path[-1]) is False)
@@ -251,6 +254,8 @@ def guards_lost(change: Json) -> list[str]:
 
 def guards(name: Any, value: Any) -> bool:
     """Return whether an attribute protects by its name, as `delete_protection = true` or `"ACTIVE"` do."""
+    if isinstance(value, str) and KEPT.search(str(name)):
+        return value.upper() in KEEPING
     return bool(GUARD.search(str(name))) and value in ON
 
 
