@@ -418,6 +418,12 @@ def test_an_address_that_the_client_called_itself_is_not_where_it_connected_from
     assert [hop["trusted"] for hop in report["hops"]] == [False, True]
 
 
+def test_a_mail_that_waited_before_its_first_hop_was_held_back_by_who_gave_it() -> None:
+    text = mail().replace("Date: Wed, 25 Nov 2026 15:40:00", "Date: Wed, 25 Nov 2026 11:40:00")
+    findings = [one for one in read(text)["findings"] if one.startswith("delay")]
+    assert findings[1:] == ["delay: 4 h 10 s between Date and the first hop: held back by app"]
+
+
 @pytest.mark.parametrize(
     "results",
     [

@@ -468,11 +468,14 @@ def delay_findings(hops: list[Hop], date: str) -> Iterator[str]:
     for hop in hops:
         if (hop.delay or 0) < -1:
             yield f"clock: {hop.by} is at least {span(-(hop.delay or 0))} behind the server before it; delays beside it are wrong"
-    first = next((hop.when for hop in hops if hop.when), None)
+    start = next((hop for hop in hops if hop.when), None)
+    first = start.when if start else None
     if sent and first and (sent - first).total_seconds() > LATE:
         yield f"clock: Date is {span(int((sent - first).total_seconds()))} later than the first server's time"
     elif sent and first and (first - sent).total_seconds() > 86_400:
         yield f"caution: Date is {span(int((first - sent).total_seconds()))} older than the first hop: held back, or replayed"
+    elif start and sent and first and (first - sent).total_seconds() > LATE:
+        yield f"delay: {span(int((first - sent).total_seconds()))} between Date and the first hop: held back by {start.helo or start.by}"
 
 
 def span(seconds: int | None) -> str:
