@@ -354,11 +354,11 @@ def pools(dump: Dump) -> list[Json]:
     rows: list[Json] = []
     for name, each in sorted(found.items()):
         busy = [one for one in each if not one.idle]
-        alike: dict[tuple[str, ...], int] = defaultdict(int)
-        for one in busy:
-            alike[one.key] += 1
-        most = max(alike.values(), default=0)
-        rows.append({"pool": name, "threads": len(each), "busy": len(busy), "in_one_stack": most,
+        alike: dict[tuple[str, str], int] = defaultdict(int)
+        for one in busy:  # not by the whole stack: requests of many kinds wait for one connection pool
+            alike[one.key[0], plain(own_frame(one) or one.stack[0])] += 1
+        (_, place), most = max(alike.items(), key=lambda item: item[1], default=(("", ""), 0))
+        rows.append({"pool": name, "threads": len(each), "busy": len(busy), "in_one_place": most, "place": place,
                      "exhausted": len(each) > 3 and len(busy) == len(each) and most >= 0.8 * len(each)})  # fmt: skip
     return [row for row in rows if row["threads"] > 1]
 
@@ -391,7 +391,7 @@ def lines_of(report: Json) -> Iterator[tuple[str, str]]:
         yield "DEADLOCK", " waits for ".join([*circle, circle[0]])
     for row in report["pools"]:
         if row["exhausted"]:
-            yield "POOL", f"{row['pool']}: all {row['threads']} threads busy, {row['in_one_stack']} in one stack"
+            yield "POOL", f"{row['pool']}: all {row['threads']} threads busy, {row['in_one_place']} at {row['place']}"
     for row in report["locks"]:
         by = (
             f"held by {row['holder']} ({row['holder_state']} at {row['holder_at']})"
