@@ -98,6 +98,23 @@ def test_a_monitor_that_wait_gave_back_is_not_held(tmp_path: Path) -> None:
     assert (report["deadlocks"], report["locks"]) == ([], [])
 
 
+def test_a_monitor_that_compiled_code_gave_back_is_not_held(tmp_path: Path) -> None:
+    waits = (
+        "at java.lang.Object.wait(Native Method)", "- waiting on <no object reference available>",
+        "at x.Q.take(Q.java:1)", "- locked <0x0a> (a Q)", "at x.R.run(R.java:1)", "- locked <0x0b> (a R)",
+    )  # fmt: skip
+    path = written(
+        tmp_path / "d",
+        java("real", 1, "RUNNABLE", "at x.S.f(S.java:1)", "- locked <0x0a> (a Q)"),
+        java("q", 2, "WAITING (on object monitor)", *waits),
+        java("a", 3, "BLOCKED (on object monitor)", "at x.T.f(T.java:1)", "- waiting to lock <0x0a> (a Q)"),
+        java("b", 4, "BLOCKED (on object monitor)", "at x.T.g(T.java:2)", "- waiting to lock <0x0b> (a R)"),
+        java("none", 5, "WAITING (on object monitor)", *waits[:3]),
+    )
+    locks = {row["lock"]: (row["waiting"], row["holder"]) for row in run_json(*SCRIPT, path)["locks"]}
+    assert locks == {"0x0a": (2, '"real" #1'), "0x0b": (1, '"q" #2')}
+
+
 def test_a_pool_whose_threads_all_stand_at_one_place_is_exhausted(tmp_path: Path) -> None:
     stack = ("at java.lang.Object.wait(Native Method)", "at com.example.Pool.getConnection(Pool.java:9)")
     busy = [java(f"http-{n}", n, "WAITING (parking)", *stack, f"at x.Page{n}.get(P.java:1)") for n in range(1, 6)]

@@ -55,6 +55,7 @@ IDLE = re.compile(
     r"|runtime\.(gcBgMarkWorker|bgsweep|bgscavenge|forcegchelper|runfinq|runFinalizers|runCleanups)|os/signal\.loop"
 )
 
+UNSAID = "no object reference available"
 QUEUE = re.compile(r"BlockingQueue\.(take|poll)")
 TASK = re.compile(r"ThreadPoolExecutor\.runWorker|FutureTask\.run|QueuedThreadPool\.runJob|EnhancedQueueExecutor")
 
@@ -170,6 +171,7 @@ def read_java(kind: str, lines: list[str]) -> Dump:
     read_java_deadlock(dump, lines[found:])
     for one in dump.threads:
         one.holds = [lock for lock in dict.fromkeys(one.holds) if lock != one.waits]
+        one.waits = one.waits.replace(UNSAID, "")
     return dump
 
 
@@ -194,9 +196,13 @@ def read_java_line(dump: Dump, one: Thread, words: str) -> None:
     elif match := re.match(r"- waiting on the Class initialization monitor for (\S+)", words):
         one.waits = f"class {match[1]}"
         dump.labels[one.waits] = "the initialization of"
+    elif words == "- waiting on <no object reference available>":
+        one.waits = UNSAID
     elif match := LOCK.search(words):
         dump.labels[match[1]] = match[2] or "?"
-        if words.startswith(("- locked", "- <")):
+        if one.waits == UNSAID and words.startswith("- locked"):
+            one.waits = match[1]  # wait() in compiled code: it gave back the monitor that it entered last
+        elif words.startswith(("- locked", "- <")):
             one.holds.append(match[1])
         elif words.startswith(("- waiting to", "- parking to wait", "- waiting on")) and not one.waits:
             one.waits = match[1]
