@@ -418,6 +418,32 @@ def test_an_address_that_the_client_called_itself_is_not_where_it_connected_from
     assert [hop["trusted"] for hop in report["hops"]] == [False, True]
 
 
+def test_a_mail_that_waited_before_its_first_hop_was_held_back_by_who_gave_it() -> None:
+    text = mail().replace("Date: Wed, 25 Nov 2026 15:40:00", "Date: Wed, 25 Nov 2026 11:40:00")
+    findings = [one for one in read(text)["findings"] if one.startswith("delay")]
+    assert findings[1:] == ["delay: 4 h 10 s between Date and the first hop: held back by app"]
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        'spf=pass smtp.mailfrom="shop@example.com"@evil.example',
+        r'spf=pass smtp.mailfrom="\"shop@example.com\"@evil.example"',
+        r'spf=pass smtp.mailfrom="\"x;dkim=pass header.d=example.com \"@evil.example"',
+        r'spf=pass (of "x\);dkim=pass header.d=example.com;\("@evil.example) smtp.mailfrom=a@evil.example',
+        'spf=pass smtp.mailfrom="x smtp.mailfrom=b@example.com"@evil.example',
+        'spf=pass smtp.mailfrom=a@evil.example (of "x);dkim=pass header.d=example.com;("@evil.example)',
+        'spf=pass smtp.mailfrom=a@evil.example (of "x) smtp.mailfrom=b@example.com ("@evil.example)',
+        "spf=pass smtp.mailfrom=a@evil.example ) (x;dkim=pass header.d=example.com)",
+        'dkim=pass header.i="@example.com"@evil.example',
+    ],
+)
+def test_a_quoted_part_before_the_at_sign_proves_nothing(results: str) -> None:
+    report = read(mail(results=f"mx.google.com; {results}"))
+    assert report["proven"] == "not proven"
+    assert {(one["domain"], one["aligned"]) for one in report["checks"]} <= {("evil.example", "no")}
+
+
 def test_a_from_that_no_program_can_read_is_a_danger() -> None:
     report = read(mail(author="(" * 5000 + " shop@example.com"))
     assert (report["proven"], report["from"]) == ("not proven", "")

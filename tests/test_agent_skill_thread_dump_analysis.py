@@ -98,12 +98,29 @@ def test_a_monitor_that_wait_gave_back_is_not_held(tmp_path: Path) -> None:
     assert (report["deadlocks"], report["locks"]) == ([], [])
 
 
-def test_a_pool_whose_threads_all_stand_in_one_stack_is_exhausted(tmp_path: Path) -> None:
+def test_a_monitor_that_compiled_code_gave_back_is_not_held(tmp_path: Path) -> None:
+    waits = (
+        "at java.lang.Object.wait(Native Method)", "- waiting on <no object reference available>",
+        "at x.Q.take(Q.java:1)", "- locked <0x0a> (a Q)", "at x.R.run(R.java:1)", "- locked <0x0b> (a R)",
+    )  # fmt: skip
+    path = written(
+        tmp_path / "d",
+        java("real", 1, "RUNNABLE", "at x.S.f(S.java:1)", "- locked <0x0a> (a Q)"),
+        java("q", 2, "WAITING (on object monitor)", *waits),
+        java("a", 3, "BLOCKED (on object monitor)", "at x.T.f(T.java:1)", "- waiting to lock <0x0a> (a Q)"),
+        java("b", 4, "BLOCKED (on object monitor)", "at x.T.g(T.java:2)", "- waiting to lock <0x0b> (a R)"),
+        java("none", 5, "WAITING (on object monitor)", *waits[:3]),
+    )
+    locks = {row["lock"]: (row["waiting"], row["holder"]) for row in run_json(*SCRIPT, path)["locks"]}
+    assert locks == {"0x0a": (2, '"real" #1'), "0x0b": (1, '"q" #2')}
+
+
+def test_a_pool_whose_threads_all_stand_at_one_place_is_exhausted(tmp_path: Path) -> None:
     stack = ("at java.lang.Object.wait(Native Method)", "at com.example.Pool.getConnection(Pool.java:9)")
-    busy = [java(f"http-{n}", n, "WAITING (parking)", *stack) for n in range(1, 6)]
+    busy = [java(f"http-{n}", n, "WAITING (parking)", *stack, f"at x.Page{n}.get(P.java:1)") for n in range(1, 6)]
     done = run_script(*SCRIPT, written(tmp_path / "a", *busy))
     assert done.returncode == 1
-    assert "POOL     http-N: all 5 threads busy, 5 in one stack\n" in done.stdout
+    assert "POOL     http-N: all 5 threads busy, 5 at com.example.Pool.getConnection(Pool.java:9)\n" in done.stdout
     free = java("http-6", 6, "WAITING (parking)", "at java.util.concurrent.ThreadPoolExecutor.getTask(T.java:1)")
     done = run_script(*SCRIPT, written(tmp_path / "b", *busy, free))
     assert (done.returncode, "POOL" in done.stdout) == (0, False)
@@ -136,7 +153,7 @@ def test_pools_with_the_names_of_the_jdk_are_told_apart(tmp_path: Path) -> None:
     )
     done = run_script(*SCRIPT, written(tmp_path / "a", *stuck, free))
     assert done.returncode == 1
-    assert "POOL     pool-1-thread-N: all 4 threads busy, 4 in one stack\n" in done.stdout
+    assert "POOL     pool-1-thread-N: all 4 threads busy, 4 at x.Task.f(T.java:1)\n" in done.stdout
 
 
 def test_a_task_that_waits_at_a_queue_for_an_answer_is_busy(tmp_path: Path) -> None:
@@ -148,7 +165,7 @@ def test_a_task_that_waits_at_a_queue_for_an_answer_is_busy(tmp_path: Path) -> N
     workers = [java(f"exec-{n}", n, "WAITING (parking)", *stack) for n in range(1, 5)]
     done = run_script(*SCRIPT, written(tmp_path / "a", *workers))
     assert done.returncode == 1
-    assert "POOL     exec-N: all 4 threads busy, 4 in one stack" in done.stdout
+    assert "POOL     exec-N: all 4 threads busy, 4 at com.example.Rpc.call(Rpc.java:40)" in done.stdout
 
 
 def test_equal_stacks_are_one_group_and_those_without_work_come_last(tmp_path: Path) -> None:

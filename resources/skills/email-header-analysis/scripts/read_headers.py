@@ -37,7 +37,9 @@ GREETING = re.compile(r"\((?:EHLO|HELO)\s[^()]*\)|\bhelo=[^\s()]*", re.IGNORECAS
 REVERSE = re.compile(r"\(([\w.-]+?)\.?\s+\[")  # the name of the address, as the taking server looked it up
 HOP = re.compile(r"^\s*(?:from\s+(?P<helo>\S+)(?P<claim>.*?))?(?:^|\s)by\s+(?P<by>\S+)(?P<rest>.*)$", re.DOTALL)
 METHOD = re.compile(r"^\s*([\w-]+)(?:\s*/\s*\d+)?\s*=\s*([\w-]+)(.*)$", re.DOTALL)
-PROPERTY = re.compile(r"\b([\w-]+(?:\.[\w-]+)?)\s*=\s*(\"[^\"]*\"|[^\s;]+)")
+PROPERTY = re.compile(  # what stands before the @ may be quoted, and hold another address
+    r"\b([\w-]+(?:\.[\w-]+)?)\s*=\s*((?:\"(?:\\.|[^\"\\])*\"|[^\s;\"])+)"
+)
 NAME = re.compile(r"[A-Za-z][\w-]*[ \t]*:")
 FIRST = re.compile(r"^(?:Delivered-To|Received|Return-Path|Authentication-Results|ARC-[\w-]+|DKIM-Signature|X-[\w-]+|MIME-Version):", re.MULTILINE)
 HIDDEN = {"Cf", "Cc", "Co", "Cs"}
@@ -119,27 +121,27 @@ def related(one: str, other: str) -> bool:
     return one.endswith(other) or other.endswith(one)
 
 
-def without_comments(text: str) -> tuple[str, str]:
-    """Return *text* without its comments, which nest, and the comments."""
-    plain: list[str] = []
-    comments: list[str] = []
+def marked(text: str, inside: bool) -> Iterator[tuple[str, bool, bool]]:
+    """Return each character, whether it is of a comment, which nest, and whether it is quoted, *inside* comments too."""
     depth, quoted, escaped = 0, False, False
     for one in text:
+        ends = False
         if escaped:
             escaped = False
         elif one == "\\":
             escaped = True
-        elif one == '"' and not depth:
+        elif one == '"' and (inside or not depth):
             quoted = not quoted
-        elif one == "(" and not quoted:
-            depth += 1
-        if depth:
-            comments.append(one)
-        else:
-            plain.append(one)
-        if one == ")" and depth and not escaped:
-            depth -= 1
-    return "".join(plain), "".join(comments)
+        elif not quoted and one in "()":
+            ends = one == ")" and depth == 1
+            depth = max(0, depth + (1 if one == "(" else -1))
+        yield one, depth > 0 or ends, quoted
+
+
+def without_comments(text: str, inside: bool = False) -> tuple[str, str]:
+    """Return *text* without its comments, and the comments."""
+    parts = list(marked(text, inside))
+    return "".join(one for one, comment, _ in parts if not comment), "".join(one for one, comment, _ in parts if comment)
 
 
 def folded(text: str) -> tuple[str, int]:
@@ -257,27 +259,35 @@ def handover(hops: list[Hop]) -> Hop | None:
 
 
 def read_results(text: str) -> tuple[str, list[Verdict]]:
-    """Return who wrote a header Authentication-Results, and its verdicts. Microsoft leaves out who."""
-    parts, start, depth, quoted = [], 0, 0, False
-    for place, one in enumerate(text):
-        quoted ^= one == '"' and not depth
-        depth += (one == "(") - (one == ")") if not quoted else 0
-        if one == ";" and depth <= 0 and not quoted:
+    """Return who wrote a header Authentication-Results, and its verdicts. Microsoft leaves out who.
+
+    Receivers write the sender's address into comments: with a quoted `);` in it that text becomes a result of its own.
+    So what holds only where quotes in comments mean nothing, as in the standard, is left out.
+    """
+    writer, found = read_verdicts(text, inside=False)
+    safe = {(one.method, one.result, one.domain) for one in read_verdicts(text, inside=True)[1]}
+    return writer, [one for one in found if (one.method, one.result, one.domain) in safe]
+
+
+def read_verdicts(text: str, inside: bool) -> tuple[str, list[Verdict]]:
+    parts, start = [], 0
+    for place, (one, comment, quoted) in enumerate(marked(text, inside)):
+        if one == ";" and not comment and not quoted:
             parts.append(text[start:place])
             start = place + 1
     parts.append(text[start:])
     writer = ""
-    if not METHOD.match(without_comments(parts[0])[0]):
-        writer = (without_comments(parts.pop(0))[0].split() or [""])[0]
+    if not METHOD.match(without_comments(parts[0], inside)[0]):
+        writer = (without_comments(parts.pop(0), inside)[0].split() or [""])[0]
     found = []
     for part in parts:
-        plain, comment = without_comments(part)
+        plain, said = without_comments(part, inside)
         if not (match := METHOD.match(plain)):
             continue
         facts = {key.lower(): value.strip('"<>') for key, value in PROPERTY.findall(match[3])}
         names = {"spf": ("smtp.mailfrom", "smtp.helo"), "dkim": ("header.d", "header.i"), "dmarc": ("header.from",)}
         domain = next((facts[name] for name in names.get(match[1].lower(), ()) if facts.get(name)), "")
-        found.append(Verdict(match[1].lower(), match[2].lower(), domain.rpartition("@")[2].lower(), clean(comment, 200), facts))
+        found.append(Verdict(match[1].lower(), match[2].lower(), domain.rpartition("@")[2].lower(), clean(said, 200), facts))
     return clean(writer, 80), found
 
 
@@ -458,11 +468,14 @@ def delay_findings(hops: list[Hop], date: str) -> Iterator[str]:
     for hop in hops:
         if (hop.delay or 0) < -1:
             yield f"clock: {hop.by} is at least {span(-(hop.delay or 0))} behind the server before it; delays beside it are wrong"
-    first = next((hop.when for hop in hops if hop.when), None)
+    start = next((hop for hop in hops if hop.when), None)
+    first = start.when if start else None
     if sent and first and (sent - first).total_seconds() > LATE:
         yield f"clock: Date is {span(int((sent - first).total_seconds()))} later than the first server's time"
     elif sent and first and (first - sent).total_seconds() > 86_400:
         yield f"caution: Date is {span(int((first - sent).total_seconds()))} older than the first hop: held back, or replayed"
+    elif start and sent and first and (first - sent).total_seconds() > LATE:
+        yield f"delay: {span(int((first - sent).total_seconds()))} between Date and the first hop: held back by {start.helo or start.by}"
 
 
 def span(seconds: int | None) -> str:

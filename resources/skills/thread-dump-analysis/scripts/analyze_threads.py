@@ -55,6 +55,7 @@ IDLE = re.compile(
     r"|runtime\.(gcBgMarkWorker|bgsweep|bgscavenge|forcegchelper|runfinq|runFinalizers|runCleanups)|os/signal\.loop"
 )
 
+UNSAID = "no object reference available"
 QUEUE = re.compile(r"BlockingQueue\.(take|poll)")
 TASK = re.compile(r"ThreadPoolExecutor\.runWorker|FutureTask\.run|QueuedThreadPool\.runJob|EnhancedQueueExecutor")
 
@@ -170,6 +171,7 @@ def read_java(kind: str, lines: list[str]) -> Dump:
     read_java_deadlock(dump, lines[found:])
     for one in dump.threads:
         one.holds = [lock for lock in dict.fromkeys(one.holds) if lock != one.waits]
+        one.waits = one.waits.replace(UNSAID, "")
     return dump
 
 
@@ -194,9 +196,13 @@ def read_java_line(dump: Dump, one: Thread, words: str) -> None:
     elif match := re.match(r"- waiting on the Class initialization monitor for (\S+)", words):
         one.waits = f"class {match[1]}"
         dump.labels[one.waits] = "the initialization of"
+    elif words == "- waiting on <no object reference available>":
+        one.waits = UNSAID
     elif match := LOCK.search(words):
         dump.labels[match[1]] = match[2] or "?"
-        if words.startswith(("- locked", "- <")):
+        if one.waits == UNSAID and words.startswith("- locked"):
+            one.waits = match[1]  # wait() in compiled code: it gave back the monitor that it entered last
+        elif words.startswith(("- locked", "- <")):
             one.holds.append(match[1])
         elif words.startswith(("- waiting to", "- parking to wait", "- waiting on")) and not one.waits:
             one.waits = match[1]
@@ -354,11 +360,11 @@ def pools(dump: Dump) -> list[Json]:
     rows: list[Json] = []
     for name, each in sorted(found.items()):
         busy = [one for one in each if not one.idle]
-        alike: dict[tuple[str, ...], int] = defaultdict(int)
-        for one in busy:
-            alike[one.key] += 1
-        most = max(alike.values(), default=0)
-        rows.append({"pool": name, "threads": len(each), "busy": len(busy), "in_one_stack": most,
+        alike: dict[tuple[str, str], int] = defaultdict(int)
+        for one in busy:  # not by the whole stack: requests of many kinds wait for one connection pool
+            alike[one.key[0], plain(own_frame(one) or one.stack[0])] += 1
+        (_, place), most = max(alike.items(), key=lambda item: item[1], default=(("", ""), 0))
+        rows.append({"pool": name, "threads": len(each), "busy": len(busy), "in_one_place": most, "place": place,
                      "exhausted": len(each) > 3 and len(busy) == len(each) and most >= 0.8 * len(each)})  # fmt: skip
     return [row for row in rows if row["threads"] > 1]
 
@@ -391,7 +397,7 @@ def lines_of(report: Json) -> Iterator[tuple[str, str]]:
         yield "DEADLOCK", " waits for ".join([*circle, circle[0]])
     for row in report["pools"]:
         if row["exhausted"]:
-            yield "POOL", f"{row['pool']}: all {row['threads']} threads busy, {row['in_one_stack']} in one stack"
+            yield "POOL", f"{row['pool']}: all {row['threads']} threads busy, {row['in_one_place']} at {row['place']}"
     for row in report["locks"]:
         by = (
             f"held by {row['holder']} ({row['holder_state']} at {row['holder_at']})"
