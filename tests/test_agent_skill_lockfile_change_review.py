@@ -609,3 +609,47 @@ def test_of_several_versions_those_of_one_major_are_compared(
     report = run_json(*SCRIPT, lock("a", old), lock("b", new))
     assert [row["jump"] for row in report["changed"]] == [jump]
     assert bool(report["dangers"]) == (jump == "downgrade")
+
+
+ARCHIVE = "https://codeload.github.com/o/x/tar.gz/{commit}"
+PNPM_PACKAGE = "lockfileVersion: '9.0'\n\npackages:\n\n"
+GIT = "git+ssh://git@github.com/o/x.git#{commit}"
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [
+        json.dumps({"lockfileVersion": 3, "packages": {"node_modules/x": {"version": "1.0.0", "resolved": GIT}}}),
+        json.dumps({"lockfileVersion": 3, "packages": {"node_modules/x": {"version": "1.0.0", "resolved": ARCHIVE}}}),
+        f'# yarn lockfile v1\n\nx@o/x:\n  version "1.0.0"\n  resolved "{GIT}"\n',
+        f'# yarn lockfile v1\n\nx@o/x:\n  version "1.0.0"\n  resolved "{ARCHIVE}"\n',
+        '__metadata:\n\n"x@o/x":\n  version: 1.0.0\n  resolution: "x@https://github.com/o/x.git#commit={commit}"\n',
+        PNPM_PACKAGE + f"  x@{ARCHIVE}:\n    resolution: {{tarball: {ARCHIVE}}}\n    version: 1.0.0\n\nsnapshots:\n",
+        PNPM_PACKAGE
+        + "  x@https://a.test/x:\n    resolution: {commit: {commit}, repo: 'git@a.test:o/x'}\n    version: 1.0.0\n",
+    ],
+)
+def test_another_commit_of_one_version_is_a_danger(tmp_path: Path, lock: str) -> None:
+    old, new = (lock.replace("{commit}", letter * 40) for letter in "ab")
+    report = compared(tmp_path, old, new)
+    assert report["dangers"] == [f"commit: x 1.0.0 from commit {'b' * 12}, before from {'a' * 12}"]
+    assert report["changed"][0]["to"] == [f"1.0.0#{'b' * 12}"]
+    assert compared(tmp_path, old, old)["dangers"] == []
+
+
+def test_the_two_names_of_the_public_registry_are_one_source(tmp_path: Path) -> None:
+    entry = '{0}@^1.0.0:\n  version "1.0.0"\n  resolved "https://{1}/{0}/-/{0}-1.0.0.tgz"\n'
+    npm_, yarn = (entry.format("x", host) for host in ("registry.npmjs.org", "registry.yarnpkg.com"))
+    head = "# yarn lockfile v1\n\n"
+    assert compared(tmp_path, head + npm_, head + yarn)["dangers"] == []
+    assert (
+        compared(tmp_path, head + npm_, head + npm_ + "\n" + entry.format("y", "registry.yarnpkg.com"))["dangers"] == []
+    )
+    assert compared(tmp_path, head + npm_, head + npm_.replace("npmjs", "evil"))["dangers"] != []
+
+
+def test_another_repository_in_the_short_form_of_ssh_is_another_source(tmp_path: Path) -> None:
+    old = PNPM_PACKAGE + "  x@https://a.test/x:\n    resolution: {commit: aa, repo: 'git@a.test:o/x'}\n"
+    assert compared(tmp_path, old, old.replace("a.test:o", "a.test:evil"))["dangers"] == [
+        "source: x from git a.test/evil/x, before from git a.test/o/x"
+    ]

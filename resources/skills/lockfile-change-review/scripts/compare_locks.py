@@ -137,6 +137,7 @@ def read_npm(text: str) -> Lock:
             package.odd = odd_address(known, package.version, resolved)
             if known != name:
                 package.source = f"alias of {known} {package.source}".strip()
+            package.version = with_commit(package.version, resolved)
             lock.packages.append(package)
     if bundled:
         lock.notes.append(f"{len(bundled)} packages come in the archive of another one, e.g. {bundled[0]}: not compared")
@@ -170,6 +171,8 @@ def source_of(address: str) -> str:
     """Return kind, host and project of an address, without user names, passwords and versions."""
     if not address:
         return ""
+    if short := re.match(r"(?:git\+)?[\w.-]+@([\w.-]+):(?!\d+/|/)(.+)", address):  # git@github.com:o/x.git
+        address = f"git+ssh://{short[1]}/{short[2]}"
     kind = "git " if address.startswith("git") or ".git#" in address else ""
     parts = urlsplit(re.sub(r"^git\+", "", address))
     if not parts.netloc:
@@ -181,6 +184,14 @@ def source_of(address: str) -> str:
     else:  # one server may hold several registries
         host += re.sub(r"/(?:@[^/]+/)?[^/]+\Z", "", path.partition("/-/")[0])
     return kind + ("http (not encrypted) " if parts.scheme == "http" else "") + host
+
+
+def with_commit(version: str, address: str) -> str:
+    """Return a version with the commit that an address of git or of a forge's archive names: it is all that pins it."""
+    where, _, fragment = address.partition("#")
+    pins = fragment if source_of(address).startswith("git ") else "" if "/download/" in where else where
+    found = re.search(r"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])", pins)
+    return f"{version}#{found[0][:12]}" if found else version
 
 
 def odd_address(name: str, version: str, resolved: str) -> str:
@@ -280,7 +291,8 @@ def pnpm_package(key: str, text: str, mark: str) -> Package:
     address = "git+" + found["repo"] if "repo" in found else found.get("tarball", "")
     if re.match(r"(https?|git|file|link)\b", version):
         address, version = address or version, found.get("version", version)
-    package = Package(name + mark, version, source_of(address), sri(found.get("integrity")))
+    pinned = f"{version}#{found['commit'][:12]}" if "commit" in found else with_commit(version, address)
+    package = Package(name + mark, pinned, source_of(address), sri(found.get("integrity")))
     package.script = bool(re.search(r"\brequiresBuild: true", text))
     package.dev = bool(re.search(r"^ +dev: true", text, re.MULTILINE))
     package.odd = odd_address(name, version, address)
@@ -327,6 +339,7 @@ def yarn_package(name: str, wanted: str, fields: dict[str, str]) -> Package:
             where = unquote(where.partition("__archiveUrl=")[2].partition("&")[0])
         source = "" if where.startswith("npm:") else where.partition(":")[0] if "//" not in where else source_of(where)
         package = Package(name, version, source, sums)
+        package.version = with_commit(version, where)
         given = re.match(r"npm:([^:]+)(?:::.*)?\Z", fields["resolution"][at + 1 :])
         package.odd = f"is fetched as {given[1]}" if given and given[1] != version else ""
     else:
@@ -336,7 +349,8 @@ def yarn_package(name: str, wanted: str, fields: dict[str, str]) -> Package:
             known = wanted[4 : wanted.find("@", 5)]
         package = Package(name, version, source_of(resolved.partition("#")[0]), sri(fields.get("integrity")))
         package.odd = odd_address(known, version, resolved)
-        if not package.sums and "#" in resolved:
+        package.version = with_commit(version, resolved)
+        if not package.sums and "#" in resolved and not package.source.startswith("git "):
             package.sums = {("", "sha1"): resolved.partition("#")[2]}
     if known != name:
         package.source = f"alias of {known} {package.source}".strip()
@@ -501,7 +515,7 @@ def compare(old: Lock, new: Lock) -> Json:
     return {
         "kinds": [old.kind, new.kind],
         "packages": [len(old.packages), len(new.packages)],
-        "dangers": [*sources(old, before, after), *aliased(old, new, before), *replaced(old, new, before, after), *dangers(old, new, before), *downgrades(changed)],
+        "dangers": [*sources(old, before, after), *aliased(old, new, before), *replaced(old, new, before, after), *recommitted(before, after), *dangers(old, new, before), *downgrades(changed)],
         "added": [
             {"name": name, "versions": versions(found), "direct": name in new.direct, "source": found[0].source}
             for name, found in sorted(after.items())
@@ -556,7 +570,8 @@ def sources(old: Lock, before: Names, after: Names) -> Iterator[str]:
     for name, found in sorted(after.items()):
         had = {one.source for one in before.get(name, [])}
         for source in sorted({one.source for one in found} - (had or known)):
-            if not (source in DEFAULTS and (had or known) <= {""}):
+            public = set(DEFAULTS[:2])  # two names of one registry: yarn and npm write either
+            if not (source in DEFAULTS and (had or known) <= {""}) and not (source in public and public & (had or known)):
                 moved[", ".join(sorted(had)) or ("the default registry" if had else "none"), source].append(name)
     for (was, source), names in moved.items():
         what = f"{len(names)} packages, e.g. {names[0]}," if len(names) > 3 else " and ".join(names)
@@ -591,6 +606,17 @@ def twin_of(one: Package, before: Names) -> Package | None:
     """Return the same version of before; of several (patched, from git) the one with these checksums or this source."""
     same = [other for other in before.get(one.name, []) if other.version == one.version]
     return max(same, key=lambda other: (other.sums == one.sums, other.source == one.source), default=None)
+
+
+def recommitted(before: Names, after: Names) -> Iterator[str]:
+    """Yield packages that come from another commit of the same repository, although their version is the same."""
+    for name, found in sorted(after.items()):
+        had = {one.version for one in before.get(name, [])}
+        for one in found:
+            base, mark, commit = one.version.partition("#")
+            others = [version.partition("#")[2] for version in sorted(had) if version.partition("#")[0] == base and "#" in version]
+            if mark and others and commit not in others:
+                yield f"commit: {name} {base} from commit {commit}, before from {', '.join(others)}"
 
 
 def dangers(old: Lock, new: Lock, before: Names) -> Iterator[str]:
