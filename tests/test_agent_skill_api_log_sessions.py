@@ -142,6 +142,12 @@ def test_whole_seconds_do_not_hide_a_retry_whose_end_was_rounded_down() -> None:
     assert report(*lines)["retries"][0]["recovered"] == 1
 
 
+@pytest.mark.parametrize(("rest", "seconds"), [(" 0.4", 0.4), (' "0.4" "-"', 0.4), (" 3.5 0.250", 0.25)])
+def test_a_time_with_one_decimal_is_read_unless_another_has_more(rest: str, seconds: float) -> None:
+    (row,) = report(combined(10, "GET /a", 200, rest))["slow"]
+    assert row["max_s"] == seconds
+
+
 def test_units_and_the_meaning_of_the_time_are_asked_for() -> None:
     apache = combined(10, "GET /a", 200, " 2000000")
     assert found(report(apache), "caution")[-1] == (

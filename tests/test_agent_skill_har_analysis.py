@@ -211,6 +211,13 @@ def test_entries_that_are_damaged_or_not_of_the_network_are_left_out(tmp_path: P
     assert "2 entries left out, entry 3: " in run_script(*SCRIPT, tmp_path / "a.har").stdout
 
 
+@pytest.mark.parametrize("damage", [{"response": -5}, {"response": "x"}, {"request": 7}, {"time": float("nan")}])
+def test_an_entry_of_another_shape_does_not_stop_the_script(tmp_path: Path, damage: dict[str, Any]) -> None:
+    broken = entry(0, "https://a.example.com/") | damage
+    report = run_json(*SCRIPT, record(tmp_path / "a.har", entry(0, "https://a.example.com/"), broken))
+    assert report["requests"] + len(report["unreadable"]) == 2
+
+
 def test_a_web_socket_that_stays_open_hides_no_silence_and_is_not_the_load(tmp_path: Path) -> None:
     har = record(
         tmp_path / "a.har",

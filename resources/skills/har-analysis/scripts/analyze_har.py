@@ -89,7 +89,7 @@ def read_har(path: Path) -> tuple[Json, Iterator[Json]]:
 
 
 def _entries(text: str, ends: list[int]) -> Iterator[Json]:
-    decoder, gap = json.JSONDecoder(), re.compile(r"[\s,]*")
+    decoder, gap = json.JSONDecoder(parse_constant=lambda _: None), re.compile(r"[\s,]*")
     while True:
         place = gap.match(text, ends[0]).end()  # type: ignore[union-attr]
         if text[place : place + 1] in ("]", ""):
@@ -97,7 +97,8 @@ def _entries(text: str, ends: list[int]) -> Iterator[Json]:
             return
         entry, ends[0] = decoder.raw_decode(text, place)
         if isinstance(entry, dict):
-            if isinstance(content := (entry.get("response") or {}).get("content"), dict):
+            response = entry.get("response")
+            if isinstance(response, dict) and isinstance(content := response.get("content"), dict):
                 content.pop("text", None)  # the body itself is not needed
             yield entry
 

@@ -21,6 +21,7 @@ LINE = re.compile(
 )
 NO_REQUEST = re.compile(r'\S+ +\S+ .+? \[[^\]]{20,30}\] "(?:-?|\\x[^"]*)" \d{3} ')  # scanners, TLS sent to a plain port
 SECONDS = re.compile(r"(?:^|[\s\"=,])(\d+\.\d{2,6})(?=[\s\",]|s?$)")
+TENTHS = re.compile(SECONDS.pattern.replace("{2,6}", ""))  # only where nothing has more digits
 NAMED = re.compile(r" (\d{1,9})ms$")
 WHOLE = re.compile(r"(?:^|[\s\"=])(\d{1,10})\"?$")
 FIELDS = {  # of JSON lines; a full stop leads into an object
@@ -142,7 +143,7 @@ class Log:
         if not match:
             return None
         took, rest = -1.0, match["rest"]
-        whole, part = WHOLE.search(rest), SECONDS.search(rest)
+        whole, part = WHOLE.search(rest), SECONDS.search(rest) or TENTHS.search(rest)
         if named := NAMED.search(rest):  # Traefik, which writes the start
             took = int(named[1]) / 1000
         elif part and self.args.unit in (None, "s"):
