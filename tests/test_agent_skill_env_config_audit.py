@@ -318,7 +318,8 @@ def test_options_and_settings_that_a_framework_reads_are_found(tmp_path: Path) -
         "a.rs": '#[arg(long, env = "R_A")]\ndotenvy::var("R_B")?;\nlet env = "R_NO";\n',
         "b.rs": 'use std::env::{self, var};\nvar("R_C").unwrap();\nenv::var("R_D").unwrap();\nother.var("R_NO");\n',
         "a.go": '&cli.StringFlag{EnvVars: []string{"G_A", "G_B"}}\nx := cli.EnvVars("G_C")\n',
-        "a.ts": 'configService.get<string>("T_A");\nthis.config.getOrThrow("T_B");\nconfig.get("T_C", "x");\nmap.get("T_NO");\n',
+        "a.ts": 'configService.get<string>("T_A");\nthis.config.getOrThrow("T_B");\n'
+        'config.get("T_C", "x");\nmap.get("T_NO");\n',
         "b.js": "const { env } = process;\nenv.J_A ?? 'x';\nenv['J_B'];\nthat.env.J_NO;\n",
         "config/a.yaml": "url: '%env(resolve:Y_A)%'\nx: '%env(default:y:Y_B)%'\n",
         "config/a.php": "$c->set('x', '%env(int:H_A)%');\n",
