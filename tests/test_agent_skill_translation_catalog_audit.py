@@ -538,3 +538,39 @@ def test_braces_and_placeholders_of_laravel_and_symfony_are_compared(
 ) -> None:
     rows = [row[2] for row in pair(tmp_path, {"k": source}, {"k": other}) if row[0] == "placeholder"]
     assert rows == ([text] if text else [])
+
+
+PO_OF_A = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "a"\nmsgstr "{a}"\n\n'
+POT = PO_OF_A.format(a="") + 'msgid "b"\nmsgstr ""\n'
+
+
+@pytest.mark.parametrize("name", ["po__de_DOT_po", "po__de__LC_MESSAGES__app_DOT_po"])
+def test_a_template_of_gettext_is_the_source_of_the_catalogs_beside_and_below_it(tmp_path: Path, name: str) -> None:
+    write(tmp_path, po__app_DOT_pot=POT, **{name: PO_OF_A.format(a="x")})
+    report = run_json(*SCRIPT, tmp_path)
+    assert found(report) == [("missing", "de", "b", "")]
+    assert report["locales"][0]["missing"] == 1
+
+
+def test_a_template_beside_a_catalog_of_the_source_language_is_not_counted_again(tmp_path: Path) -> None:
+    write(tmp_path, po__app_DOT_pot=POT, po__en_DOT_po=PO_OF_A.format(a="a"), po__de_DOT_po=PO_OF_A.format(a="x"))
+    assert found(run_json(*SCRIPT, tmp_path)) == []
+
+
+@pytest.mark.parametrize("source", ["en", "en-US"])
+def test_an_xliff_without_translations_and_language_is_the_source(tmp_path: Path, source: str) -> None:
+    unit = '<trans-unit id="{}"><source>{}</source>{}</trans-unit>'
+    file = '<xliff version="1.2"><file source-language="{}" {} original="x"><body>{}</body></file></xliff>'
+    german = unit.format("a", 'Hi <x id="N"/>', '<target>Hallo <x id="M"/></target>')
+    write(
+        tmp_path,
+        messages_DOT_xlf=file.format(source, "", unit.format("a", 'Hi <x id="N"/>', "") + unit.format("b", "Bye", "")),
+        **{"messages.de_DOT_xlf": file.format(source, 'target-language="de"', german)},
+    )
+    wanted = [("placeholder", "de", "a", "lacks <x-n> and has <x-m>"), ("missing", "de", "b", "")]
+    assert found(run_json(*SCRIPT, tmp_path)) == wanted
+    assert found(run_json(*SCRIPT, tmp_path, f"en={tmp_path / 'messages.xlf'}")) == wanted
+
+
+def test_a_template_alone_is_nothing_to_compare(tmp_path: Path) -> None:
+    assert_refused(run_script(*SCRIPT, write(tmp_path, app_DOT_pot=POT)), "name these too")

@@ -132,6 +132,7 @@ class Catalog:
     problems: list[tuple[str, str, str]] = field(default_factory=list)
     facts: Json = field(default_factory=dict)
     chosen: bool = False  # its language was given as LOCALE=FILE
+    template: bool = False  # it holds no translations: the source of all that share its messages
 
 
 class Finding(NamedTuple):
@@ -465,8 +466,9 @@ def read_file(path: Path, locale: str, source: str) -> list[Catalog]:
         {"json": read_json, "arb": read_json, "po": read_po, "strings": read_strings}[catalog.kind](decode(data), catalog)
     if locale:
         catalog.locale, catalog.chosen = locale, True
-    if path.suffix == ".pot":
-        catalog.locale = source
+    untranslated = not catalog.locale and not any(entry.forms for entry in catalog.entries.values())
+    if path.suffix == ".pot" or (catalog.kind == "xliff" and untranslated):
+        catalog.locale, catalog.template = source, True
         for entry in catalog.entries.values():
             entry.forms, entry.state = dict(entry.source), ""
     if not found:  # the language stands in the file: its name in the path is a variable too
@@ -838,13 +840,17 @@ def audit(catalogs: list[Catalog], source: str) -> tuple[list[Finding], list[Jso
 
 
 def find_sources(catalogs: list[Catalog], source: str) -> None:
-    """Give a catalog whose path leads to no source the name of one, if either was given as LOCALE=FILE: by the keys that both have."""
+    """Give a catalog whose path leads to no source the name of a template or of one given as LOCALE=FILE: by the keys that both have."""
     sources = [one for one in catalogs if same_locale(one.locale, source)]
+    for one in [one for one in sources if one.template]:  # not needed beside a catalog of the source language
+        if any(one.kind == other.kind and one.entries.keys() & other.entries.keys() for other in sources if not other.template):
+            sources.remove(one)
+            catalogs.remove(one)
     names = {(one.name, one.kind) for one in sources}
     for one in catalogs:
         if (one.name, one.kind) in names:
             continue
-        able = [other for other in sources if other.kind == one.kind and (one.chosen or other.chosen)]
+        able = [other for other in sources if other.kind == one.kind and (one.chosen or other.chosen or other.template)]
         best = max(able, key=lambda other: len(one.entries.keys() & other.entries.keys()), default=None)
         if best and (one.entries.keys() & best.entries.keys() or (one.chosen and len(able) == 1)):
             one.name = best.name
@@ -923,7 +929,8 @@ def gather(arguments: list[str]) -> list[tuple[Path, str]]:
             found.append((path, chosen))
         else:
             raise ValueError(f"{path.suffix or 'no suffix'} is no format read here: {' '.join(sorted(SUFFIXES))}")
-    return found
+    named = {path.resolve() for path, chosen in found if chosen}
+    return [(path, chosen) for path, chosen in found if chosen or path.resolve() not in named]
 
 
 def clean(text: str) -> str:
@@ -964,6 +971,8 @@ def main() -> int:
             raise ValueError(f"no catalogs in it: looked for {' '.join(sorted(SUFFIXES))} with a language in their path")
         if len(catalogs) == 1 and not any(entry.source for entry in catalogs[0].entries.values()):
             raise ValueError("only one catalog: name the source too")
+        if all(one.template for one in catalogs):
+            raise ValueError("only the source, without translations: name these too")
         if not any(same_locale(one.locale, args.source) or any(entry.source for entry in one.entries.values()) for one in catalogs):
             have = ", ".join(sorted({one.locale for one in catalogs})[:9])
             raise ValueError(f"no catalog of the source language {args.source}, only {have}: name the source with --source")
