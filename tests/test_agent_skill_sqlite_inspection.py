@@ -55,6 +55,23 @@ def test_shadow_tables_of_full_text_search_are_told_from_content(tmp_path: Path)
     assert "rows" not in tables["d_data"]
 
 
+def test_the_module_of_a_virtual_table_is_named_whatever_the_table_is_called(tmp_path: Path) -> None:
+    names = ('"v(1"', "[a using b]", "`q`` x`", "plain")
+    sql = "".join(f"CREATE VIRTUAL TABLE {name} USING fts5(a);" for name in names)
+    sql += "CREATE VIRTUAL TABLE IF NOT EXISTS main.r USING rtree(id, a, b); CREATE VIRTUAL TABLE u USING 'fts5' (a);"
+    sql += "CREATE VIRTUAL TABLE c/* (old) */USING -- a remark\n fts5(a);"
+    tables = run_json(*SCRIPT, make_database(tmp_path / "a.db", sql))["tables"]
+    assert {table["name"]: table["using"] for table in tables if table["type"] == "virtual"} == {
+        "v(1": "fts5",
+        "a using b": "fts5",
+        "q` x": "fts5",
+        "plain": "fts5",
+        "r": "rtree",
+        "u": "fts5",
+        "c": "fts5",
+    }
+
+
 def test_the_file_keeps_its_bytes(tmp_path: Path) -> None:
     path = make_database(tmp_path / "a.db", "CREATE TABLE t(a);")
     before = path.read_bytes()

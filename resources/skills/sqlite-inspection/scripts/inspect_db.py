@@ -23,6 +23,9 @@ from urllib.parse import quote
 
 MAGIC = b"SQLite format 3\x00"
 OF_THE_APP = re.compile(r"no such (collation|function|module|tokenizer)|unknown (function|tokenizer)")
+GAP = r"(?:\s|/\*[\s\S]*?\*/|--[^\n]*\n)*"
+NAMED = r"""(?:"(?:[^"]|"")*"|`(?:[^`]|``)*`|'(?:[^']|'')*'|\[[^]]*\]|[^\s"`'\[/]+)"""
+MODULE = re.compile(rf"CREATE VIRTUAL TABLE{GAP}{NAMED}{GAP}USING{GAP}[\"`'\[]?(\w+)", re.IGNORECASE)
 ENCODINGS = {1: "utf-8", 2: "utf-16le", 3: "utf-16be"}
 
 
@@ -131,7 +134,8 @@ def inspect(path: Path, check: str, counts: bool, immutable: bool) -> dict:
                 "bytes": bytes_of.get(table),
             }
             if kind == "virtual":
-                entry["using"] = (sql_of.get(table) or "").split("(")[0].split()[-1]
+                module = MODULE.match(sql_of.get(table) or "")
+                entry["using"] = module[1] if module else "?"
             if counts and kind in ("table", "virtual"):
                 try:
                     query = f"SELECT count(*) FROM main.{name(table)}"
