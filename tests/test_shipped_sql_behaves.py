@@ -601,7 +601,9 @@ def test_the_drill_fails_on_an_old_or_empty_dump_and_leaves_no_database(
     assert server.ask("postgres", "SELECT datname FROM pg_database WHERE datname ~ '^drill_'") == []
 
 
-def test_one_table_is_restored_with_its_rows_and_no_others_rows(server: Server, connect: Connect, tmp_path: Path) -> None:
+def test_one_table_is_restored_with_its_rows_and_no_others_rows(
+    server: Server, connect: Connect, tmp_path: Path
+) -> None:
     db = connect()
     db.execute(
         """CREATE TABLE orders (id serial PRIMARY KEY, day date);
