@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 
 Json = dict[str, Any]
 PNPM_TEXTS = (  # of a package, with what authors choose
-    r"^    (?:deprecated|engines|cpu|os|libc|hasBin|name|id|dev|optional|prepare|patched|requiresBuild|\w+ependencies\w*|dependencies)"
+    r"^    (?:deprecated|engines|cpu|os|libc|hasBin|name|id|dev|optional|prepare|patched|requiresBuild|\w+ependencies\w*)"
     r":.*\n?(?: {5,}.*\n?)*"
 )
 DEFAULTS = ("registry.npmjs.org", "registry.yarnpkg.com", "pypi.org/simple")
@@ -237,7 +237,9 @@ def read_pnpm_document(lock: Lock, text: str, mark: str) -> None:
     for line in [*text.splitlines(), "end:"]:
         depth = len(line) - len(line.lstrip(" "))
         if section in ("importers", "snapshots") or section.endswith("ependencies"):
-            before = depth if line.strip() and check_pnpm_line(line, depth, before) else before
+            if line.strip():
+                check_pnpm_line(line, depth, before)
+                before = depth
         if (depth == 0 and line.strip()) or (section == "packages" and depth == 2):
             if key:
                 lock.packages.append(pnpm_package(key, "\n".join(current), mark))
@@ -260,13 +262,12 @@ def read_pnpm_document(lock: Lock, text: str, mark: str) -> None:
             lock.direct.add(entry := line.strip().partition(":")[0].strip("'\""))
 
 
-def check_pnpm_line(line: str, depth: int, before: int) -> bool:
+def check_pnpm_line(line: str, depth: int, before: int) -> None:
     """Raise an error for YAML that pnpm does not write and that would hide an entry here."""
     word = line.strip()
     plain = word.startswith("- ") or re.match(r"""(?:'[^']+'|"[^"\\]+"|[^\s'"{\[&*!?|>#][^\s'"]*):(?: |$)""", word)
     if depth % 2 or depth > before + 2 or not plain or re.search(r"""\{(?!\})|: [&*!|>]|: *"[^"]*\\|: *#""", word):
         raise ValueError(f"pnpm does not write {word[:60]!r}: edited by hand? let it write the file again")
-    return True
 
 
 def add_alias(lock: Lock, name: str, reference: str) -> None:
