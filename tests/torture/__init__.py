@@ -4,7 +4,7 @@
 
     def cases(seed: int, *, bounded: bool) -> Iterator[Case]
 
-and runs what it yields, in as many processes as there are processors. A case does its fault in a fresh empty folder and
+and runs what it yields, in processes that inherit what was prepared. A case does its fault in a fresh empty folder and
 looks at what became of it: it returns where all is well (what it Tried, where that is more than one input), and raises
 
     Lost     something that was there is gone, cannot be opened, hangs, or cannot be repaired

@@ -79,6 +79,9 @@ def starter(number: int = 0) -> Starter:
     return Starter()
 
 
+os.register_at_fork(after_in_child=starter.cache_clear)  # two processes must not talk to the same one
+
+
 class Told(NamedTuple):
     """How a build ended, and what it said."""
 

@@ -58,6 +58,7 @@ def whole() -> Sound:
 def cases(seed: int, *, bounded: bool) -> Iterator[Case]:
     """Yield mutants of two indexes, then what is foreign, builds over these, and servers that meet them."""
     of_small, of_whole, as_large = (5, 1, 2) if bounded else (70, 20, 12)
+    whole()  # is inherited by the processes that run the cases, as the small one is
     with closing(sqlite3.connect(small().index)) as db:
         tables = [name for (name,) in db.execute(TABLES)]
     for mutant in damaged(seed, of_small):

@@ -21,7 +21,10 @@ from torture import Case, Lost, Skipped, Tried, Wrong
 from torture.fuzz_inputs import Target
 
 MODULES = ("torture.fuzz_documents", "torture.fuzz_requests", "torture.fuzz_answers")
-SECONDS, BOUNDED_SECONDS = 60, 2
+SECONDS = 60
+"""For which inputs are tried, where their number is not bounded."""
+
+BOUNDED_INPUTS = 300
 SLOWEST = 10
 """Seconds that one input may take."""
 
@@ -66,7 +69,7 @@ class Progress(NamedTuple):
 
 
 def cases(seed: int, *, bounded: bool) -> Iterator[Case]:
-    """Yield a case a target; a bounded one is fuzzed for seconds, others for a minute."""
+    """Yield a case a target; a bounded one tries some inputs, others a minute long."""
     if find_spec("atheris") is None:
         yield Case("fuzzed inputs", "all targets", _skip)
         return
@@ -81,7 +84,7 @@ def _skip(_: Path) -> None:
 
 def _fuzzing(module: str, target: Target, seed: int, *, bounded: bool) -> Callable[[Path], Tried]:
     """Return what fuzzes *target*."""
-    seconds = BOUNDED_SECONDS if bounded else SECONDS
+    bound = {"runs": BOUNDED_INPUTS} if bounded else {"max_total_time": SECONDS}
 
     def run(folder: Path) -> Tried:
         target.lay_out(folder)
@@ -90,7 +93,7 @@ def _fuzzing(module: str, target: Target, seed: int, *, bounded: bool) -> Callab
         words.write_text("".join(map(dictionary_line, target.words)), encoding="ascii")
         flags = {
             "seed": seed + 1,  # 0 means any
-            "max_total_time": seconds,
+            **bound,
             "max_len": target.longest,
             "timeout": SLOWEST,
             "rss_limit_mb": MOST_MEMORY,
@@ -99,7 +102,7 @@ def _fuzzing(module: str, target: Target, seed: int, *, bounded: bool) -> Callab
             "print_final_stats": 1,
         }
         options = [f"-{name}={value}" for name, value in flags.items()]
-        code, said = _run([module, target.name, str(folder), *options, str(corpus)], seconds + START)
+        code, said = _run([module, target.name, str(folder), *options, str(corpus)], SECONDS + START)
         progress = judge(code, said, _artifact(folder))
         return Tried(progress.inputs, progress.sentence)
 

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from multiprocessing import get_context
-from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -105,7 +104,11 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := sorted(set(options.only) - set(modules(()))):
         parser.error(f"no module with cases: {', '.join(unknown)}; there are {', '.join(modules(()))}")
-    verdicts = judge_all(tuple(modules(options.only)), options.seed, bounded=options.bounded)
+    with tempfile.TemporaryDirectory(prefix="torture-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)  # some cases build as another user
+        tempfile.tempdir = folder  # of what is made once as well, whose processes end without cleaning up
+        verdicts = judge_all(tuple(modules(options.only)), options.seed, bounded=options.bounded)
+        tempfile.tempdir = None
     bad = [one for one in verdicts if one.outcome in (LOST, WRONG)]
     why = Counter((one.case.fault, one.reason) for one in verdicts if one.outcome == SKIPPED)
     lines = [f"{one.case.fault}, {one.case.name}: {one.outcome}: {one.reason}" for one in bad[:SHOWN]]
@@ -118,32 +121,22 @@ def main() -> int:
 def judge_all(names: Sequence[str], seed: int, *, bounded: bool) -> list[Verdict]:
     """Run the cases of the modules *names* in several processes; return what became of them.
 
-    There are twice as many as processors: much of their time they wait for what they kill. Each makes all cases and
-    runs those that no other one has begun: what injects a fault cannot be sent to another process.
+    There are twice as many as processors: much of their time they wait for what they kill. They inherit the cases,
+    as what injects a fault cannot be sent to another process.
     """
-    count = 2 * (os.cpu_count() or 1)
-    with (
-        tempfile.TemporaryDirectory(prefix="torture-") as begun,
-        ProcessPoolExecutor(count, mp_context=get_context("fork")) as processes,
-    ):
-        parts = [processes.submit(_judge_share, names, seed, bounded, Path(begun)) for _ in range(count)]
-        numbered = [one for part in parts for one in part.result()]
-    return [verdict for _, verdict in sorted(numbered, key=itemgetter(0))]
+    _inherited[:] = (case for name in names for case in import_module(f"torture.{name}").cases(seed, bounded=bounded))
+    with ProcessPoolExecutor(2 * (os.cpu_count() or 1), mp_context=get_context("fork")) as processes:
+        return list(processes.map(_judge_inherited, range(len(_inherited))))
 
 
-def _judge_share(names: Sequence[str], seed: int, bounded: bool, begun: Path) -> list[tuple[int, Verdict]]:
-    """Return the verdicts of cases that were not begun before, with their numbers; *begun* has a file for each."""
-    made = (case for name in names for case in import_module(f"torture.{name}").cases(seed, bounded=bounded))
-    verdicts = []
-    for number, case in enumerate(made):
-        try:
-            (begun / str(number)).touch(exist_ok=False)
-        except FileExistsError:
-            continue
-        verdict = judge(case)
-        _tell(verdict)
-        verdicts.append((number, verdict._replace(case=case._replace(run=_judged))))
-    return verdicts
+_inherited: list[Case] = []
+
+
+def _judge_inherited(number: int) -> Verdict:
+    case = _inherited[number]
+    verdict = judge(case)
+    _tell(verdict)
+    return verdict._replace(case=case._replace(run=_judged))
 
 
 def _judged(_: Path) -> None:
