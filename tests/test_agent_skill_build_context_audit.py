@@ -342,6 +342,9 @@ def test_an_exception_without_a_pattern_is_refused(tmp_path: Path) -> None:
         ("d__a_txt", "hf" + "_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH", True),
         ("d__a_txt", "pypi" + "-AgEI" + "cHlw" * 20, True),
         ("config__master_key", "0123456789abcdef", True),
+        ("_vault-token", "x", True),
+        ("_terraformrc", "x", True),
+        ("d__k_ppk", "x", True),
         ("config__credentials__production_key", "0123456789abcdef", True),
         ("d__a_ini", "aws_secret_access_key = " + "a1B/" * 10, True),
         ("d__a_ini", "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", False),
@@ -389,3 +392,26 @@ def test_the_history_of_a_repository_below_the_folder_is_told(tmp_path: Path) ->
         "line 2 copies it",
         "no COPY takes it",
     ]
+
+
+@pytest.mark.parametrize(
+    ("copy", "taken"),
+    [
+        ("--exclude=conf . .", False),
+        ("--exclude=conf/.env . .", False),
+        ("--exclude=**/.env . .", False),
+        ("--exclude=.env . .", True),
+        ("--exclude=.env conf /c", False),
+        ("--exclude=conf/.env conf /c", True),
+        ("--exclude=.env con* /c", False),
+        ("--exclude=.env conf/.env /c", True),
+        ("--exclude=.env conf/* /c", True),
+        ("--exclude=* --exclude=!.env conf /c", True),
+        ("--parents --exclude=conf/.env conf /c", False),
+        ("--parents --exclude=.env ./conf/./.env /c", False),
+    ],
+)
+def test_exclude_counts_from_the_copied_folder(tmp_path: Path, copy: str, taken: bool) -> None:
+    """As in BuildKit: relative to each source, and without effect on a file that COPY names itself."""
+    root = folder(tmp_path, "a\n", f"FROM a\nCOPY {copy}\n", conf___env="A=1", conf__b="1")
+    assert any("danger" in one for one in findings(run_json(*SCRIPT, root), "secret")) == taken

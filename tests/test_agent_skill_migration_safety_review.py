@@ -30,6 +30,7 @@ def rules(sql: str, *arguments: str) -> list[tuple[int, str]]:
         ("ALTER TABLE t ADD a uuid DEFAULT gen_random_uuid();", "column-rewrites"),
         ("ALTER TABLE t ADD COLUMN a int DEFAULT 1, ADD COLUMN b int NOT NULL;", "not-null-without-default"),
         ("ALTER TABLE t DROP IF EXISTS a;", "drops-column"),
+        ("ALTER TYPE t DROP ATTRIBUTE a;", "drops-column"),
         ("TRUNCATE t;", "drops-data"),
         ("UPDATE t SET a = 'where';", "all-rows"),
         ("ALTER TABLE t RENAME COLUMN a TO b;", "rename-breaks-code"),
@@ -46,6 +47,11 @@ def test_a_dangerous_statement_is_named(sql: str, rule: str) -> None:
         "SET lock_timeout = 0; CREATE INDEX CONCURRENTLY i ON t (a);",
         "CREATE TABLE t (id int PRIMARY KEY, a text); CREATE INDEX ON t (a); ALTER TABLE t ALTER a SET NOT NULL;",
         "ALTER TABLE t ADD CONSTRAINT n NOT NULL a NOT VALID;",
+        "ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0) NOT ENFORCED;",
+        "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES u (id) NOT ENFORCED;",
+        "CREATE TEMP TABLE t (a int) ON COMMIT DROP; CREATE INDEX ON t (a); DELETE FROM t; DROP TABLE t;",
+        "CREATE LOCAL TEMPORARY TABLE t AS SELECT 1 AS a; CREATE INDEX ON t (a);",
+        "CREATE MATERIALIZED VIEW v AS SELECT 1 AS a; CREATE UNIQUE INDEX ON v (a);",
         "ALTER TABLE t ADD NOT NULL a NOT VALID;",
         "REPACK (CONCURRENTLY) t;",
         "ALTER TABLE t ADD COLUMN a int NOT NULL DEFAULT 0;",
@@ -468,3 +474,11 @@ def test_the_table_that_was_there_before_is_shown() -> None:
 def test_dropping_a_table_tells_of_the_lock_on_the_referenced_one() -> None:
     found = run_json(*SCRIPT, "-", stdin=f"{READY}DROP TABLE t;")["findings"]
     assert "a foreign key locks the referenced one too" in found[0]["effect"]
+
+
+def test_a_new_partition_locks_its_parent() -> None:
+    sql = "CREATE TABLE p2 PARTITION OF s.p FOR VALUES FROM (1) TO (2);"
+    report = run_json(*SCRIPT, "-", stdin=sql)
+    assert [finding["rule"] for finding in report["findings"]] == ["no-lock-timeout"]
+    assert rules(sql) == []
+    assert rules("CREATE TABLE s.p (a int) PARTITION BY RANGE (a); RESET lock_timeout;" + sql) == []

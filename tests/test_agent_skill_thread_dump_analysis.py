@@ -408,3 +408,17 @@ def test_less_than_one_line_is_refused(tmp_path: Path) -> None:
     done = run_script(*SCRIPT, written(tmp_path / "d", java("a", 1, "RUNNABLE", "at D.f(D.java:4)")), "--top", "0")
     assert done.returncode == 2
     assert "must be 1 or more" in done.stderr
+
+
+def test_the_plain_file_of_the_jvm_is_read_like_its_json(tmp_path: Path) -> None:
+    """JDK 25 writes states and locks; JDK 21 only names and frames."""
+    head = "10819\n2026-11-29T23:55:56.374950810Z\n25.0.3+9-LTS\n\n"
+    at, lock = "2026-11-29T23:55:56.444Z\n    at D.f(D.java:27)\n", "<java.lang.Object@{}>\n"
+    left = f'#67 "v \\"left" virtual BLOCKED {at}    - locked {lock.format(1)}    - waiting to lock {lock.format(2)}\n'
+    right = f'#69 "right" BLOCKED {at}    - locked {lock.format(2)}    - waiting to lock {lock.format(1)}\n'
+    path = tmp_path / "dump"
+    path.write_text(head + left + right + '#14 "Signal Dispatcher" RUNNABLE 2026-11-29T23:55:56.433723145Z\n\n')
+    done = run_script(*SCRIPT, path)
+    assert (done.returncode, "DEADLOCK" in done.stdout, "note" in done.stdout) == (1, True, False)
+    path.write_text('#1 "main"\n      A.main(A.java:3)\n\n#22 "" virtual\n      A.x(A.java:9)\n')
+    assert [row["own"] for row in run_json(*SCRIPT, path)["groups"]] == ["A.main(A.java:3)", "A.x(A.java:9)"]

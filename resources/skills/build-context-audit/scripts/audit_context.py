@@ -33,9 +33,10 @@ HISTORY = re.compile(r"((?:.*/)?\.(?:git|hg|svn))/")
 HARMLESS = re.compile(r"(?i)example|sample|template|\.dist$|\.pub$")
 NAMES = (
     (re.compile(r"\.env([._-].+)?|\.envrc|.+\.env"), "environment file"),
-    (re.compile(r"id_(rsa|dsa|ecdsa|ed25519)"), "SSH key"),
+    (re.compile(r"id_(rsa|dsa|ecdsa|ed25519)|.+\.ppk"), "SSH key"),
     (re.compile(r".+\.(p12|pfx|jks|keystore|kdbx)"), "key store"),
-    (re.compile(r"[._]netrc|\.pgpass|\.pypirc|\.my\.cnf|\.dockerconfigjson|\.htpasswd|\.git-credentials|kubeconfig|.+\.kubeconfig"), "credentials"),
+    (re.compile(r"[._]netrc|\.pgpass|\.pypirc|\.my\.cnf|\.dockerconfigjson|\.htpasswd|\.git-credentials|kubeconfig|.+\.kubeconfig"
+        r"|\.vault-token|\.terraformrc|credentials\.tfrc\.json|application_default_credentials\.json|\.s3cfg|\.boto|\.dockercfg"), "credentials"),
     (re.compile(r".+\.tfstate(\.backup)?"), "Terraform state"),
     (re.compile(r".+\.tfvars(\.json)?"), "Terraform variables"),
 )
@@ -370,20 +371,36 @@ def follow(path: str, links: dict[str, str]) -> str:
     return path
 
 
+def heads_of(path: str) -> list[str]:
+    return [path[: match.start()] for match in re.finditer("/|$", path)] if path else []
+
+
+def is_excluded(path: str, patterns: list[Pattern]) -> bool:
+    """Say whether `--exclude` leaves out *path*, seen from the copied folder: a file that COPY names itself, never."""
+    found = False
+    for one in patterns:
+        if any(one.regex.match(head) for head in heads_of(path)):
+            found = not one.exception
+    return found
+
+
 def take(copy: Copy, entries: list[Entry], links: dict[str, str]) -> list[str]:
     """Fill in what *copy* takes and return its sources that are nothing."""
     missing, taken = [], {}
+    keeps_parents = re.search(r"\s--parents(=true)?\s", copy.text)
     for source in copy.sources:
+        pivot = posixpath.normpath("/" + source.partition("/./")[0]).lstrip("/") if "/./" in source else ""
         plain = posixpath.normpath("/" + source).lstrip("/")
         plain = follow(plain, links)
         regex = Pattern(copy.line, plain or ".").regex
         targets = {target for path, target in links.items() if regex.match(path)}
         hit = not plain
         for one in entries:
-            parents = (one.path[: m.start()] for m in re.finditer("/|$", one.path))
-            if not plain or any(part in targets or regex.match(part) for part in parents):
+            heads = [""] if not plain else [part for part in heads_of(one.path) if part in targets or regex.match(part)]
+            if heads:
                 hit = True
-                if not any(x.regex.match(one.path) for x in copy.excludes):
+                top = pivot if keeps_parents else heads[0]
+                if not is_excluded(one.path[len(top) :].lstrip("/"), copy.excludes):
                     taken[one.path] = one
         if not hit:
             missing.append(source)

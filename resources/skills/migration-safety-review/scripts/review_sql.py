@@ -31,7 +31,7 @@ TOKEN = re.compile(
 NAME = r'(?:IF (?:NOT )?EXISTS )?(?:ONLY )?((?:[\w$]+|"(?:[^"]|"")+")(?: \. (?:[\w$]+|"(?:[^"]|"")+"))?)'
 TABLE = re.compile(
     rf"^CREATE (?:UNIQUE )?INDEX (?:CONCURRENTLY )?.*?\bON {NAME}|^(?:WITH .*?\) )?(?:UPDATE|DELETE FROM|INSERT INTO|MERGE INTO) {NAME}|"
-    rf"^(?:ALTER|DROP|TRUNCATE|LOCK|VACUUM|CREATE)(?: UNLOGGED| FOREIGN| TEMP| TEMPORARY| FULL)* "
+    rf"^(?:ALTER|DROP|TRUNCATE|LOCK|VACUUM|CREATE)(?: UNLOGGED| FOREIGN| GLOBAL| LOCAL| TEMP| TEMPORARY| FULL)* "
     rf"(?:TABLE |(?:MATERIALIZED )?VIEW |SCHEMA |TYPE |DOMAIN |INDEX (?:CONCURRENTLY )?|TRIGGER .*? ON )?{NAME}"
 )
 COLUMN = r'(?!\d|TRUE\b|FALSE\b)[\w$"]+(?: \. [\w$"]+)*'
@@ -51,6 +51,8 @@ STEADY = (
 )
 SET_NOT_NULL = r"\bALTER (?:COLUMN )?(\S+) SET NOT NULL|\bADD (?:CONSTRAINT \S+ )?NOT NULL (\S+)(?![^,]*NOT VALID)"
 NEW_KEY = r"(ALTER|CREATE|CREATE UNLOGGED) TABLE\b"
+NEW_TABLE = r"CREATE ((UNLOGGED|((GLOBAL|LOCAL) )?TEMP(ORARY)?) )?TABLE\b|CREATE (MATERIALIZED VIEW|FOREIGN TABLE)\b"
+PARTITION_OF = rf"^CREATE (?:UNLOGGED )?TABLE [^,]*?\bPARTITION OF {NAME}"
 NEW_COLUMN_KEY = rf"{NEW_COLUMN}(?![^,]*(?<!SET )\bDEFAULT\b)[^,]*\bREFERENCES\b"
 VOLATILE = r"(?:RANDOM|GEN_RANDOM_UUID|UUID_GENERATE_V\w+|UUIDV[47]|CLOCK_TIMESTAMP|TIMEOFDAY|NEXTVAL) \("
 
@@ -135,10 +137,10 @@ RULES = (
         "scans the table, nobody reads or writes meanwhile",
         "CHECK (c IS NOT NULL) NOT VALID, VALIDATE, then SET NOT NULL; 18+: ADD NOT NULL c NOT VALID, VALIDATE"),
     rule("foreign-key-scans", "danger", 
-        r"^ALTER TABLE .*\bFOREIGN KEY\b(?![^,]*NOT VALID)|"
+        r"^ALTER TABLE .*\bFOREIGN KEY\b(?![^,]*NOT (VALID|ENFORCED))|"
         rf"{NEW_COLUMN}(?=[^,]*(?<!SET )\bDEFAULT\b)[^,]*\bREFERENCES\b", "scans the table, no writes on both tables", "ADD CONSTRAINT ... NOT VALID, later VALIDATE CONSTRAINT"),
     rule("check-scans", "danger", 
-        rf"^ALTER (TABLE|DOMAIN) .*\bADD (CONSTRAINT \S+ )?CHECK \((?![^,]*NOT VALID)|{NEW_COLUMN}[^,]*\bCHECK \(",
+        rf"^ALTER (TABLE|DOMAIN) .*\bADD (CONSTRAINT \S+ )?CHECK \((?![^,]*NOT (VALID|ENFORCED))|{NEW_COLUMN}[^,]*\bCHECK \((?![^,]*NOT ENFORCED)",
         "scans the table, nobody reads or writes", "ADD CONSTRAINT ... NOT VALID, later VALIDATE CONSTRAINT"),
     rule("unique-builds-index", "danger", 
         rf"\bADD (CONSTRAINT \S+ )?(UNIQUE|PRIMARY KEY) (?!USING INDEX)|{NEW_COLUMN}[^,]*\b(UNIQUE|PRIMARY KEY)\b",
@@ -178,7 +180,8 @@ RULES = (
         "release without use first, rename or dump, drop a release later"),
     rule("drops-column", "danger",
         r"^ALTER TABLE .*\bDROP (COLUMN )?(?!CONSTRAINT|DEFAULT|NOT NULL|EXPRESSION|IDENTITY)"
-        r"(IF EXISTS )?(?!CONSTRAINT)\S+(?<!\bDEFAULT)(?<!\bNOT)(?<!\bEXPRESSION)(?<!\bIDENTITY)",
+        r"(IF EXISTS )?(?!CONSTRAINT)\S+(?<!\bDEFAULT)(?<!\bNOT)(?<!\bEXPRESSION)(?<!\bIDENTITY)|"
+        r"^ALTER TYPE .*\bDROP ATTRIBUTE\b",
         "data is gone; running code that selects it fails", "stop reading and writing it one release earlier"),
     rule("cascade", "danger", r"^(DROP|TRUNCATE|ALTER).*\b(?<!DELETE )(?<!UPDATE )CASCADE(?= ,|$)", "removes dependants that are not named here",
         "name them: drop views, keys and tables one by one", old_table=False),
@@ -358,7 +361,7 @@ class Review:
                 self.validated.discard(key)
 
     def _context(self, one: Statement) -> None:
-        if one.text.startswith(("CREATE TABLE", "CREATE UNLOGGED TABLE")):
+        if re.match(NEW_TABLE, one.text):
             self.new.update(one.tables)
         self._checks(one)
         if match := TIMEOUT.match(one.raw):
@@ -439,6 +442,7 @@ class Review:
                 f"writes on {' and '.join(sorted(others))} wait until the transaction ends",
                 "a short transaction: nothing slow after it",
             )
+        others |= {in_schema(name) for name in re.findall(PARTITION_OF, one.text)} - self.new
         locked = others | (set(one.tables) - self.new if LOCKS_TABLE.search(one.text) else set())
         if locked:
             if self.inside:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Say what the threads of a dump do: equal stacks, who holds what others wait for, deadlocks, exhausted pools.
 
-Standard library only, Python 3.11+. Reads jstack and `jcmd Thread.print`, `jcmd Thread.dump_to_file -format=json`,
+Standard library only, Python 3.11+. Reads jstack and `jcmd Thread.print`, `jcmd Thread.dump_to_file` (JSON and plain),
 Go goroutine dumps (SIGQUIT, panic, pprof with debug=2), Python faulthandler, and py-spy dump (text and --json).
 
     python3 analyze_threads.py dump1 [dump2 ...] [--top N] [--json]      # - reads standard input
@@ -26,6 +26,9 @@ from typing import Any
 Json = dict[str, Any]
 JAVA = re.compile(  # a name may have quotes
     r'^"(?P<name>(?:(?!" (?:#\d+ |prio=|os_prio=|daemon )).)*|.*?)"(?: #(?P<id>\d+))?.*?(?:\bnid=(?P<nid>\S+)|\btid=)'
+)
+PLAIN = re.compile(  # Thread.dump_to_file without -format=json: states and locks from JDK 25
+    r'^#(?P<id>\d+) "(?P<name>.*)"(?P<virtual> virtual)?(?: (?P<state>[A-Z_]+))?(?: \d{4}-\S+)?$'
 )
 GO = re.compile(r"^goroutine (?P<id>\d+)(?: gp=\S+)?(?: m=\S+)?(?: mp=\S+)? \[(?P<state>[^\]]+)\](?: \{.*\})?:$")
 FAULT = re.compile(
@@ -119,6 +122,7 @@ def read_dumps(path: str) -> list[Dump]:
         raise ValueError("a goroutine profile with debug=1: take it with debug=2")
     for kind, pattern, read in (
         ("Java", JAVA, read_java),
+        ("Java plain", PLAIN, read_plain),
         ("Go", GO, read_go),
         ("Python", FAULT, read_python),
         ("py-spy", SPY, read_spy),
@@ -126,7 +130,7 @@ def read_dumps(path: str) -> list[Dump]:
         begins = re.compile(pattern.pattern, re.MULTILINE)
         if begins.search(text):
             parts = re.split(r"(?m)^(?=Full thread dump|Process \d+: |={3,} dump)", text)
-            if read in (read_go, read_python):
+            if read in (read_go, read_python, read_plain):
                 parts = [each for part in parts for each in apart(part, pattern)]
             dumps = [read(kind, part.split("\n")) for part in parts if begins.search(part)]
             if empty := sum(part.startswith("Full thread dump") and not begins.search(part) for part in parts):
@@ -155,6 +159,8 @@ def is_cut(dump: Dump, text: str) -> bool:
     """Return whether a dump breaks off: a JVM writes a last line, in other dumps each thread has a stack."""
     if dump.kind == "Java":
         return "JNI global ref" not in text
+    if dump.kind == "Java plain":  # its last thread may be one without a stack
+        return False
     return not dump.threads[-1].stack and "<no Python frame>" not in text
 
 
@@ -206,6 +212,27 @@ def read_java_line(dump: Dump, one: Thread, words: str) -> None:
             one.holds.append(match[1])
         elif words.startswith(("- waiting to", "- parking to wait", "- waiting on")) and not one.waits:
             one.waits = match[1]
+
+
+def read_plain(kind: str, lines: list[str]) -> Dump:
+    dump = Dump(kind, [], {})
+    for line in lines:
+        if match := PLAIN.match(line):
+            name = match["name"] or ("virtual" if match["virtual"] else "thread")
+            dump.threads.append(Thread(match["id"], name, match["state"] or ""))
+        elif dump.threads and line.startswith("    "):
+            one, words = dump.threads[-1], line.strip()
+            if not words.startswith("- "):
+                one.stack.append(words.removeprefix("at "))
+            elif lock := re.search(r"<(.+)>", words):
+                dump.labels[lock[1]] = lock[1].partition("@")[0]
+                if words.startswith("- locked"):
+                    one.holds.append(lock[1])
+                else:
+                    one.waits = lock[1]
+    for one in dump.threads:
+        one.holds = [lock for lock in one.holds if lock != one.waits]
+    return dump
 
 
 def read_go(kind: str, lines: list[str]) -> Dump:
