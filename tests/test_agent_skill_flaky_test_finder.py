@@ -155,6 +155,15 @@ def test_a_name_of_several_suites_in_one_report_is_told(tmp_path: Path) -> None:
     assert run_json(*SCRIPT, tmp_path)["same_name"] == []
 
 
+def test_a_name_of_two_modules_with_different_outcomes_is_told(tmp_path: Path) -> None:
+    for run in ("1-aaaaaaa", "2-bbbbbbb"):
+        for module, outcome in (("one", "F"), ("two", ".")):
+            (tmp_path / run / module).mkdir(parents=True)
+            (tmp_path / run / module / "TEST.xml").write_text(report({"same": outcome, f"only_{module}": outcome}))
+    assert run_json(*SCRIPT, tmp_path, "--run-from", "top")["same_name"] == ["pkg::same"]
+    assert run_json(*SCRIPT, tmp_path / "1-aaaaaaa" / "one", "--run-from", "top")["same_name"] == []
+
+
 def test_reports_of_modules_below_one_folder_are_one_run(tmp_path: Path) -> None:
     for run, outcome in (("1-aaaaaaa", "F"), ("2-aaaaaaa", "."), ("3-bbbbbbb", ".")):
         for module in ("one", "two/target"):

@@ -269,6 +269,20 @@ def test_json_of_other_loggers_has_their_levels(tmp_path: Path) -> None:
     assert [found[name]["first"] for name in ("monolog", "journal")] == ["2026-11-21 10:00:00", "2025-11-21 04:40:00"]
 
 
+def test_a_stack_trace_belongs_to_its_entry_where_each_line_has_a_time_of_kubectl(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    lines = [f"13:0{n}:00,100 INFO ok" for n in range(5)]
+    lines += ["13:15:01,100 ERROR order failed", "", "java.lang.IllegalStateException: x", "\tat com.x.Foo(Foo.java:1)"]
+    lines += ["Caused by: java.net.ConnectException: refused", "13:16:00,100 INFO ok"]
+    inner = [f"2026-11-21 {line}" if line[:2] == "13" else line for line in lines]
+    log.write_text("".join(f"2026-11-21T12:15:0{n % 10}.{n:09}Z {line}\n" for n, line in enumerate(inner)))
+    report = run_json(*SCRIPT, log, "--level", "warn")
+    (group,) = report["groups"]
+    assert (group["template"], group["first"]) == ("ERROR order failed", "2026-11-21 12:15:05")
+    assert group["exceptions"] == {"IllegalStateException": 1, "ConnectException": 1}
+    assert (report["entries"], report["without_time"], report["left_out"]) == (7, 0, [])
+
+
 def test_the_prefix_of_compose_and_kubectl_is_kept_before_what_it_stands_for(tmp_path: Path) -> None:
     log = write(
         tmp_path / "a.log",

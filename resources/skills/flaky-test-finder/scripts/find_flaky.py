@@ -134,10 +134,14 @@ class Reports:
         by_folder = self.run_from == "folder" or (self.run_from == "auto" and len({row[0] for row in rows}) > 1)
         top = os.path.commonpath({row[0] for row in rows}) if rows and self.run_from == "top" else ""
         suite_of: dict[tuple[str, str], int] = {}
+        seen_in: dict[tuple[str, str], tuple[str, str]] = {}
         for folder, path, stamp, suite, test, result in rows:
             run = below(top, path) if top else folder if by_folder else path
             if suite_of.setdefault((path, test), suite) != suite:
                 self.twins.add(test)
+            first, outcome = seen_in.setdefault((run, test), (path, result.outcome))
+            if first != path and outcome != result.outcome and "skipped" not in (outcome, result.outcome):
+                self.twins.add(test)  # of another module or job, or a second try
             self.stamps[run] = min(filter(None, (self.stamps.get(run), stamp)), default="")
             self.tests[test].add(run, result)
 
@@ -227,8 +231,8 @@ def show(report: dict[str, Any], top: int) -> None:
     print(f"red runs: {report['red_runs']}, of these {report['red_by_flaky_only']} only by unstable tests")
     if twins := report["same_name"]:
         print(
-            f"caution: {len(twins)} names stand for tests of several suites of one report, e.g. {twins[0]}: their verdicts are mixed"
-            " (jest-junit: JEST_JUNIT_CLASSNAME='{filepath}')"
+            f"caution: {len(twins)} names stand for tests of several suites or files of one run, e.g. {twins[0]}: their verdicts are mixed"
+            " (modules and jobs: one call for each; jest-junit: JEST_JUNIT_CLASSNAME='{filepath}')"
         )
     for problem in report["unreadable"][:3]:
         print(f"unreadable {problem}")

@@ -53,6 +53,7 @@ OWN = re.compile(  # java.util.logging, whose time stands on the line before, an
     r"Segmentation fault|[Uu]nhandled |[Uu]ncaught "
 )
 KLOG = {"F": "fatal", "E": "error", "W": "warn", "I": "info", "D": "debug", "V": "debug"}
+OUTER = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}(?:Z|[+-]\d\d:\d\d))(?: |$)")  # kubectl, docker
 TIME = re.compile(
     r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?"
     r"|^(?P<android>\d\d-\d\d \d\d:\d\d:\d\d)\.\d{3}|(?P<clf>\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d)(?: [+-]\d{4})?"
@@ -228,7 +229,7 @@ class Grouping:
         self.groups: dict[tuple[str, str], Group] = {}
         self.with_year = {limit[4:5] == "-" for limit in (since, until) if limit}
         self.unlevelled, self.unlike, self.stamp, self.level = 0, 0, "", "?"
-        self.lines = self.entries = self.timed = self.kept = 0
+        self.lines = self.entries = self.timed = self.dated = self.kept = 0
         self.current: Group | None = None
         self.raised = False
         self.by_level: Counter[str] = Counter()
@@ -250,11 +251,18 @@ class Grouping:
         head = match[0] if (match := PREFIX.match(line)) and find_level(match[0]) == "?" else ""
         line = line[len(head) :] or "-"
         parsed = parse_json(line) if line[0] == "{" else parse_json_after_time(line)
+        outer = None if parsed else OUTER.match(line)
+        line = line[outer.end() :] if outer else line
+        if not line:
+            return
         stamp, level, message = parsed or self._plain(line)
         if not parsed and not stamp and self._continues(line):
             if self.current and (match := EXCEPTION.search(line)):
                 self.current.exceptions[match[1]] += 1
             return
+        self.dated += bool(stamp)
+        if outer:
+            stamp = parse_time(outer[1])[0]
         if stamp:
             self.stamp = stamp
         elif not parsed and (OWN.match(line) or line.startswith("Traceback")):
@@ -305,7 +313,7 @@ class Grouping:
         if self.raised and self.level in ("info", "debug"):
             return False
         known = line.startswith(("Caused by", "Traceback", "During handling of", "The above exception"))
-        return known or (ended and self.entries > 0) or self.timed * 2 > self.entries > 4
+        return known or (ended and self.entries > 0) or self.dated * 2 > self.entries > 4
 
     def _group(self, template: str, level: str, message: str, place: str) -> Group:
         key = (level, template)
