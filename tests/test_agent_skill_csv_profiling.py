@@ -308,3 +308,15 @@ def test_what_overflows_a_float_is_text_and_few_widths_are_not_most(tmp_path: Pa
 def test_dates_that_no_calendar_has_are_counted(tmp_path: Path) -> None:
     report = profile(tmp_path / "a.csv", "id,day\n1,0000-00-00\n2,2023-02-29 10:00\n3,2024-02-29\n")
     assert "2 dates that no calendar has" in columns(report)["day"]["notes"]
+
+
+def test_spaces_around_names_in_the_header_are_named_since_loaders_keep_them(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "id, name,v\u00a0\n1,a,2\n2,b,3\n")
+    assert report["problems"] == ["1 header names with spaces around, such as ' name', first line 1"]
+    assert set(columns(report)) == {"id", "name", "v"}
+    assert profile(tmp_path / "b.csv", " 1,2\n3,4\n", "--no-header")["problems"] == []
+
+
+def test_digits_of_other_scripts_are_no_numbers_to_a_loader(tmp_path: Path) -> None:
+    report = profile(tmp_path / "a.csv", "id,n\n1,\uff11\n2,\u0662\n")
+    assert [column["type"] for column in report["columns"]] == ["integer", "text"]

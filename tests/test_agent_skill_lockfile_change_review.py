@@ -653,3 +653,39 @@ def test_another_repository_in_the_short_form_of_ssh_is_another_source(tmp_path:
     assert compared(tmp_path, old, old.replace("a.test:o", "a.test:evil"))["dangers"] == [
         "source: x from git a.test/evil/x, before from git a.test/o/x"
     ]
+
+
+@pytest.mark.parametrize(
+    "address", [r"https://evil.example\@registry.npmjs.org", r"https://evil.example\x@registry.npmjs.org"]
+)
+def test_a_backslash_ends_the_host_as_it_does_for_npm(tmp_path: Path, address: str) -> None:
+    old = npm_lock(tmp_path / "a", npm("x", "1.0.0"))
+    new = npm_lock(tmp_path / "b", npm("x", "1.0.1", resolved=f"{address}/x/-/x-1.0.1.tgz"))
+    dangers = run_json(*SCRIPT, old, new)["dangers"]
+    assert any(one.startswith("source: x from evil.example") for one in dangers)
+
+
+def test_a_file_address_with_the_name_of_the_registry_is_no_registry(tmp_path: Path) -> None:
+    old = npm_lock(tmp_path / "a", npm("x", "1.0.0"))
+    new = npm_lock(tmp_path / "b", npm("x", "1.0.1", resolved="file://registry.npmjs.org/x/-/x-1.0.1.tgz"))
+    assert run_json(*SCRIPT, old, new)["dangers"] == ["source: x from path, before from registry.npmjs.org"]
+
+
+def test_a_backslash_in_the_address_of_a_wheel_ends_the_host(tmp_path: Path) -> None:
+    text = """version = 1
+requires-python = ">=3.12"
+
+[[package]]
+name = "x"
+version = "1.0"
+source = {{ registry = "https://pypi.org/simple" }}
+wheels = [
+    {{ url = '{}/packages/aa/x-1.0-py3-none-any.whl', hash = "sha256:{}" }},
+]
+"""
+    place = "https://files.pythonhosted.org"
+    new = text.format(r"https://evil.example\@files.pythonhosted.org", "b").replace(
+        'version = "1.0"', 'version = "1.1"'
+    )
+    report = compared(tmp_path, text.format(place, "a"), new.replace("x-1.0", "x-1.1"))
+    assert "source: files of x 1.1 from evil.example" in " ".join(report["dangers"])

@@ -35,7 +35,7 @@ KIND = re.compile(
     r"|(?P<comma>[+-]?\d+(?:\.\d{3})*,\d+)|(?P<date>\d{4}-\d\d-\d\d)"
     r"|(?P<datetime>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)"
     r"|(?P<daymonth>\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d\d)(?: .*)?)|(?P<boolean>true|false|yes|no)",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 SPREADSHEET = re.compile(r"[+-]?\d(?:[.,]\d{1,5})?E\+(?:1[1-9]|2\d)")  # how Excel writes what has 12 digits or more
 NUMBERS = ("integer", "decimal", "exponent", "thousands", "comma")
@@ -404,6 +404,8 @@ class Profile:
                     self.note("line sep=, that only Excel understands: cut it off", start)
                     continue
                 names = row
+                if header and (spaced := [name for name in row if name != name.strip()]):
+                    self.note(f"header names with spaces around, such as {spaced[0][:40]!r}", start)
                 self.columns = [Column(name.strip() or f"#{i}") for i, name in enumerate(row, 1)]
                 if not header:
                     self.columns = [Column(f"#{i}") for i in range(1, len(row) + 1)]

@@ -171,11 +171,12 @@ def source_of(address: str) -> str:
     """Return kind, host and project of an address, without user names, passwords and versions."""
     if not address:
         return ""
+    address = address.replace("\\", "/")  # as npm does: https://evil.example\@registry.npmjs.org/ is evil.example
     if short := re.match(r"(?:git\+)?[\w.-]+@([\w.-]+):(?!\d+/|/)(.+)", address):  # git@github.com:o/x.git
         address = f"git+ssh://{short[1]}/{short[2]}"
     kind = "git " if address.startswith("git") or ".git#" in address else ""
     parts = urlsplit(re.sub(r"^git\+", "", address))
-    if not parts.netloc:
+    if not parts.netloc or parts.scheme == "file":
         return "path"
     host = parts.netloc.rpartition("@")[2]
     path = unquote(parts.path)
@@ -446,7 +447,7 @@ def uv_package(one: Json) -> Package:
     package.builds = bool(files) and not one.get("wheels")
     if kind == "registry":
         package.odd = odd_file(package.name, files)
-        package.hosts = {parts.netloc.rpartition("@")[2] for each in files if (parts := urlsplit(str(each.get("url") or ""))).netloc}
+        package.hosts = {parts.netloc.rpartition("@")[2] for each in files if (parts := urlsplit(str(each.get("url") or "").replace("\\", "/"))).netloc}
     return package
 
 
