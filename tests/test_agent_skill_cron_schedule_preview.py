@@ -103,9 +103,20 @@ def test_one_bad_line_does_not_hide_the_others_nor_pass_in_silence(tmp_path: Pat
     file = tmp_path / "tab"
     file.write_bytes("\ufeffMAILTO=a@example.com\r\n0 2 * * * good\r\nx y z\r\n".encode())
     report: dict[str, Any] = run_json(*SCRIPT, file, "--from", "2026-11-25T10:00")
-    assert report["problems"][1:] == ["line 3: 3 fields, five are wanted: minute hour day-of-month month day-of-week"]
+    assert report["problems"][2:] == ["line 3: 3 fields, five are wanted: minute hour day-of-month month day-of-week"]
     assert [one["line"] for one in report["schedules"]] == [2]
     assert run_script(*SCRIPT, file).returncode == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_that_cron_cannot_read_is_a_problem(encoding: str, tmp_path: Path) -> None:
+    file = tmp_path / "tab"
+    file.write_bytes("0 1 * * * job\n".encode(encoding))
+    report = run_json(*SCRIPT, file)
+    assert report["problems"] == [
+        "begins with a byte order mark, which spoils the first line for cron: save it as UTF-8 without one"
+    ]
+    assert run_json(*SCRIPT, file, "--dialect", "kubernetes")["problems"] == []
 
 
 def test_a_zone_that_does_not_exist_and_a_missing_file_are_refused(tmp_path: Path) -> None:

@@ -336,6 +336,28 @@ def test_protections_are_known_by_their_name(tmp_path: Path) -> None:
         ),
         ({"backup": [{"enabled": True}]}, {"backup": []}, ["backup"]),
         ({"backup": [{"enabled": False}]}, {"backup": []}, []),
+        ({"delete_automated_backups": False}, {"delete_automated_backups": True}, ["delete_automated_backups"]),
+        ({"delete_contents_on_destroy": False}, {"delete_contents_on_destroy": True}, ["delete_contents_on_destroy"]),
+        ({"retention_in_days": 365}, {"retention_in_days": 1}, ["retention_in_days"]),
+        ({"retention_in_days": 0}, {"retention_in_days": 30}, ["retention_in_days"]),
+        ({"retention_in_days": 365}, {"retention_in_days": 0}, []),
+        ({"retention_in_days": 365}, {"retention_in_days": None}, []),
+        (
+            {"soft_delete_policy": [{"retention_duration_seconds": 604800}]},
+            {"soft_delete_policy": [{"retention_duration_seconds": 0}]},
+            ["soft_delete_policy[0].retention_duration_seconds"],
+        ),
+        (
+            {"versioning_configuration": [{"status": "Enabled"}]},
+            {"versioning_configuration": [{"status": "Suspended"}]},
+            ["versioning_configuration[0].status"],
+        ),
+        (
+            {"versioning_configuration": [{"status": "Suspended"}]},
+            {"versioning_configuration": [{"status": "Enabled"}]},
+            [],
+        ),
+        ({"versioning": [{"enabled": True}]}, {"versioning": []}, ["versioning"]),
         (
             {"settings": [{"backup_configuration": [{"enabled": True}], "insights": [{"enabled": True}]}]},
             {"settings": [{"backup_configuration": [{"enabled": False}], "insights": [{"enabled": False}]}]},

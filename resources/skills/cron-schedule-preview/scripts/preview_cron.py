@@ -12,6 +12,7 @@ to look at, 2 nothing could be read.
 from __future__ import annotations
 
 import argparse
+import codecs
 import json
 import re
 import signal
@@ -349,14 +350,18 @@ def main() -> int:
         if not 1970 <= start.year <= 9000:
             raise ValueError(f"--from {args.start}: take a year from 1970 to 9000")
         start = (start if start.tzinfo else start.replace(tzinfo=ZoneInfo(args.zone))).astimezone(UTC)
+        data = b""
         if args.expression is not None:
             text = args.expression.strip().strip("'\"")
         elif args.file:
-            text = decode(sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes())
+            data = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
+            text = decode(data)
         else:
             raise ValueError("name a file or an --expression")
         read = read_yaml if YAML.search(text) or FLOW.search(text) else read_lines
         schedules, problems = read(text, args.dialect, args.zone)
+        if args.dialect == "cronie" and data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            problems.insert(0, "begins with a byte order mark, which spoils the first line for cron: save it as UTF-8 without one")
         if args.dialect == "github" and args.zone != "UTC":
             problems.append("note: --zone is taken as the schedule's own `timezone`")
     except (OSError, ValueError) as error:

@@ -46,7 +46,8 @@ SECRET = re.compile(
 ACTIONS = {"no-op", "create", "read", "update", "delete", "forget"}
 GUARDS = {
     "disable_api_termination": True, "disable_api_stop": True, "prevent_deletion": True, "point_in_time_recovery_enabled": True, "purge_protection_enabled": True,
-    "force_destroy": False, "skip_final_snapshot": False, "force_delete": False,
+    "versioning_enabled": True, "force_destroy": False, "skip_final_snapshot": False, "force_delete": False,
+    "delete_automated_backups": False, "delete_contents_on_destroy": False,
 }  # fmt: skip
 """Attributes that keep data, and the value that does; others do by their names (`GUARD`) if they are `ON`."""
 GUARD = re.compile(r"(delet|drop|destroy|terminat|rebuild)\w*_protect")
@@ -54,10 +55,10 @@ ON = (True, "ACTIVE", "ENABLED", "Enabled")
 KEPT = re.compile(r"(delet\w*|reclaim|removal)_policy$")
 """Names of a text that says what becomes of the object when its resource goes."""
 KEEPING = {"PREVENT", "ABANDON", "RETAIN"}
-BACKUPS = re.compile(r"(backup|snapshot)_retention_(period|limit|days)$")
-"""Numbers that delete backups when they fall."""
-KEEPERS = {"point_in_time_recovery", "backup_configuration", "backup"}
-"""Blocks that keep backups while they say `enabled`."""
+BACKUPS = re.compile(r"((backup|snapshot|log)_retention_(period|limit|days)|retention_in_days|retention_duration_seconds)$")
+"""Numbers that delete backups, deleted objects or logs when they fall."""
+KEEPERS = {"point_in_time_recovery", "backup_configuration", "backup", "versioning"}
+"""Blocks that keep backups or old versions while they say `enabled`."""
 WHY = {
     "replace_because_cannot_update": "the provider cannot change it in place",
     "replace_because_tainted": "marked as tainted",
@@ -261,8 +262,12 @@ def guards(name: Any, value: Any) -> bool:
 
 def fewer_backups(path: list[Any], before: Any, after: Any) -> bool:
     """Return whether backups go: a shorter retention, or a block that kept them and is off or gone."""
+    if path[-1] == "retention_in_days" and (before == 0 or not after):
+        return before == 0 and bool(after)  # 0 and unset keep logs for ever
     if BACKUPS.search(str(path[-1])) and type(before) is int:
         return type(after) is not int or after < before
+    if path[-1] == "status" and "versioning_configuration" in path:
+        return bool(before == "Enabled")
     if path[-1] in KEEPERS and isinstance(before, list) and not after:
         return any(isinstance(block, dict) and block.get("enabled") is True for block in before)
     return path[-1] == "enabled" and before is True and bool(KEEPERS & set(map(str, path)))
