@@ -317,6 +317,17 @@ def test_what_other_files_hold_is_told_and_paths_that_are_all_there_are_refused(
     assert_refused(run_script(*SCRIPT, path, path), "no operations", "bundle")
 
 
+def test_words_that_only_yaml_1_1_reads_as_booleans_or_dates_are_text(tmp_path: Path) -> None:
+    text = "openapi: 3.0.0\npaths:\n  /a:\n    get:\n      parameters:\n      - {name: on, in: query, required: %s,"
+    text += " schema: {enum: [%s]}}\n      responses: {}\n"
+    (tmp_path / "old.yaml").write_text(text % ("false", "NO, yes, 2026-01-01"))
+    (tmp_path / "new.yaml").write_text(text.replace("on,", "'on',") % ("false", "'NO', 'yes', '2026-01-01'"))
+    assert run_json(*SCRIPT, tmp_path / "old.yaml", tmp_path / "new.yaml")["changes"] == []
+    (tmp_path / "new.yaml").write_text(text % ("True", "NO, 2026-01-01"))
+    found = run_json(*SCRIPT, tmp_path / "old.yaml", tmp_path / "new.yaml")["changes"]
+    assert [change["what"] for change in found] == ["became required", "values no longer accepted: yes"]
+
+
 def test_a_status_that_yaml_reads_as_a_number_has_headers_too(tmp_path: Path) -> None:
     text = "openapi: 3.0.0\npaths:\n  /a:\n    get:\n      responses:\n        200:\n          description: a\n"
     (tmp_path / "old.yaml").write_text(f"{text}          headers:\n            X-A: {{schema: {{type: string}}}}\n")

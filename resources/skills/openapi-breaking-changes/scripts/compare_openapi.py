@@ -55,8 +55,18 @@ def load_yaml(text: str) -> Any:
         import yaml
     except ImportError:
         raise ValueError("not JSON, and YAML needs PyYAML: pip install pyyaml, or convert to JSON") from None
+
+    class Yaml12(yaml.SafeLoader):
+        """OpenAPI is YAML 1.2: unquoted NO, on and 2026-01-01 are text."""
+
+    changed = {"tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp"}
+    resolvers = yaml.SafeLoader.yaml_implicit_resolvers.items()
+    Yaml12.yaml_implicit_resolvers = {key: [pair for pair in pairs if pair[0] not in changed] for key, pairs in resolvers}
+    Yaml12.add_implicit_resolver(
+        "tag:yaml.org,2002:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+    )
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, Yaml12)  # noqa: S506, a SafeLoader
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from None
 
