@@ -415,3 +415,15 @@ def test_exclude_counts_from_the_copied_folder(tmp_path: Path, copy: str, taken:
     """As in BuildKit: relative to each source, and without effect on a file that COPY names itself."""
     root = folder(tmp_path, "a\n", f"FROM a\nCOPY {copy}\n", conf___env="A=1", conf__b="1")
     assert any("danger" in one for one in findings(run_json(*SCRIPT, root), "secret")) == taken
+
+
+@pytest.mark.parametrize(
+    "command", ['["npm", "ci"]', "npm clean-install", "pipenv sync", "conda env update -f e.yml", "mix deps.get"]
+)
+def test_more_install_steps_are_known(tmp_path: Path, command: str) -> None:
+    root = folder(tmp_path, "x\n", f"FROM a\nCOPY . .\nRUN {command}\n", a_ts="1")
+    assert any("comes before line 3" in one for one in findings(run_json(*SCRIPT, root), "cache"))
+    root = folder(tmp_path, "x\n", f"FROM a\nCOPY mix.* environment.yml Pipfile package.json ./\nRUN {command}\n", a_ts="1")
+    for name in ("mix.exs", "mix.lock", "environment.yml", "Pipfile", "package.json"):
+        (root / name).write_text("x")
+    assert findings(run_json(*SCRIPT, root), "cache") == []

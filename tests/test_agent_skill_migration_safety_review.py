@@ -482,3 +482,18 @@ def test_a_new_partition_locks_its_parent() -> None:
     assert [finding["rule"] for finding in report["findings"]] == ["no-lock-timeout"]
     assert rules(sql) == []
     assert rules("CREATE TABLE s.p (a int) PARTITION BY RANGE (a); RESET lock_timeout;" + sql) == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE POLICY p ON s.t USING (a > 0);",
+        "DROP POLICY IF EXISTS p ON s.t;",
+        "CREATE RULE r AS ON INSERT TO s.t DO ALSO NOTIFY n;",
+        "DROP RULE r ON s.t;",
+    ],
+)
+def test_policies_and_rules_wait_for_the_table_too(sql: str) -> None:
+    [finding] = run_json(*SCRIPT, "-", stdin=sql)["findings"]
+    assert (finding["rule"], finding["table"]) == ("no-lock-timeout", "s.t")
+    assert rules(sql) == rules("CREATE TABLE s.t (a int); RESET lock_timeout;" + sql) == []

@@ -388,6 +388,10 @@ def test_a_dump_in_json_without_threads_is_refused(tmp_path: Path) -> None:
     [
         "app-1  | ",
         "[pod/a-1/app] 2026-11-28T03:00:00.123456Z ",
+        "2026-11-28T03:00:00.123456789Z stdout F ",
+        "2026-11-28T03:00:00+0000 host my@app.sh[12]: ",
+        "Nov 28 03:00:00.123456 host java[12]: ",
+        "    ",
         "2026-11-28T03:00:00+00:00 ",
         "Nov 28 03:00:00 host java[123]: ",
     ],
@@ -422,3 +426,10 @@ def test_the_plain_file_of_the_jvm_is_read_like_its_json(tmp_path: Path) -> None
     assert (done.returncode, "DEADLOCK" in done.stdout, "note" in done.stdout) == (1, True, False)
     path.write_text('#1 "main"\n      A.main(A.java:3)\n\n#22 "" virtual\n      A.x(A.java:9)\n')
     assert [row["own"] for row in run_json(*SCRIPT, path)["groups"]] == ["A.main(A.java:3)", "A.x(A.java:9)"]
+
+
+def test_the_log_files_of_docker_are_read(tmp_path: Path) -> None:
+    text = "Full thread dump OpenJDK\n\n" + java("a", 1, "RUNNABLE", "at x.A.f(A.java:1)") + "JNI global refs: 1\n"
+    path = tmp_path / "c-json.log"
+    path.write_text("".join(json.dumps({"log": line, "stream": "stdout"}) + "\n" for line in text.splitlines(True)))
+    assert run_json(*SCRIPT, path)["threads"] == [1]

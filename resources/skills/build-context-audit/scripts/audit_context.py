@@ -59,10 +59,11 @@ MANIFEST = re.compile(
     r"(?i)^(package(-lock)?\.json|npm-shrinkwrap\.json|\.npmrc|pnpm-(lock|workspace)\.yaml|yarn\.lock|\.yarnrc(\.yml)?|bun\.lockb?"
     r"|requirements.*\.(txt|in)|constraints.*\.txt|pyproject\.toml|(uv|poetry|pdm|pipfile|cargo|composer|gemfile)\.lock"
     r"|setup\.(py|cfg)|pipfile|readme(\.\w+)?|go\.(mod|sum|work)|cargo\.toml|gemfile|composer\.json|.*\.(cs|fs)proj|.*\.slnx?"
-    r"|nuget\.config|directory\..*\.props|packages\.lock\.json|pom\.xml|.*\.gradle(\.kts)?|gradlew?|gradle.*\.(jar|properties))$"
+    r"|mix\.(exs|lock)|(conda-lock|environment[\w-]*)\.ya?ml|nuget\.config|directory\..*\.props|packages\.lock\.json|pom\.xml|.*\.gradle(\.kts)?|gradlew?|gradle.*\.(jar|properties))$"
 )
 INSTALL = re.compile(
-    r"\b(npm (ci|i|install)|pnpm (i|install|fetch)|yarn( install|\s*$| --)|bun install|pip3? install|uv (sync|pip)|poetry install"
+    r"\b(npm (ci|i|install|clean-install)|pnpm (i|install|fetch)|yarn( install|\s*$| --)|bun install|pip3? install|uv (sync|pip)"
+    r"|(poetry|pdm) install|pdm sync|pipenv (install|sync)|(conda|mamba) (env|install|create)|mix deps\.get"
     r"|bundle install|composer install|go mod download|cargo (fetch|build)|mvn|gradlew?|dotnet restore|apt(-get)? |apk add|dnf |yum )"
 )
 INSTRUCTIONS = set("ADD ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK LABEL MAINTAINER ONBUILD RUN SHELL STOPSIGNAL USER VOLUME WORKDIR".split())
@@ -290,7 +291,8 @@ def read_dockerfile(path: Path, name: str) -> Dockerfile:
         elif word in ("COPY", "ADD"):
             read_copy(found, line, text, rest, values)
         elif word == "RUN":
-            found.runs.append((line, len(found.bases), rest))
+            words = copy_words(rest) if rest.startswith("[") else None
+            found.runs.append((line, len(found.bases), " ".join(words or [rest])))
             for mount in re.findall(r"--mount=(\S+)", flags_of(rest)):
                 options = dict(part.partition("=")[::2] for part in mount.split(","))
                 if options.get("type", "bind") == "bind" and "from" not in options:

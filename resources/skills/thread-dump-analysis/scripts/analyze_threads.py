@@ -17,6 +17,7 @@ import json
 import re
 import signal
 import sys
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -35,9 +36,10 @@ FAULT = re.compile(
     r"^(?:Current thread|Thread) (?P<id>0x[0-9a-f]+)(?: \[(?P<name>[^\]]*)\])? \(most recent call first\):"
 )
 SPY = re.compile(r'^Thread (?P<id>\d+|0x[0-9A-Fa-f]+) \((?P<state>[^)]*)\)(?:: "(?P<name>.*)")?$')
-LOGGED = re.compile(  # what docker compose, kubectl logs --prefix and --timestamps, and journalctl put before a line
-    r"^(?:\[pod/\S+\] ?|[\w.-]+ +\| ?|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d) ?"
-    r"|[A-Z][a-z]{2} [ \d]\d [\d:]{8} \S+ [\w.-]+\[\d+\]: ?)+",
+LOGGED = re.compile(  # what docker compose, kubectl logs --prefix and --timestamps, CRI and journalctl put before a line
+    r"^(?:\[pod/\S+\] ?|[\w.-]+ +\| ?"
+    r"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)(?: std(?:out|err) [FP]| \S+ [\w.@-]+\[\d+\]:)? ?"
+    r"|[A-Z][a-z]{2} [ \d]\d [\d:.]{8,15} \S+ [\w.@-]+\[\d+\]: ?)+",
     re.MULTILINE,
 )
 LOCK = re.compile(r"<(0x[0-9a-f]+)>(?: \(an? ([^)]*)\))?")
@@ -113,7 +115,9 @@ def read_dumps(path: str) -> list[Dump]:
     except UnicodeDecodeError as error:
         raise ValueError(f"neither UTF-8 nor UTF-16 (byte {error.start}): a heap or core dump?") from error
     text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r\n", "\n")
-    text = LOGGED.sub("", text)
+    if text.startswith('{"log":'):  # files of Docker's driver json-file
+        text = "".join(json.loads(line)["log"] for line in text.split("\n") if line.strip())
+    text = textwrap.dedent(LOGGED.sub("", text))
     if not text.strip():
         raise ValueError("empty: was the process still alive, and owned by your user?")
     if text.lstrip()[0] in "{[" and '"' in text[:200]:
