@@ -281,6 +281,10 @@ def test_a_stack_trace_belongs_to_its_entry_where_each_line_has_a_time_of_kubect
     assert (group["template"], group["first"]) == ("ERROR order failed", "2026-11-21 12:15:05")
     assert group["exceptions"] == {"IllegalStateException": 1, "ConnectException": 1}
     assert (report["entries"], report["without_time"], report["left_out"]) == (7, 0, [])
+    lines = [f"2026-11-21 13:00:0{n} INFO ok" for n in range(6)]
+    lines += ["panic: boom", "\tmain.go:1", "Error: refused", "2026-11-21 13:01:00 INFO ok"]
+    log.write_text("".join(f"2026-11-21T12:15:0{n}.{n:09}Z stderr F {line}\n" for n, line in enumerate(lines)))
+    assert [one["template"] for one in run_json(*SCRIPT, log)["groups"]] == ["panic: boom", "Error: refused", "INFO ok"]
 
 
 def test_the_prefix_of_compose_and_kubectl_is_kept_before_what_it_stands_for(tmp_path: Path) -> None:

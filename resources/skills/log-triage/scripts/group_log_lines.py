@@ -53,7 +53,7 @@ OWN = re.compile(  # java.util.logging, whose time stands on the line before, an
     r"Segmentation fault|[Uu]nhandled |[Uu]ncaught "
 )
 KLOG = {"F": "fatal", "E": "error", "W": "warn", "I": "info", "D": "debug", "V": "debug"}
-OUTER = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}(?:Z|[+-]\d\d:\d\d))(?: |$)")  # kubectl, docker
+OUTER = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}(?:Z|[+-]\d\d:\d\d))(?: std(?:out|err) [FP])?(?: |$)")  # kubectl, docker, CRI
 TIME = re.compile(
     r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?"
     r"|^(?P<android>\d\d-\d\d \d\d:\d\d:\d\d)\.\d{3}|(?P<clf>\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d)(?: [+-]\d{4})?"
@@ -256,7 +256,7 @@ class Grouping:
         if not line:
             return
         stamp, level, message = parsed or self._plain(line)
-        if not parsed and not stamp and self._continues(line):
+        if not parsed and not stamp and self._continues(line, own=bool(outer) and level != "?"):
             if self.current and (match := EXCEPTION.search(line)):
                 self.current.exceptions[match[1]] += 1
             return
@@ -298,12 +298,12 @@ class Grouping:
             return stamp, "info" if match[1] else "?", message  # a statement may hold any word
         return stamp, find_level(message), message
 
-    def _continues(self, line: str) -> bool:
+    def _continues(self, line: str, *, own: bool) -> bool:
         """A line without time belongs to the entry before where most entries have one, or where it is indented.
 
         So does the first line after a Python traceback that is not indented: it names the exception.
         A digit and a level word begin an entry of their own, whose time has another form; so do `SEVERE: `, `panic: ` and a
-        traceback after an entry that is no error.
+        traceback after an entry that is no error. With *own*, a time of the collector and a level word, it is an entry as well.
         """
         if line[0] in " \t":
             return True
@@ -313,7 +313,7 @@ class Grouping:
         if self.raised and self.level in ("info", "debug"):
             return False
         known = line.startswith(("Caused by", "Traceback", "During handling of", "The above exception"))
-        return known or (ended and self.entries > 0) or self.dated * 2 > self.entries > 4
+        return known or (ended and self.entries > 0) or (not own and self.dated * 2 > self.entries > 4)
 
     def _group(self, template: str, level: str, message: str, place: str) -> Group:
         key = (level, template)
