@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from agent_skills import assert_refused, run_json, run_script
 
 SCRIPT = ("csv-profiling", "profile_csv.py")
@@ -320,3 +321,10 @@ def test_spaces_around_names_in_the_header_are_named_since_loaders_keep_them(tmp
 def test_digits_of_other_scripts_are_no_numbers_to_a_loader(tmp_path: Path) -> None:
     report = profile(tmp_path / "a.csv", "id,n\n1,\uff11\n2,\u0662\n")
     assert [column["type"] for column in report["columns"]] == ["integer", "text"]
+
+
+@pytest.mark.parametrize("content", ['id,t\n1,"abc\n2,d\n1,e\n', 'id,t\n1,"a\n2,"b"\n3,c\n'])
+def test_a_key_is_not_proven_while_a_quote_hides_rows(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    done = run_script(*SCRIPT, tmp_path / "a.csv", "--key", "id")
+    assert (done.returncode, "not proven: rows are missing" in done.stdout) == (1, True), done.stdout

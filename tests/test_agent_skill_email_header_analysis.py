@@ -464,3 +464,15 @@ def test_results_with_a_name_are_none_of_microsoft_365() -> None:
         "Authentication-Results: x.outlook.com; dkim=pass header.d=example.com\nReceived: from a.outlook.com",
     )
     assert [read(one)["proven"] for one in (text, forged)] == ["not proven"] * 2
+
+
+@pytest.mark.parametrize("writer", ["mx.google.com", "any.google.com"])
+def test_a_proof_that_only_a_lower_header_of_the_receivers_name_gives_is_a_danger(writer: str) -> None:
+    own = "mx.google.com; spf=pass (x; y) smtp.mailfrom=b@evil.example"  # no word of DKIM
+    forged = f"\nAuthentication-Results: {writer}; dkim=pass header.d=example.com"
+    done = run_script(*SCRIPT, "-", stdin=mail(results=own + forged))
+    assert (done.returncode, "only a lower header" in done.stdout) == (1, True)
+    good = (
+        f"mx.google.com; dkim=pass header.d=example.com\nAuthentication-Results: {writer}; spf=pass smtp.mailfrom=b@x.y"
+    )
+    assert not any("only a lower header" in one for one in read(mail(results=good))["findings"])

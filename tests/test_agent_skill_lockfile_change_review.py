@@ -689,3 +689,40 @@ wheels = [
     )
     report = compared(tmp_path, text.format(place, "a"), new.replace("x-1.0", "x-1.1"))
     assert "source: files of x 1.1 from evil.example" in " ".join(report["dangers"])
+
+
+@pytest.mark.parametrize("version", ["https://evil.example/x.tgz", "npm:evil@1.0.1", "github:evil/x"])
+def test_a_version_that_is_an_address_is_what_npm_fetches(tmp_path: Path, version: str) -> None:
+    old = npm_lock(tmp_path / "a", npm("x", "1.0.0", resolved=""))
+    new = npm_lock(tmp_path / "b", npm("x", version, resolved=""))
+    assert run_json(*SCRIPT, old, new)["dangers"] == [f"name: x {version} is fetched as {version}"]
+
+
+def test_the_public_registry_for_one_package_where_none_had_an_address_is_a_danger(tmp_path: Path) -> None:
+    names = ("x", "y", "z")
+    old = npm_lock(tmp_path / "a", *(npm(name, "1.0.0", resolved="") for name in names))
+    one = npm_lock(tmp_path / "b", npm("x", "1.0.1"), *(npm(name, "1.0.0", resolved="") for name in names[1:]))
+    every = npm_lock(tmp_path / "c", *(npm(name, "1.0.0") for name in names))
+    assert run_json(*SCRIPT, old, one)["dangers"] == [
+        "source: x from registry.npmjs.org, before from the default registry"
+    ]
+    assert run_json(*SCRIPT, old, every)["dangers"] == []
+
+
+def test_a_public_file_for_a_package_of_a_private_index_is_a_danger(tmp_path: Path) -> None:
+    text = """version = 1
+requires-python = ">=3.12"
+
+[[package]]
+name = "x"
+version = "{0}"
+source = {{ registry = "https://pypi.corp.example/simple" }}
+wheels = [
+    {{ url = "https://{1}/x-{0}-py3-none-any.whl", hash = "sha256:{0}" }},
+]
+"""
+    old, new = text.format("1.0", "pypi.corp.example"), text.format("1.1", "files.pythonhosted.org")
+    assert compared(tmp_path, old, new)["dangers"] == [
+        "source: files of x 1.1 from files.pythonhosted.org, unlike all before of pypi.corp.example/simple"
+    ]
+    assert compared(tmp_path, text.format("1.0", "files.pythonhosted.org"), new)["dangers"] == []  # a mirror

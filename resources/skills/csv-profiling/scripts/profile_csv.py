@@ -6,7 +6,7 @@ Standard library only, Python 3.11+. Memory does not grow with the number of row
     python3 profile_csv.py FILE [--delimiter ';'] [--encoding cp1252] [--no-header] [--columns N] [--json]
     python3 profile_csv.py FILE --key id,day        prove that columns identify a row
 
-Exit codes: 0 profiled (with --key: unique), 1 --key has duplicates or empty values, 2 the file cannot be read.
+Exit codes: 0 profiled (with --key: unique), 1 --key has duplicates, empty values or lost rows, 2 the file cannot be read.
 """
 
 from __future__ import annotations
@@ -485,7 +485,11 @@ def check_key(profile: Profile, names: list[str], header: bool) -> dict[str, Any
     if not places:
         raise ValueError("no rows below the header")
     problems = [f"{count} {what}, first line {profile.where[what]}" for what, count in profile.odd.items()]
-    return {"key": names, "problems": problems, "rows_with_duplicate": duplicates, "rows_with_empty": empty, "examples": found}
+    return {
+        "key": names, "problems": problems, "rows_with_duplicate": duplicates, "rows_with_empty": empty,
+        "rows_lost": any(word in what for what in profile.odd for word in ("lost", "swallowed", "over 100 lines")),
+        "examples": found,
+    }  # fmt: skip
 
 
 def show(report: dict[str, Any], most: int) -> None:
@@ -521,6 +525,8 @@ def show_key(report: dict[str, Any]) -> None:
     )
     for example in report["examples"]:
         print(f"  {example}")
+    if report["rows_lost"]:
+        print("not proven: rows are missing, see the problem above")
 
 
 def main() -> int:
@@ -557,7 +563,7 @@ def main() -> int:
         show_key(report)
     else:
         show(report, max(args.columns, 0))
-    return int(bool(args.key and (report["rows_with_duplicate"] or report["rows_with_empty"])))
+    return int(bool(args.key and (report["rows_with_duplicate"] or report["rows_with_empty"] or report["rows_lost"])))
 
 
 if __name__ == "__main__":

@@ -539,6 +539,8 @@ def analyse(message: Message, trusted: list[str]) -> Json:
     if len(believed) > 1 and not once:
         reasons.append(f"{len(believed)} headers bear the receiver's name: a receiver must remove those that came with the mail")
     findings = list(identity_findings(who)) + list(delay_findings(hops, message.get("Date", "")))
+    if len(believed) > 1 and not once and state == "proven" and judge_dmarc(who, believed[0], signed)[0] != "proven":
+        findings.append("danger: the topmost results do not prove From, only a lower header that may have come with the mail")
     for one in signed:
         findings += [f"signature {clean(one['domain'])}: {fault}" for fault in one["faults"]]
     findings += list(unsubscribing(message, signed, results))

@@ -135,6 +135,8 @@ def read_npm(text: str) -> Lock:
             package = Package(name, str(one.get("version", "?")), source_of(resolved), sri(one.get("integrity")))
             package.script, package.dev = one.get("hasInstallScript") is True, one.get("dev") is True
             package.odd = odd_address(known, package.version, resolved)
+            if not resolved and not re.match(r"v?\d|\?$", package.version):  # without an address npm fetches what stands here
+                package.odd = f"is fetched as {package.version[:80]}"
             if known != name:
                 package.source = f"alias of {known} {package.source}".strip()
             package.version = with_commit(package.version, resolved)
@@ -569,11 +571,13 @@ def sources(old: Lock, before: Names, after: Names) -> Iterator[str]:
     """Yield packages that come from elsewhere than before, many with the same change as one."""
     known = {one.source for one in old.packages}
     moved: dict[tuple[str, str], list[str]] = defaultdict(list)
+    sizes = Counter(one.source for found in after.values() for one in found)
     for name, found in sorted(after.items()):
         had = {one.source for one in before.get(name, [])}
         for source in sorted({one.source for one in found} - (had or known)):
             public = set(DEFAULTS[:2])  # two names of one registry: yarn and npm write either
-            if not (source in DEFAULTS and (had or known) <= {""}) and not (source in public and public & (had or known)):
+            written = source in DEFAULTS and (had or known) <= {""} and sizes[source] > sizes[""]  # now for all packages
+            if not written and not (source in public and public & (had or known)):
                 moved[", ".join(sorted(had)) or ("the default registry" if had else "none"), source].append(name)
     for (was, source), names in moved.items():
         what = f"{len(names)} packages, e.g. {names[0]}," if len(names) > 3 else " and ".join(names)
@@ -594,7 +598,7 @@ def aliased(old: Lock, new: Lock, before: Names) -> Iterator[str]:
 
 def replaced(old: Lock, new: Lock, before: Names, after: Names) -> Iterator[str]:
     """Yield packages whose place a folder of the repository has taken, or whose files another host serves."""
-    served: dict[str, set[str]] = defaultdict(lambda: {"files.pythonhosted.org"})
+    served: dict[str, set[str]] = defaultdict(set, {"pypi.org/simple": {"files.pythonhosted.org"}})
     for one in old.packages:
         served[one.source] |= one.hosts
     for one in new.packages:
