@@ -389,6 +389,24 @@ def test_items_that_may_be_anything_now_and_places_of_a_tuple_are_seen(tmp_path:
     assert ("break", "response schema Order.l[0]", "type string -> integer") in found
 
 
+def test_alternatives_that_move_from_one_of_to_any_of_are_compared(tmp_path: Path) -> None:
+    def union(word: str, note: str) -> dict[str, Any]:
+        parts = [{"$ref": f"#/components/schemas/{name}"} for name in ("Note", "Other")]
+        document = describe(with_property("n", {word: parts}))
+        document["components"]["schemas"]["Note"] = {"type": "object", "properties": {"text": {"type": note}}}
+        document["components"]["schemas"]["Other"] = {"type": "object", "properties": {"id": {"type": "integer"}}}
+        return document
+
+    assert changes(tmp_path, union("oneOf", "string"), union("anyOf", "string")) == [
+        ("risk", "response schema Order.n", "oneOf became anyOf")
+    ]
+    assert changes(tmp_path, union("anyOf", "string"), union("oneOf", "string")) == [
+        ("risk", "request schema Order.n", "anyOf became oneOf")
+    ]
+    found = changes(tmp_path, union("oneOf", "string"), union("anyOf", "integer"))
+    assert ("break", "response schema Note.text", "type string -> integer") in found
+
+
 def test_types_of_a_union_without_names_are_compared(tmp_path: Path) -> None:
     one = describe(with_property("n", {"type": "integer"}))
     two = describe(with_property("n", {"anyOf": [{"type": "integer"}, {"type": "string"}]}))

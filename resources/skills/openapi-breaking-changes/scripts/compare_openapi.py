@@ -458,6 +458,12 @@ class Comparison:
                 yield from self._schema(place + mark, *sides, sent=sent)
         for number, (one, other) in enumerate(zip(before.get("prefixItems", ()), after.get("prefixItems", ()), strict=False)):
             yield from self._schema(f"{place}[{number}]", one, other, sent=sent)
+        words = [[word for word in ("oneOf", "anyOf") if schema.get(word)] for schema in (before, after)]
+        if len(words[0]) == len(words[1]) == 1 and words[0] != words[1]:  # the same alternatives under the other word
+            (was,), (now,) = words
+            if (now == "oneOf") == sent:
+                yield "risk", place, f"{was} became {now}"
+            after = {**after, was: after[now], now: ()}
         for word in ("oneOf", "anyOf"):
             names = [[reference_of(one) for one in schema.get(word, ())] for schema in (before, after)]
             shared = [name for name in names[0] if name and name in names[1]]
