@@ -817,6 +817,33 @@ def test_a_key_matches_only_its_own_certificate(key: str, cert: str, match: bool
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
+def test_images_of_init_containers_cron_jobs_and_hooks_are_listed(tmp_path: Path) -> None:
+    pod = {"initContainers": [{"image": "bitnami/os-shell:12"}], "containers": [{"image": "bitnami/redis:8"}]}
+    volume = {"image": {"reference": "quay.io/example/model:1"}}
+    job = {"jobTemplate": {"spec": {"template": {"spec": {"containers": [{"image": "busybox:1"}]}}}}}
+    found = json.dumps({"items": [{"spec": {**pod, "volumes": [volume]}}, {"spec": job}]})
+    programs = {
+        "kubectl": f"#!/bin/sh\necho '{found}'\n",
+        "helm": """#!/bin/sh
+case "$1 $2" in
+  "list -A") echo '[{"name": "shop", "namespace": "a"}]' ;;
+  "get manifest") echo '  - image: example/shop:1' ;;
+  "get hooks") echo '    image: bitnami/kubectl:1' ;;
+esac
+""",
+    }
+    text = lines_with("guides/container-images-moved.md", "helm get hooks")
+    for program, content in programs.items():
+        (tmp_path / program).write_text(content)
+        (tmp_path / program).chmod(0o755)
+    done = run_script("bash", "-c", text, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert done.stdout.splitlines() == [
+        *("bitnami/os-shell:12", "bitnami/redis:8", "busybox:1"),
+        *("shop bitnami/kubectl:1", "shop example/shop:1"),
+    ]
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
 def test_pods_that_reach_into_their_host_are_listed(tmp_path: Path) -> None:
     specs: Mapping[str, Mapping[str, object]] = {
         "plain": {"containers": [{}], "volumes": [{"emptyDir": {}}]},
