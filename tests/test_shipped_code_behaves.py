@@ -844,6 +844,68 @@ esac
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
+@pytest.mark.parametrize(
+    ("waited", "status", "stapled"), [(0, "Accepted", True), (0, "Invalid", False), (124, "In Progress", False)]
+)
+def test_a_disk_image_is_stapled_only_if_its_notarization_was_accepted(
+    waited: int, status: str, stapled: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "xcrun").write_text(
+        f"""#!/bin/sh
+echo "$1 $2" >> '{tmp_path}/calls'
+case "$2" in
+submit) echo '{{"id": "7", "message": "uploaded"}}' ;;
+wait) exit {waited} ;;
+info) echo '{{"id": "7", "status": "{status}"}}' ;;
+esac
+"""
+    )
+    (tmp_path / "xcrun").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KEY_FILE": "a", "KEY_ID": "b", "ISSUER_ID": "c"}
+    block = lines_with("guides/desktop-code-signing.md", "notarytool")
+    done = run_script("bash", "-c", block, "bash", "App.dmg", env=environment)
+    assert (done.returncode == 0) is stapled
+    assert "submission 7" in done.stdout
+    assert ("stapler staple" in (tmp_path / "calls").read_text()) is stapled
+    assert ("notarytool log" in (tmp_path / "calls").read_text()) is not stapled
+
+
+@pytest.mark.skipif(shutil.which("osslsigncode") is None, reason="there is no osslsigncode here")
+@pytest.mark.parametrize("stamped", [True, False])
+def test_a_signature_outlives_its_certificate_only_with_a_timestamp(stamped: bool, tmp_path: Path) -> None:
+    (tmp_path / "a.ps1").write_text("Write-Output 1\r\n")
+    (tmp_path / "usage").write_text(
+        "[code]\nextendedKeyUsage=codeSigning\n[time]\nextendedKeyUsage=critical,timeStamping\n"
+    )
+    issue = "x509 -req -CA ca.pem -CAkey ca.key -CAcreateserial -extfile usage"
+    for command in (
+        "req -x509 -newkey rsa:3072 -nodes -keyout ca.key -out ca.pem -days 4000 -subj /CN=ca",
+        *(
+            line
+            for name, days in (("code", 3), ("time", 3000))
+            for line in (
+                f"req -newkey rsa:3072 -nodes -keyout {name}.key -out {name}.csr -subj /CN={name}",
+                f"{issue} -in {name}.csr -days {days} -extensions {name} -out {name}.pem",
+            )
+        ),
+    ):
+        subprocess.run(["openssl", *command.split()], cwd=tmp_path, check=True, capture_output=True)
+    sign = "osslsigncode sign -certs code.pem -key code.key -h sha256".split()
+    timestamp = "-TSA-certs time.pem -TSA-key time.key".split() if stamped else []
+    made = subprocess.run(
+        [*sign, *timestamp, "-in", "a.ps1", "-out", "b.ps1"], cwd=tmp_path, check=False, capture_output=True, text=True
+    )
+    if made.returncode:
+        pytest.skip(f"this osslsigncode cannot sign the file: {made.stdout}{made.stderr}")
+    block = lines_with("guides/desktop-code-signing.md", "osslsigncode")
+    done = run_script("bash", "-c", block, "bash", "b.ps1", "ca.pem", "ca.pem", env=dict(os.environ), cwd=tmp_path)
+    assert (done.returncode == 0) is stamped
+    if not stamped:
+        assert "Timestamp is not available" in done.stdout
+        assert "certificate has expired" in done.stdout
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
 def test_pods_that_reach_into_their_host_are_listed(tmp_path: Path) -> None:
     specs: Mapping[str, Mapping[str, object]] = {
         "plain": {"containers": [{}], "volumes": [{"emptyDir": {}}]},
