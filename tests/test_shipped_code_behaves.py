@@ -1906,14 +1906,27 @@ STREAM = """
 import fs from "node:fs";
 import { gzipSync, gunzipSync } from "node:zlib";
 import { convert } from "./block.js";
-fs.writeFileSync("in.gz", gzipSync('{"a": 1}\\nnull\\nbroken\\n[]\\n{"a": 2}'));
+fs.writeFileSync("in.gz", gzipSync('{"a": 1}\\nnull\\nbroken\\n[]\\n{"a": 2}\\n{"a": 3}'));
 const stats = await convert("in.gz", "out.gz", async (record) => record);
 const failed = await convert("in.gz", "none.gz", async () => { throw new Error("service down"); }).catch(String);
 const out = String(gunzipSync(fs.readFileSync("out.gz")));
+const lines = Array.from({ length: 20 }, (_, n) => JSON.stringify({ n })).join("\\n");
+fs.writeFileSync("many.gz", gzipSync(lines));
+const wait = (ms, signal) => new Promise((next, stopped) => {
+  const timer = setTimeout(next, ms);
+  signal.addEventListener("abort", () => { clearTimeout(timer); stopped(signal.reason); });
+});
+const start = Date.now();
+const early = await convert("many.gz", "none.gz", async (record, signal) => {
+  if (record.n === 3) throw new Error("service down");
+  await wait(4000, signal);
+  return record;
+}).catch(String);
+const waited = Date.now() - start;
 const slow = (record) => new Promise((next) => setTimeout(next, 5, record));
 const both = await Promise.allSettled([1, 2].map(() => convert("in.gz", "both.gz", slow)));
 const ends = both.map((one) => one.status), again = String(gunzipSync(fs.readFileSync("both.gz")));
-console.log(JSON.stringify({ stats, failed, out, ends, again, files: fs.readdirSync(".") }));
+console.log(JSON.stringify({ stats, failed, early, waited, out, ends, again, files: fs.readdirSync(".") }));
 """
 
 
@@ -1922,9 +1935,10 @@ def test_a_line_that_is_no_object_is_counted_and_a_failed_call_leaves_no_file(
     node_run: Callable[[str, str], Any],
 ) -> None:
     found = node_run("examples/node-stream-pipeline.md", STREAM)
-    assert found["stats"] == {"read": 5, "written": 2, "rejected": 3}
+    assert found["stats"] == {"read": 6, "written": 3, "rejected": 3}
     assert (found["ends"], found["again"]) == (["fulfilled"] * 2, found["out"])
-    assert (found["out"], found["failed"]) == ('{"a":1}\n{"a":2}\n', "Error: service down")
+    assert (found["out"], found["failed"]) == ('{"a":1}\n{"a":2}\n{"a":3}\n', "Error: service down")
+    assert (found["early"], found["waited"] < 3000) == ("Error: service down", True)
     assert not [name for name in found["files"] if name.startswith("none.gz")]
 
 
