@@ -2001,10 +2001,23 @@ const stats = await convert("in.gz", "out.gz", async (record) => record);
 const failed = await convert("in.gz", "none.gz", async () => { throw new Error("service down"); }).catch(String);
 const bad = await convert("bad.gz", "none.gz", async (record) => record).catch(String);
 const out = String(gunzipSync(fs.readFileSync("out.gz")));
+const lines = Array.from({ length: 20 }, (_, n) => JSON.stringify({ n })).join("\\n");
+fs.writeFileSync("many.gz", gzipSync(lines));
+const wait = (ms, signal) => new Promise((next, stopped) => {
+  const timer = setTimeout(next, ms);
+  signal.addEventListener("abort", () => { clearTimeout(timer); stopped(signal.reason); });
+});
+const start = Date.now();
+const early = await convert("many.gz", "none.gz", async (record, signal) => {
+  if (record.n === 3) throw new Error("service down");
+  await wait(4000, signal);
+  return record;
+}).catch(String);
+const waited = Date.now() - start;
 const slow = (record) => new Promise((next) => setTimeout(next, 5, record));
 const both = await Promise.allSettled([1, 2].map(() => convert("in.gz", "both.gz", slow)));
 const ends = both.map((one) => one.status), again = String(gunzipSync(fs.readFileSync("both.gz")));
-console.log(JSON.stringify({ stats, failed, bad, out, ends, again, files: fs.readdirSync(".") }));
+console.log(JSON.stringify({ stats, failed, bad, early, waited, out, ends, again, files: fs.readdirSync(".") }));
 """
 
 
@@ -2017,6 +2030,7 @@ def test_a_line_that_is_no_object_is_counted_and_a_failed_call_or_mostly_such_li
     assert (found["ends"], found["again"]) == (["fulfilled"] * 2, found["out"])
     assert (found["out"], found["failed"]) == ('{"a":1}\n{"a":2}\n{"a":3}\n', "Error: service down")
     assert found["bad"] == "Error: most records unreadable"
+    assert (found["early"], found["waited"] < 3000) == ("Error: service down", True)
     assert not [name for name in found["files"] if name.startswith("none.gz")]
 
 
