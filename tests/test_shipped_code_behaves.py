@@ -1823,6 +1823,48 @@ def node_run(tmp_path: Path) -> Callable[[str, str], Any]:
     return run
 
 
+LOCAL_NETWORK = """
+import { callLocal } from "./block.js";
+const found = {};
+const call = async (name, states, answer) => {
+  const asked = [];
+  const query = async ({ name }) => {
+    asked.push(name);
+    if (states === null) throw new TypeError("not a valid enum value");
+    return { state: states[Math.min(asked.length, states.length) - 1] };
+  };
+  Object.defineProperty(globalThis, "navigator", { value: { permissions: { query } }, configurable: true });
+  let sent = null;
+  globalThis.fetch = async (url, init) => {
+    sent = init;
+    if (answer instanceof Error) throw answer;
+    return answer;
+  };
+  const said = await callLocal("http://127.0.0.1:9000/", "loopback", { method: "PUT" }).catch((error) => error.message);
+  found[name] = { said, sent, asked: asked[0] };
+};
+const failed = new TypeError("Failed to fetch");
+await call("granted", ["granted"], 200);
+await call("refused", ["prompt", "denied"], failed);
+await call("down", ["granted", "granted"], failed);
+await call("denied", ["denied"], 200);
+await call("old", null, 200);
+console.log(JSON.stringify(found));
+"""
+
+
+@pytest.mark.slow
+def test_a_page_says_whether_the_person_or_the_helper_refused(node_run: Callable[[str, str], Any]) -> None:
+    found = node_run("guides/local-network-access.md", LOCAL_NETWORK)
+    tagged = {"method": "PUT", "targetAddressSpace": "loopback"}
+    assert found["granted"] == {"said": 200, "sent": tagged, "asked": "loopback-network"}
+    assert found["refused"]["said"] == "refused in the prompt"
+    assert found["down"]["said"] == "helper down, CORS, or prompt closed"
+    assert found["denied"]["said"].startswith("blocked:")
+    assert found["denied"]["sent"] is None
+    assert found["old"] == {"said": 200, "sent": {"method": "PUT"}, "asked": "loopback-network"}
+
+
 @pytest.mark.slow
 def test_express_maps_only_its_own_errors_to_4xx_and_logs_no_body(node_run: Callable[[str, str], Any]) -> None:
     report = node_run("examples/express-error-handling.md", EXPRESS)
