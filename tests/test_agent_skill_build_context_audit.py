@@ -423,7 +423,9 @@ def test_exclude_counts_from_the_copied_folder(tmp_path: Path, copy: str, taken:
 def test_more_install_steps_are_known(tmp_path: Path, command: str) -> None:
     root = folder(tmp_path, "x\n", f"FROM a\nCOPY . .\nRUN {command}\n", a_ts="1")
     assert any("comes before line 3" in one for one in findings(run_json(*SCRIPT, root), "cache"))
-    root = folder(tmp_path, "x\n", f"FROM a\nCOPY mix.* environment.yml Pipfile package.json ./\nRUN {command}\n", a_ts="1")
+    root = folder(
+        tmp_path, "x\n", f"FROM a\nCOPY mix.* environment.yml Pipfile package.json ./\nRUN {command}\n", a_ts="1"
+    )
     for name in ("mix.exs", "mix.lock", "environment.yml", "Pipfile", "package.json"):
         (root / name).write_text("x")
     assert findings(run_json(*SCRIPT, root), "cache") == []
