@@ -1849,7 +1849,8 @@ const failed = new TypeError("Failed to fetch");
 await call("granted", ["granted"], 200);
 await call("refused", ["prompt", "denied"], failed);
 await call("down", ["granted", "granted"], failed);
-await call("denied", ["denied"], 200);
+await call("denied", ["denied", "denied"], failed);
+await call("ungated", ["denied"], 200);
 await call("old", null, 200);
 console.log(JSON.stringify(found));
 """
@@ -1863,7 +1864,8 @@ def test_a_page_says_whether_the_person_or_the_helper_refused(node_run: Callable
     assert found["refused"]["said"] == "refused in the prompt"
     assert found["down"]["said"] == "helper down, CORS, or prompt closed"
     assert found["denied"]["said"].startswith("blocked:")
-    assert found["denied"]["sent"] is None
+    assert found["denied"]["sent"] == tagged
+    assert found["ungated"]["said"] == 200
     assert found["old"] == {"said": 200, "sent": {"method": "PUT"}, "asked": "loopback-network"}
 
 
