@@ -671,24 +671,25 @@ def test_a_file_address_with_the_name_of_the_registry_is_no_registry(tmp_path: P
     assert run_json(*SCRIPT, old, new)["dangers"] == ["source: x from path, before from registry.npmjs.org"]
 
 
-def test_a_backslash_in_the_address_of_a_wheel_ends_the_host(tmp_path: Path) -> None:
-    text = """version = 1
+def uv_lock(version: str, index: str, files: str) -> str:
+    """Return a lock file of uv with the package x of an *index*, whose wheel lies below the address *files*."""
+    return f"""version = 1
 requires-python = ">=3.12"
 
 [[package]]
 name = "x"
-version = "1.0"
-source = {{ registry = "https://pypi.org/simple" }}
+version = "{version}"
+source = {{ registry = "{index}" }}
 wheels = [
-    {{ url = '{}/packages/aa/x-1.0-py3-none-any.whl', hash = "sha256:{}" }},
+    {{ url = '{files}/x-{version}-py3-none-any.whl', hash = "sha256:{version}" }},
 ]
 """
-    place = "https://files.pythonhosted.org"
-    new = text.format(r"https://evil.example\@files.pythonhosted.org", "b").replace(
-        'version = "1.0"', 'version = "1.1"'
-    )
-    report = compared(tmp_path, text.format(place, "a"), new.replace("x-1.0", "x-1.1"))
-    assert "source: files of x 1.1 from evil.example" in " ".join(report["dangers"])
+
+
+def test_a_backslash_in_the_address_of_a_wheel_ends_the_host(tmp_path: Path) -> None:
+    old = uv_lock("1.0", "https://pypi.org/simple", "https://files.pythonhosted.org/packages/aa")
+    new = uv_lock("1.1", "https://pypi.org/simple", r"https://evil.example\@files.pythonhosted.org/packages/aa")
+    assert "source: files of x 1.1 from evil.example" in " ".join(compared(tmp_path, old, new)["dangers"])
 
 
 @pytest.mark.parametrize("version", ["https://evil.example/x.tgz", "npm:evil@1.0.1", "github:evil/x"])
@@ -710,19 +711,9 @@ def test_the_public_registry_for_one_package_where_none_had_an_address_is_a_dang
 
 
 def test_a_public_file_for_a_package_of_a_private_index_is_a_danger(tmp_path: Path) -> None:
-    text = """version = 1
-requires-python = ">=3.12"
-
-[[package]]
-name = "x"
-version = "{0}"
-source = {{ registry = "https://pypi.corp.example/simple" }}
-wheels = [
-    {{ url = "https://{1}/x-{0}-py3-none-any.whl", hash = "sha256:{0}" }},
-]
-"""
-    old, new = text.format("1.0", "pypi.corp.example"), text.format("1.1", "files.pythonhosted.org")
-    assert compared(tmp_path, old, new)["dangers"] == [
+    private, public = "https://pypi.corp.example", "https://files.pythonhosted.org"
+    new = uv_lock("1.1", f"{private}/simple", public)
+    assert compared(tmp_path, uv_lock("1.0", f"{private}/simple", private), new)["dangers"] == [
         "source: files of x 1.1 from files.pythonhosted.org, unlike all before of pypi.corp.example/simple"
     ]
-    assert compared(tmp_path, text.format("1.0", "files.pythonhosted.org"), new)["dangers"] == []  # a mirror
+    assert compared(tmp_path, uv_lock("1.0", f"{private}/simple", public), new)["dangers"] == []  # a mirror
