@@ -13,9 +13,9 @@ def setting(tmp_path: Path) -> smoke.Setting:
     return smoke.Setting(Corpus(0, 1, tmp_path, tmp_path, 0), tmp_path, [])
 
 
-def test_a_ratio_fails_when_it_is_worse_than_recorded_by_more_than_a_third() -> None:
+def test_a_ratio_fails_when_it_is_worse_than_recorded_by_more_than_half() -> None:
     recorded = {"a": 3.0, "b": 3.0}
-    assert smoke.worse_than(recorded, {"a": 4.0, "b": 4.01, "new": 99.0}) == ["b"]
+    assert smoke.worse_than(recorded, {"a": 4.5, "b": 4.51, "new": 99.0}) == ["b"]
 
 
 def test_a_failing_measurement_is_repeated_once_and_the_better_ratio_counts(setting: smoke.Setting) -> None:
