@@ -302,7 +302,8 @@ class Audit:
             return
         tagged = "more" in parts
         tags = (parts.get("more") or "") + " " + (parts.get("tags") or "")
-        after = text[found.end() : found.end() + 80]
+        closed = re.match(r"(?:\s|#.*|//.*)*\)", text[found.end() :]) if end == "," else None  # a trailing comma
+        end, after = (")" if closed else end), text[found.end() + (closed.end() if closed else 0) :][:80]
         if end in (",", "=>"):
             after = end + after
         elif how == "ENV.fetch" and (block := re.match(r"\s*(?:\{|do\b)\s*", after)):
