@@ -243,6 +243,19 @@ def test_the_next_argument_of_a_call_is_no_default(tmp_path: Path) -> None:
     }
 
 
+def test_a_trailing_comma_and_the_target_of_csharp_are_no_defaults(tmp_path: Path) -> None:
+    files = {
+        "a.py": 'os.getenv(\n    "P_A",  # the address (of the store)\n)\nos.environ.get("P_B",) or "x"\n'
+        'env("P_C",)\nos.getenv("P_D",\n    "1",\n)\n',
+        "a.php": "env('H_A',);\n",
+        "a.cs": 'Environment.GetEnvironmentVariable("C_A", EnvironmentVariableTarget.Process);\n'
+        'Environment.GetEnvironmentVariable("C_B", EnvironmentVariableTarget.Process) ?? "x";\n',
+    }
+    found = audit(tmp_path, files)["all"]
+    assert {name for name, one in found.items() if one["default"]} == {"P_B", "P_D", "C_B"}
+    assert {name for name, one in found.items() if one["required"]} == {"P_C"}
+
+
 def test_spring_values_aliases_and_server_variables_are_reads(tmp_path: Path) -> None:
     files = {
         "A.java": '@Value("${S_MUST}") String a;\n@Value("${S_DEF:x}") String b;\n@Value("${my.name}") String c;\n',

@@ -302,7 +302,9 @@ class Audit:
             return
         tagged = "more" in parts
         tags = (parts.get("more") or "") + " " + (parts.get("tags") or "")
-        after = text[found.end() : found.end() + 80]
+        rest = r"[^()]*\)" if how == "GetEnvironmentVariable" else r"(?:\s|#.*|//.*)*\)"  # its target, a trailing comma
+        closed = re.match(rest, text[found.end() :]) if end == "," else None
+        end, after = (")" if closed else end), text[found.end() + (closed.end() if closed else 0) :][:80]
         if end in (",", "=>"):
             after = end + after
         elif how == "ENV.fetch" and (block := re.match(r"\s*(?:\{|do\b)\s*", after)):
