@@ -466,6 +466,16 @@ def test_a_referenced_table_stays_locked_until_the_transaction_ends(key: str) ->
     assert rules(f"RESET lock_timeout; {key}") == [(2, "no-lock-timeout")]
 
 
+@pytest.mark.parametrize("copy", ["INSERT INTO n SELECT id FROM u;", "CREATE TABLE m AS SELECT id FROM v;"])
+def test_rows_that_are_copied_elsewhere_hold_the_locks_of_the_transaction(copy: str) -> None:
+    sql = f"CREATE TABLE n (a int REFERENCES u (id));\n{copy}"
+    report = run_json(*SCRIPT, "-", "--wrapped", stdin=READY + sql)
+    assert [(one["level"], one["rule"]) for one in report["findings"]] == [("caution", "backfill-under-lock")]
+    assert report["findings"][0]["effect"].startswith("public.u stays locked")
+    assert rules(sql) == rules(f"CREATE TABLE n (a int);\n{copy}", "--wrapped") == []
+    assert rules("CREATE TABLE n (a int REFERENCES u);\nINSERT INTO n VALUES ((SELECT 1 FROM u));", "--wrapped") == []
+
+
 def test_the_table_that_was_there_before_is_shown() -> None:
     found = run_json(*SCRIPT, "-", stdin=f"{READY}CREATE TABLE n (a int); DROP TABLE n, archive.old;")["findings"]
     assert [one["table"] for one in found] == ["archive.old"]

@@ -213,6 +213,10 @@ LOCKS_TABLE = re.compile(
     r"DROP INDEX (?!CONC)|LOCK)\b"
 )
 
+COPIES_ROWS = re.compile(
+    r"(?!.*\bVALUES\b)((WITH .*\) )?INSERT INTO .* SELECT .*\bFROM\b|CREATE TABLE .*\bAS\b.* SELECT .*\bFROM\b)"
+)
+
 ROUTINE = re.compile(r"CREATE (OR REPLACE )?(FUNCTION|PROCEDURE)\b")
 
 
@@ -426,6 +430,14 @@ class Review:
                     "the table stays locked until the data are changed",
                     "backfill in its own transactions, in batches",
                 )
+        elif self.inside and self.locked and re.match(COPIES_ROWS, one.text):
+            self.add(
+                one,
+                "backfill-under-lock",
+                "caution",
+                f"{' and '.join(sorted(self.locked))} stays locked until the rows are copied",
+                "copy in its own transaction",
+            )
         if self.timeouts and CONCURRENT_INDEX.search(one.text) and not self._is_new(one):
             self.add(
                 one,
