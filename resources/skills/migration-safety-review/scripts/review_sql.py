@@ -133,7 +133,8 @@ RULES = (
     rule("reindex-blocks", "danger", r"^REINDEX (?!.*CONCURRENTLY)", "no writes while it builds",
         "REINDEX ... CONCURRENTLY", old_table=False),
     rule("set-not-null-scans", "danger", r"\bALTER (COLUMN |DOMAIN )?\S+ SET NOT NULL|"
-        r"^ALTER TABLE .*\bADD (CONSTRAINT \S+ )?NOT NULL \S+(?![^,]*NOT VALID)",
+        r"^ALTER TABLE .*\bADD (CONSTRAINT \S+ )?NOT NULL \S+(?![^,]*NOT VALID)|"
+        rf"{NEW_COLUMN}(?![^,]*\) STORED\b)[^,]*(\bNOT NULL (?=[^,]*\bGENERATED ALWAYS AS \()|\bGENERATED ALWAYS AS \([^,]*\) (VIRTUAL )?NOT NULL\b)",
         "scans the table, nobody reads or writes meanwhile",
         "CHECK (c IS NOT NULL) NOT VALID, VALIDATE, then SET NOT NULL; 18+: ADD NOT NULL c NOT VALID, VALIDATE"),
     rule("foreign-key-scans", "danger", 
