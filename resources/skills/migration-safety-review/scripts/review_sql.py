@@ -215,7 +215,7 @@ LOCKS_TABLE = re.compile(
 )
 
 COPIES_ROWS = re.compile(
-    r"(?!.*\bVALUES\b)((WITH .*\) )?INSERT INTO .* SELECT .*\bFROM\b|CREATE TABLE .*\bAS\b.* SELECT .*\bFROM\b)"
+    r"(?!.*\bVALUES\b)((WITH .*\) )?INSERT INTO .* SELECT .*\bFROM\b|CREATE (TABLE|MATERIALIZED VIEW) .*\bAS\b.* SELECT .*\bFROM\b)"
 )
 
 ROUTINE = re.compile(r"CREATE (OR REPLACE )?(FUNCTION|PROCEDURE)\b")
@@ -414,16 +414,17 @@ class Review:
                 "fails: cannot run inside a transaction block",
                 "its own migration without transaction",
             )
-        if self.inside and self.locked.intersection(one.tables):
-            if "VALIDATE CONSTRAINT" in one.text:
-                self.add(
-                    one,
-                    "validates-under-lock",
-                    "danger",
-                    "the lock of the statements before is held while it scans",
-                    "VALIDATE in its own transaction",
-                )
-            elif re.match(r"(WITH .*\) )?(UPDATE|DELETE|MERGE|INSERT INTO .* SELECT)", one.text):
+        own = self.locked.intersection(one.tables)
+        if self.inside and self.locked and "VALIDATE CONSTRAINT" in one.text and (own or not self._is_new(one)):
+            self.add(
+                one,
+                "validates-under-lock",
+                "danger" if own else "caution",
+                "the lock of the statements before is held while it scans",
+                "VALIDATE in its own transaction",
+            )
+        elif self.inside and own:
+            if re.match(r"(WITH .*\) )?(UPDATE|DELETE|MERGE|INSERT INTO .* SELECT)", one.text):
                 self.add(
                     one,
                     "backfill-under-lock",
@@ -459,7 +460,7 @@ class Review:
         others |= {in_schema(name) for name in re.findall(PARTITION_OF, one.text)} - self.new
         locked = others | (set(one.tables) - self.new if LOCKS_TABLE.search(one.text) else set())
         if locked:
-            if self.inside:
+            if self.inside and not re.search(r"^[^,]* VALIDATE CONSTRAINT [^,]*$", one.text):  # reads and writes go on
                 self.locked |= locked
             if not self.told and "lock_timeout" not in self.timeouts:
                 self.told = True
