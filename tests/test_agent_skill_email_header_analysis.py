@@ -172,6 +172,15 @@ def test_weak_signatures_are_named_with_the_record_of_their_key(facts: dict[str,
     ]
 
 
+def test_a_signature_without_from_does_not_prove_from_alone() -> None:
+    bare, full = (SIGNED.format(a="rsa-sha256", h=fields, more="") for fields in ("To:Subject", "From:Date"))
+    lone = mail(bare, spf="bounce.provider.example")
+    assert "danger: the signature that proves From does not cover it" in " ".join(read(lone)["findings"])
+    assert run_script(*SCRIPT, "-", stdin=lone).returncode == 1
+    for text in (mail(bare, full, spf="bounce.provider.example"), mail(bare, spf="example.com"), mail(full)):
+        assert not [one for one in read(text)["findings"] if one.startswith("danger")]
+
+
 @pytest.mark.parametrize(
     ("headers", "words"),
     [

@@ -466,6 +466,42 @@ def test_a_referenced_table_stays_locked_until_the_transaction_ends(key: str) ->
     assert rules(f"RESET lock_timeout; {key}") == [(2, "no-lock-timeout")]
 
 
+@pytest.mark.parametrize("copy", ["INSERT INTO n SELECT id FROM u;", "CREATE MATERIALIZED VIEW m AS SELECT id FROM v;"])
+def test_rows_that_are_copied_elsewhere_hold_the_locks_of_the_transaction(copy: str) -> None:
+    sql = f"CREATE TABLE n (a int REFERENCES u (id));\n{copy}"
+    report = run_json(*SCRIPT, "-", "--wrapped", stdin=READY + sql)
+    assert [(one["level"], one["rule"]) for one in report["findings"]] == [("caution", "backfill-under-lock")]
+    assert report["findings"][0]["effect"].startswith("public.u stays locked")
+    assert rules(sql) == rules(f"CREATE TABLE n (a int);\n{copy}", "--wrapped") == []
+    assert rules("CREATE TABLE n (a int REFERENCES u);\nINSERT INTO n VALUES ((SELECT 1 FROM u));", "--wrapped") == []
+
+
+@pytest.mark.parametrize(
+    "column", ["d int GENERATED ALWAYS AS (a * 2) NOT NULL", "d int NOT NULL GENERATED ALWAYS AS (a) VIRTUAL"]
+)
+def test_a_virtual_column_that_is_not_null_is_computed_for_all_rows(column: str) -> None:
+    assert rules(f"ALTER TABLE t ADD COLUMN {column};") == [(2, "set-not-null-scans")]
+    assert rules(f"CREATE TABLE t (a int); ALTER TABLE t ADD COLUMN {column};") == []
+
+
+@pytest.mark.parametrize(
+    "column", ["d bool GENERATED ALWAYS AS (a IS NOT NULL)", "d int GENERATED ALWAYS AS (a) VIRTUAL"]
+)
+def test_a_virtual_column_that_may_be_null_is_catalog_only(column: str) -> None:
+    assert rules(f"ALTER TABLE t ADD COLUMN {column};") == []
+    assert rules(f"ALTER TABLE t ADD COLUMN {column} STORED NOT NULL;".replace(" VIRTUAL", "")) == [
+        (2, "column-rewrites")
+    ]
+
+
+def test_a_constraint_of_another_table_is_checked_while_the_locks_are_held() -> None:
+    sql = "ALTER TABLE t ADD a int;\nALTER TABLE u VALIDATE CONSTRAINT c;"
+    report = run_json(*SCRIPT, "-", "--wrapped", stdin=READY + sql)
+    assert [(one["level"], one["rule"]) for one in report["findings"]] == [("caution", "validates-under-lock")]
+    assert rules(sql) == rules(sql, "--wrapped", "--small", "u") == []
+    assert rules(sql.replace("ADD a int", "VALIDATE CONSTRAINT b"), "--wrapped") == []
+
+
 def test_the_table_that_was_there_before_is_shown() -> None:
     found = run_json(*SCRIPT, "-", stdin=f"{READY}CREATE TABLE n (a int); DROP TABLE n, archive.old;")["findings"]
     assert [one["table"] for one in found] == ["archive.old"]

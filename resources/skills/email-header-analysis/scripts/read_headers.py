@@ -318,6 +318,12 @@ def signatures(message: Message, last: datetime | None) -> list[Json]:
     return found
 
 
+def leaves_author_open(check: Json, signed: list[Json]) -> bool:
+    """Say whether *check* passed by signatures that do not cover From, and by no other one."""
+    behind = [one for one in signed if one["domain"] == check["domain"].lower() and check["selector"] in ("", one["selector"])]
+    return check["method"] == "dkim" and bool(behind) and not any("from" in one["covers"] for one in behind)
+
+
 def addresses(texts: list[str]) -> list[tuple[str, str]]:
     """Return names and addresses; none where comments nest so deep that nobody could read them."""
     try:
@@ -541,6 +547,9 @@ def analyse(message: Message, trusted: list[str]) -> Json:
     findings = list(identity_findings(who)) + list(delay_findings(hops, message.get("Date", "")))
     if len(believed) > 1 and not once and state == "proven" and judge_dmarc(who, believed[0], signed)[0] != "proven":
         findings.append("danger: the topmost results do not prove From, only a lower header that may have come with the mail")
+    aligned = [one for one in checks if one["result"] == "pass" and one["aligned"] != "no"]
+    if state == "proven" and aligned and all(leaves_author_open(one, signed) for one in aligned):
+        findings.append("danger: the signature that proves From does not cover it: anybody can change From and it still passes")
     for one in signed:
         findings += [f"signature {clean(one['domain'])}: {fault}" for fault in one["faults"]]
     findings += list(unsubscribing(message, signed, results))

@@ -133,7 +133,8 @@ RULES = (
     rule("reindex-blocks", "danger", r"^REINDEX (?!.*CONCURRENTLY)", "no writes while it builds",
         "REINDEX ... CONCURRENTLY", old_table=False),
     rule("set-not-null-scans", "danger", r"\bALTER (COLUMN |DOMAIN )?\S+ SET NOT NULL|"
-        r"^ALTER TABLE .*\bADD (CONSTRAINT \S+ )?NOT NULL \S+(?![^,]*NOT VALID)",
+        r"^ALTER TABLE .*\bADD (CONSTRAINT \S+ )?NOT NULL \S+(?![^,]*NOT VALID)|"
+        rf"{NEW_COLUMN}(?![^,]*\) STORED\b)[^,]*(\bNOT NULL (?=[^,]*\bGENERATED ALWAYS AS \()|\bGENERATED ALWAYS AS \([^,]*\) (VIRTUAL )?NOT NULL\b)",
         "scans the table, nobody reads or writes meanwhile",
         "CHECK (c IS NOT NULL) NOT VALID, VALIDATE, then SET NOT NULL; 18+: ADD NOT NULL c NOT VALID, VALIDATE"),
     rule("foreign-key-scans", "danger", 
@@ -211,6 +212,10 @@ LOCKS_TABLE = re.compile(
     r"^(ALTER TABLE|DROP TABLE|TRUNCATE|CREATE (OR REPLACE )?(CONSTRAINT )?TRIGGER|DROP TRIGGER|"
     r"(CREATE|ALTER|DROP) POLICY|(CREATE|DROP) (OR REPLACE )?RULE|CREATE (UNIQUE )?INDEX (?!CONC)|"
     r"DROP INDEX (?!CONC)|LOCK)\b"
+)
+
+COPIES_ROWS = re.compile(
+    r"(?!.*\bVALUES\b)((WITH .*\) )?INSERT INTO .* SELECT .*\bFROM\b|CREATE (TABLE|MATERIALIZED VIEW) .*\bAS\b.* SELECT .*\bFROM\b)"
 )
 
 ROUTINE = re.compile(r"CREATE (OR REPLACE )?(FUNCTION|PROCEDURE)\b")
@@ -409,16 +414,17 @@ class Review:
                 "fails: cannot run inside a transaction block",
                 "its own migration without transaction",
             )
-        if self.inside and self.locked.intersection(one.tables):
-            if "VALIDATE CONSTRAINT" in one.text:
-                self.add(
-                    one,
-                    "validates-under-lock",
-                    "danger",
-                    "the lock of the statements before is held while it scans",
-                    "VALIDATE in its own transaction",
-                )
-            elif re.match(r"(WITH .*\) )?(UPDATE|DELETE|MERGE|INSERT INTO .* SELECT)", one.text):
+        own = self.locked.intersection(one.tables)
+        if self.inside and self.locked and "VALIDATE CONSTRAINT" in one.text and (own or not self._is_new(one)):
+            self.add(
+                one,
+                "validates-under-lock",
+                "danger" if own else "caution",
+                "the lock of the statements before is held while it scans",
+                "VALIDATE in its own transaction",
+            )
+        elif self.inside and own:
+            if re.match(r"(WITH .*\) )?(UPDATE|DELETE|MERGE|INSERT INTO .* SELECT)", one.text):
                 self.add(
                     one,
                     "backfill-under-lock",
@@ -426,6 +432,14 @@ class Review:
                     "the table stays locked until the data are changed",
                     "backfill in its own transactions, in batches",
                 )
+        elif self.inside and self.locked and re.match(COPIES_ROWS, one.text):
+            self.add(
+                one,
+                "backfill-under-lock",
+                "caution",
+                f"{' and '.join(sorted(self.locked))} stays locked until the rows are copied",
+                "copy in its own transaction",
+            )
         if self.timeouts and CONCURRENT_INDEX.search(one.text) and not self._is_new(one):
             self.add(
                 one,
@@ -446,7 +460,7 @@ class Review:
         others |= {in_schema(name) for name in re.findall(PARTITION_OF, one.text)} - self.new
         locked = others | (set(one.tables) - self.new if LOCKS_TABLE.search(one.text) else set())
         if locked:
-            if self.inside:
+            if self.inside and not re.search(r"^[^,]* VALIDATE CONSTRAINT [^,]*$", one.text):  # reads and writes go on
                 self.locked |= locked
             if not self.told and "lock_timeout" not in self.timeouts:
                 self.told = True
