@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_skills import assert_refused, run_json, run_script
+from agent_skills import assert_refused, run_json, run_script, start_script
 
 SCRIPT = ("json-shape-inference", "infer_shape.py")
 
@@ -260,3 +260,9 @@ def test_values_over_several_lines_in_a_file_called_jsonl_are_told(tmp_path: Pat
     path = tmp_path / "a.jsonl"
     path.write_text('{\n "a": 1\n}\n')
     assert "try --document" in run_script(*SCRIPT, path).stderr
+
+
+def test_a_map_of_many_ids_takes_seconds_not_minutes(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({f"id{number}": number for number in range(120_000)}))
+    assert "keys are data" in start_script(*SCRIPT, path).stdout

@@ -290,14 +290,16 @@ class Reader:
         if start == "{":
             place.see("object", self.here)
             self.take("{")
-            names: list[str] = []
+            names: set[str] = set()
+            twice = False
             while self.peek() == '"' and isinstance(name := self.value(), str):
                 self.take(":")
                 place.key(name).again += name in names
-                names.append(name)
+                twice = twice or name in names
+                names.add(name)
                 self.into(place.key(name), by)
                 if self.take(",}") == "}":
-                    self.repeated += len(set(names)) < len(names)
+                    self.repeated += twice
                     return
             self.take('"' if names else "}")
         elif start == "[":
