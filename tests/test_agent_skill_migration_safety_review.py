@@ -477,7 +477,12 @@ def test_rows_that_are_copied_elsewhere_hold_the_locks_of_the_transaction(copy: 
 
 
 @pytest.mark.parametrize(
-    "column", ["d int GENERATED ALWAYS AS (a * 2) NOT NULL", "d int NOT NULL GENERATED ALWAYS AS (a) VIRTUAL"]
+    "column",
+    [
+        "d int GENERATED ALWAYS AS (a * 2) NOT NULL",
+        "d int GENERATED ALWAYS AS (a) VIRTUAL NOT NULL",
+        "d int NOT NULL GENERATED ALWAYS AS (a) VIRTUAL",
+    ],
 )
 def test_a_virtual_column_that_is_not_null_is_computed_for_all_rows(column: str) -> None:
     assert rules(f"ALTER TABLE t ADD COLUMN {column};") == [(2, "set-not-null-scans")]
@@ -489,9 +494,13 @@ def test_a_virtual_column_that_is_not_null_is_computed_for_all_rows(column: str)
 )
 def test_a_virtual_column_that_may_be_null_is_catalog_only(column: str) -> None:
     assert rules(f"ALTER TABLE t ADD COLUMN {column};") == []
-    assert rules(f"ALTER TABLE t ADD COLUMN {column} STORED NOT NULL;".replace(" VIRTUAL", "")) == [
-        (2, "column-rewrites")
-    ]
+
+
+@pytest.mark.parametrize(
+    "column", ["d int GENERATED ALWAYS AS (a) STORED NOT NULL", "d int NOT NULL GENERATED ALWAYS AS (a) STORED"]
+)
+def test_a_stored_column_that_is_not_null_is_one_rewrite_and_no_scan_besides(column: str) -> None:
+    assert rules(f"ALTER TABLE t ADD COLUMN {column};") == [(2, "column-rewrites")]
 
 
 def test_a_constraint_of_another_table_is_checked_while_the_locks_are_held() -> None:
