@@ -493,3 +493,16 @@ def test_how_lists_are_written_and_parameters_of_media_types_do_not_matter_to_ot
         for media in ("application/json", "application/json; charset=utf-8")
     )
     assert changes(tmp_path, old, new) == []
+
+
+def test_other_methods_and_streams_of_openapi_3_2_are_compared(tmp_path: Path) -> None:
+    def stream(kind: str, more: dict[str, Any]) -> dict[str, Any]:
+        events = {"text/event-stream": {"itemSchema": {"type": "object", "properties": {"n": {"type": kind}}}}}
+        found = describe(responses={"200": {"content": events}})
+        found["paths"]["/orders/{id}"]["additionalOperations"] = more
+        return {**found, "openapi": "3.2.0"}
+
+    assert changes(tmp_path, stream("integer", {"COPY": {"responses": {}}}), stream("string", {})) == [
+        ("break", "COPY /orders/{id}", "operation removed"),
+        ("break", "POST /orders/{id} 200[].n", "type integer -> string"),
+    ]

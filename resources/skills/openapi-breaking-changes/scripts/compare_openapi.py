@@ -147,12 +147,13 @@ class Description:
             item = self.follow(raw)
             shared = item.get("parameters", [])
             names = re.findall(r"{([^}]*)}", path)
-            for method in METHODS:
-                if isinstance(item.get(method), dict):
-                    operation = dict(item[method])
+            more = item.get("additionalOperations") or {}  # OpenAPI 3.2
+            for method, raw_operation in {**{method.upper(): item.get(method) for method in METHODS}, **more}.items():
+                if isinstance(raw_operation, dict):
+                    operation = dict(raw_operation)
                     operation["parameters"] = [*shared, *operation.get("parameters", [])]
                     operation["path names"] = names
-                    found[f"{method} {re.sub(r'{[^}]*}', '{}', path)}"] = (f"{method.upper()} {path}", operation)
+                    found[f"{method} {re.sub(r'{[^}]*}', '{}', path)}"] = (f"{method} {path}", operation)
         return found
 
     def parameters(self, operation: Json) -> dict[tuple[str, str], Json]:
@@ -201,7 +202,11 @@ class Description:
 
     @staticmethod
     def _content(node: Json) -> dict[str, Any]:
-        return {media_type(media): (one or {}).get("schema", {}) for media, one in node.get("content", {}).items()}
+        found = {media_type(media): one or {} for media, one in node.get("content", {}).items()}
+        return {  # itemSchema describes each part of a stream (OpenAPI 3.2)
+            media: {"items": one["itemSchema"]} if "itemSchema" in one and "schema" not in one else one.get("schema", {})
+            for media, one in found.items()
+        }
 
     def headers(self, operation: Json, status: str) -> set[str]:
         answers = {str(key): one for key, one in operation.get("responses", {}).items()}  # YAML reads 200 as a number
