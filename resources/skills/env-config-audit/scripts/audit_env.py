@@ -48,8 +48,12 @@ IMPORTED = re.compile(  # SvelteKit, and Node whose process.env is imported
 OBJECT = re.compile(r"(?<![\w.$])env\.(?P<name>[A-Z_]\w*)")
 EXPAND = re.compile(r"\$\{(?P<name>[A-Z][A-Z0-9_]+)(?P<more>:?[-?=+:][^}]*)?\}|\$(?P<plain>[A-Z][A-Z0-9_]+)\b")
 OWN = re.compile(
-    r"(?:^|[\s;(])(?:export |local |readonly |declare |read (?:-\w+ )*|for )?([A-Z][A-Z0-9_]+)(?:\+?=|\b(?= in ))"
-    r"|read .*?\b([A-Z][A-Z0-9_]+)$",
+    r"(?:^|[\s;(])(?:export |local |readonly |declare |for )?([A-Z][A-Z0-9_]+)(?:\+?=|\b(?= in ))",
+    re.MULTILINE,
+)
+FILLED = re.compile(  # while IFS= read -r LINE REST; do
+    r"(?:^|[;&|({]|\b(?:while|until|if|do|then))[ \t]*(?:IFS=\S*[ \t]+)?(?:read|getopts|mapfile|readarray)[ \t]+"
+    r"((?:\"[^\"\n]*\"|'[^'\n]*'|[^\n;|&<$])*)",
     re.MULTILINE,
 )
 DEFAULT = re.compile(
@@ -105,7 +109,7 @@ SYSTEM = frozenset(
     "PATH HOME USER SHELL PWD OLDPWD TMPDIR TEMP TMP LANG TERM CI EDITOR PAGER HOSTNAME LOGNAME DISPLAY IFS RANDOM"
     " LINENO SECONDS UID EUID PPID COLUMNS LINES NO_COLOR PYTHONPATH VIRTUAL_ENV APPDATA LOCALAPPDATA USERPROFILE"
     " COMSPEC DEV XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_RUNTIME_DIR NODE_ENV PROD MODE SSR BASE_URL"
-    " BASH_SOURCE FUNCNAME".split()
+    " BASH_SOURCE FUNCNAME PIPESTATUS EPOCHSECONDS OPTARG OPTIND".split()
 )
 
 
@@ -343,7 +347,8 @@ class Audit:
     def read_expansions(self, text: str, place: str, shell: bool) -> None:
         """Read `${NAME:-default}` of shell, Compose and Spring, and the names that such files set."""
         self.read_options(text, place)
-        own = {name for pair in OWN.findall(text) for name in pair if name} if shell else set()
+        filled = " ".join(re.sub(r"\"[^\"]*\"|'[^']*'", "", names) for names in FILLED.findall(text))
+        own = {*OWN.findall(text), *re.findall(r"\b[A-Z][A-Z0-9_]+\b", filled)} if shell else set()
         for name in set() if shell else {*SETTING.findall(text), *IN_BRACES.findall(text)}:
             self.variables[name].set_in.append(place)
         for found in EXPAND.finditer(text):
