@@ -213,7 +213,9 @@ def test_nothing_of_a_person_is_printed(tmp_path: Path) -> None:
     for output in (run_script(*SCRIPT, path).stdout, run_script(*SCRIPT, path, "--json").stdout):
         assert "GET /u/{id}" in output
         assert not [
-            word for word in ("ann", "eyJ", "9f8e", "8sk2", "ORD", "INV", "4917", "1Z9", "4711", "geheim", "192.0.2", "Bob") if word in output
+            word
+            for word in ("ann", "eyJ", "9f8e", "8sk2", "ORD", "INV", "4917", "1Z9", "4711", "geheim", "192.0.2", "Bob")
+            if word in output
         ]
 
 
