@@ -47,6 +47,7 @@ IMPORTED = re.compile(  # SvelteKit, and Node whose process.env is imported
 )
 OBJECT = re.compile(r"(?<![\w.$])env\.(?P<name>[A-Z_]\w*)")
 EXPAND = re.compile(r"\$\{(?P<name>[A-Z][A-Z0-9_]+)(?P<more>:?[-?=+:][^}]*)?\}|\$(?P<plain>[A-Z][A-Z0-9_]+)\b")
+COMPOSE = re.compile(r"compose[^/\\]*\.ya?ml$", re.IGNORECASE)
 OWN = re.compile(
     r"(?:^|[\s;(])(?:export |local |readonly |declare |for )?([A-Z][A-Z0-9_]+)(?:\+?=|\b(?= in ))",
     re.MULTILINE,
@@ -351,13 +352,15 @@ class Audit:
         own = {*OWN.findall(text), *re.findall(r"\b[A-Z][A-Z0-9_]+\b", filled)} if shell else set()
         for name in set() if shell else {*SETTING.findall(text), *IN_BRACES.findall(text)}:
             self.variables[name].set_in.append(place)
+        compose = COMPOSE.search(place) is not None  # $NAME is read there too, and $$ is a plain dollar
         for found in EXPAND.finditer(text):
             name, more = found["name"] or found["plain"], found["more"] or ""
             line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
             if (
                 name in own
                 or line.lstrip().startswith("#")
-                or (found["plain"] and not shell)
+                or (found["plain"] and not shell and not compose)
+                or (compose and text[found.start() - 1 : found.start()] == "$")
                 or "dockerfile" in place.lower()
             ):
                 continue
