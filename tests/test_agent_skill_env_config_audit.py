@@ -31,11 +31,13 @@ def test_reads_of_many_languages_are_found_with_their_defaults(tmp_path: Path) -
         "a.rs": 'env::var("R_A").unwrap_or("x".into());\nenv::var("R_B").expect("set it");\n',
         "a.rb": 'ENV.fetch("B_A")\nENV["B_B"] || "x"\n',
         "a.sh": "OWN=1\necho $OWN ${S_A:?} ${S_B:-2} $S_C\nwhile IFS= read -r ROW REST; do echo $ROW $REST; done\n",
-        "compose.yml": "image: a:${C_A:-latest}\ncommand: ${C_B:?} $C_C $$NO $${NO}\n",
+        "compose.yml": "image: a:${C_A:-latest}\ncommand: ${C_B:?} ${C_D:-$C_C} $$NO $${NO}\n",
     }
     found = audit(tmp_path, files)["all"]
     assert {name for name, one in found.items() if one["required"]} == set("P_A T_D G_B R_B B_A S_A C_B".split())
-    assert {name for name, one in found.items() if one["default"]} == set("P_B P_C T_B VITE_C R_A B_B S_B C_A".split())
+    assert {name for name, one in found.items() if one["default"]} == set(
+        "P_B P_C T_B VITE_C R_A B_B S_B C_A C_D".split()
+    )
     assert {name for name, one in found.items() if not one["required"] and not one["default"]} == set(
         "T_A G_A S_C C_C".split()
     )

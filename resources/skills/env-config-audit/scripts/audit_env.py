@@ -353,7 +353,10 @@ class Audit:
         for name in set() if shell else {*SETTING.findall(text), *IN_BRACES.findall(text)}:
             self.variables[name].set_in.append(place)
         compose = COMPOSE.search(place) is not None  # $NAME is read there too, and $$ is a plain dollar
-        for found in EXPAND.finditer(text):
+        for dollar in re.finditer(r"\$", text):  # also the inner one of ${A:-$B}
+            found = EXPAND.match(text, dollar.start())
+            if found is None:
+                continue
             name, more = found["name"] or found["plain"], found["more"] or ""
             line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
             if (
