@@ -363,11 +363,11 @@ class Audit:
                 name in own
                 or line.lstrip().startswith("#")
                 or (found["plain"] and not shell and not compose)
-                or (compose and text[found.start() - 1 : found.start()] == "$")
+                or line.endswith("\\" if shell else "$" if compose else "\0")
                 or "dockerfile" in place.lower()
             ):
                 continue
-            value = more.lstrip(":-=")
+            value = re.sub(r"\A[\"']?\$\{?\w+[\"']?\Z", "", more.lstrip(":-="))  # another variable is no value
             after = f"|| '{value}'" if more[:1] in (":", "-", "=") and not more.startswith(":?") else ""
             self.use(name, place, text.count("\n", 0, found.start()) + 1, after, more.lstrip(":")[:1] == "?")
 
