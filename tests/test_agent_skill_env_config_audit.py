@@ -45,8 +45,13 @@ def test_reads_of_many_languages_are_found_with_their_defaults(tmp_path: Path) -
 
 def test_a_secret_that_falls_back_to_another_variable_has_no_default_in_code(tmp_path: Path) -> None:
     code = "${A_PASSWORD:-$B_PASSWORD} ${C_PASSWORD:-${D_PASSWORD}} ${E_PASSWORD:-geheim}\n"
-    problems = audit(tmp_path, {"a.sh": code})["problems"]
-    assert [problem.split()[0] for problem in problems] == ["E_PASSWORD"]
+    files = {
+        "a.sh": code,
+        "a.ts": "process.env.F_TOKEN ?? process.env.G_TOKEN;\n",
+        "a.py": 'os.environ.get("H_TOKEN", os.environ.get("I_TOKEN"))\nos.getenv("J_TOKEN", "x")\n',
+    }
+    problems = audit(tmp_path, files)["problems"]
+    assert [problem.split()[0] for problem in problems] == ["E_PASSWORD", "J_TOKEN"]
 
 
 def test_python_settings_readers_fail_without_a_default(tmp_path: Path) -> None:

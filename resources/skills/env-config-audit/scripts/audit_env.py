@@ -426,6 +426,8 @@ def fallback(after: str) -> tuple[str, str]:
     unknown = word in ("None", "null", "undefined", "nil", "not", "!")
     if not found or unknown or (word.endswith("(") and found["by"] in ("||", "??", "?:", "or")):
         return "", ""  # a call may return or not
+    if re.match(r"process\.env\b|import\.meta\.env\b|(?:Deno|Bun)\.env\b|os\.(?:environ|getenv)\b|ENV\b", word):
+        return "default", ""  # another variable is no value
     return "default", found["text"] if found["text"] is not None else word or "..."
 
 
