@@ -30,13 +30,28 @@ def test_reads_of_many_languages_are_found_with_their_defaults(tmp_path: Path) -
         "a.go": 'os.Getenv("G_A")\ntype C struct { X string `env:"G_B,required"` }\n',
         "a.rs": 'env::var("R_A").unwrap_or("x".into());\nenv::var("R_B").expect("set it");\n',
         "a.rb": 'ENV.fetch("B_A")\nENV["B_B"] || "x"\n',
-        "a.sh": "OWN=1\necho $OWN ${S_A:?} ${S_B:-2} $S_C\n",
-        "compose.yml": "image: a:${C_A:-latest}\ncommand: ${C_B:?}\n",
+        "a.sh": "OWN=1\necho $OWN ${S_A:?} ${S_B:-2} $S_C \\$NO\nwhile IFS= read -r ROW REST; do echo $ROW $REST; done\n",
+        "compose.yml": "image: a:${C_A:-latest}\ncommand: ${C_B:?} ${C_D:-$C_C} $$NO $${NO}\n",
     }
     found = audit(tmp_path, files)["all"]
     assert {name for name, one in found.items() if one["required"]} == set("P_A T_D G_B R_B B_A S_A C_B".split())
-    assert {name for name, one in found.items() if one["default"]} == set("P_B P_C T_B VITE_C R_A B_B S_B C_A".split())
-    assert {name for name, one in found.items() if not one["required"] and not one["default"]} == {"T_A", "G_A", "S_C"}
+    assert {name for name, one in found.items() if one["default"]} == set(
+        "P_B P_C T_B VITE_C R_A B_B S_B C_A C_D".split()
+    )
+    assert {name for name, one in found.items() if not one["required"] and not one["default"]} == set(
+        "T_A G_A S_C C_C".split()
+    )
+
+
+def test_a_secret_that_falls_back_to_another_variable_has_no_default_in_code(tmp_path: Path) -> None:
+    code = "${A_PASSWORD:-$B_PASSWORD} ${C_PASSWORD:-${D_PASSWORD}} ${E_PASSWORD:-geheim}\n"
+    files = {
+        "a.sh": code,
+        "a.ts": "process.env.F_TOKEN ?? process.env.G_TOKEN;\n",
+        "a.py": 'os.environ.get("H_TOKEN", os.environ.get("I_TOKEN"))\nos.getenv("J_TOKEN", "x")\n',
+    }
+    problems = audit(tmp_path, files)["problems"]
+    assert [problem.split()[0] for problem in problems] == ["E_PASSWORD", "J_TOKEN"]
 
 
 def test_python_settings_readers_fail_without_a_default(tmp_path: Path) -> None:

@@ -466,6 +466,22 @@ def test_a_referenced_table_stays_locked_until_the_transaction_ends(key: str) ->
     assert rules(f"RESET lock_timeout; {key}") == [(2, "no-lock-timeout")]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE v SET a = 1 WHERE id < 9;",
+        "DELETE FROM v WHERE a IN (1, 2);",
+        "WITH x AS (SELECT 1) UPDATE v SET a = 1 WHERE b > 2;",
+    ],
+)
+def test_rows_that_are_changed_elsewhere_hold_the_locks_of_the_transaction(change: str) -> None:
+    report = run_json(*SCRIPT, "-", "--wrapped", stdin=f"{READY}ALTER TABLE u ADD a int;\n{change}")
+    assert [(one["level"], one["rule"]) for one in report["findings"]] == [("caution", "backfill-under-lock")]
+    assert report["findings"][0]["effect"].startswith("public.u stays locked")
+    assert rules(f"ALTER TABLE u ADD a int;\n{change}") == []
+    assert rules("ALTER TABLE u ADD a int;\nUPDATE v SET a = 1 WHERE id = 3;", "--wrapped") == []
+
+
 @pytest.mark.parametrize("copy", ["INSERT INTO n SELECT id FROM u;", "CREATE MATERIALIZED VIEW m AS SELECT id FROM v;"])
 def test_rows_that_are_copied_elsewhere_hold_the_locks_of_the_transaction(copy: str) -> None:
     sql = f"CREATE TABLE n (a int REFERENCES u (id));\n{copy}"

@@ -47,9 +47,14 @@ IMPORTED = re.compile(  # SvelteKit, and Node whose process.env is imported
 )
 OBJECT = re.compile(r"(?<![\w.$])env\.(?P<name>[A-Z_]\w*)")
 EXPAND = re.compile(r"\$\{(?P<name>[A-Z][A-Z0-9_]+)(?P<more>:?[-?=+:][^}]*)?\}|\$(?P<plain>[A-Z][A-Z0-9_]+)\b")
+COMPOSE = re.compile(r"compose[^/\\]*\.ya?ml$", re.IGNORECASE)
 OWN = re.compile(
-    r"(?:^|[\s;(])(?:export |local |readonly |declare |read (?:-\w+ )*|for )?([A-Z][A-Z0-9_]+)(?:\+?=|\b(?= in ))"
-    r"|read .*?\b([A-Z][A-Z0-9_]+)$",
+    r"(?:^|[\s;(])(?:export |local |readonly |declare |for )?([A-Z][A-Z0-9_]+)(?:\+?=|\b(?= in ))",
+    re.MULTILINE,
+)
+FILLED = re.compile(  # while IFS= read -r LINE REST; do
+    r"(?:^|[;&|({]|\b(?:while|until|if|do|then))[ \t]*(?:IFS=\S*[ \t]+)?(?:read|getopts|mapfile|readarray)[ \t]+"
+    r"((?:\"[^\"\n]*\"|'[^'\n]*'|[^\n;|&<$])*)",
     re.MULTILINE,
 )
 DEFAULT = re.compile(
@@ -105,7 +110,7 @@ SYSTEM = frozenset(
     "PATH HOME USER SHELL PWD OLDPWD TMPDIR TEMP TMP LANG TERM CI EDITOR PAGER HOSTNAME LOGNAME DISPLAY IFS RANDOM"
     " LINENO SECONDS UID EUID PPID COLUMNS LINES NO_COLOR PYTHONPATH VIRTUAL_ENV APPDATA LOCALAPPDATA USERPROFILE"
     " COMSPEC DEV XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_RUNTIME_DIR NODE_ENV PROD MODE SSR BASE_URL"
-    " BASH_SOURCE FUNCNAME".split()
+    " BASH_SOURCE FUNCNAME PIPESTATUS EPOCHSECONDS OPTARG OPTIND".split()
 )
 
 
@@ -343,20 +348,26 @@ class Audit:
     def read_expansions(self, text: str, place: str, shell: bool) -> None:
         """Read `${NAME:-default}` of shell, Compose and Spring, and the names that such files set."""
         self.read_options(text, place)
-        own = {name for pair in OWN.findall(text) for name in pair if name} if shell else set()
+        filled = " ".join(re.sub(r"\"[^\"]*\"|'[^']*'", "", names) for names in FILLED.findall(text))
+        own = {*OWN.findall(text), *re.findall(r"\b[A-Z][A-Z0-9_]+\b", filled)} if shell else set()
         for name in set() if shell else {*SETTING.findall(text), *IN_BRACES.findall(text)}:
             self.variables[name].set_in.append(place)
-        for found in EXPAND.finditer(text):
+        compose = COMPOSE.search(place) is not None  # $NAME is read there too, and $$ is a plain dollar
+        for dollar in re.finditer(r"\$", text):  # also the inner one of ${A:-$B}
+            found = EXPAND.match(text, dollar.start())
+            if found is None:
+                continue
             name, more = found["name"] or found["plain"], found["more"] or ""
             line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
             if (
                 name in own
                 or line.lstrip().startswith("#")
-                or (found["plain"] and not shell)
+                or (found["plain"] and not shell and not compose)
+                or line.endswith("\\" if shell else "$" if compose else "\0")
                 or "dockerfile" in place.lower()
             ):
                 continue
-            value = more.lstrip(":-=")
+            value = re.sub(r"\A[\"']?\$\{?\w+[\"']?\Z", "", more.lstrip(":-="))  # another variable is no value
             after = f"|| '{value}'" if more[:1] in (":", "-", "=") and not more.startswith(":?") else ""
             self.use(name, place, text.count("\n", 0, found.start()) + 1, after, more.lstrip(":")[:1] == "?")
 
@@ -415,6 +426,8 @@ def fallback(after: str) -> tuple[str, str]:
     unknown = word in ("None", "null", "undefined", "nil", "not", "!")
     if not found or unknown or (word.endswith("(") and found["by"] in ("||", "??", "?:", "or")):
         return "", ""  # a call may return or not
+    if re.match(r"process\.env\b|import\.meta\.env\b|(?:Deno|Bun)\.env\b|os\.(?:environ|getenv)\b|ENV\b", word):
+        return "default", ""  # another variable is no value
     return "default", found["text"] if found["text"] is not None else word or "..."
 
 

@@ -214,6 +214,7 @@ LOCKS_TABLE = re.compile(
     r"DROP INDEX (?!CONC)|LOCK)\b"
 )
 
+CHANGES_ROWS = re.compile(r"(WITH .*\) )?(UPDATE|DELETE|MERGE)\b(?!.* WHERE \S+ = \S+$)")  # more than one row of a key
 COPIES_ROWS = re.compile(
     r"(?!.*\bVALUES\b)((WITH .*\) )?INSERT INTO .* SELECT .*\bFROM\b|CREATE (TABLE|MATERIALIZED VIEW) .*\bAS\b.* SELECT .*\bFROM\b)"
 )
@@ -439,6 +440,14 @@ class Review:
                 "caution",
                 f"{' and '.join(sorted(self.locked))} stays locked until the rows are copied",
                 "copy in its own transaction",
+            )
+        elif self.inside and self.locked and re.match(CHANGES_ROWS, one.text) and not self._is_new(one):
+            self.add(
+                one,
+                "backfill-under-lock",
+                "caution",
+                f"{' and '.join(sorted(self.locked))} stays locked until the rows are changed",
+                "change them in their own transactions, in batches",
             )
         if self.timeouts and CONCURRENT_INDEX.search(one.text) and not self._is_new(one):
             self.add(

@@ -38,8 +38,9 @@ TIMES = {  # of JSON lines: field, seconds in one
 }  # fmt: skip
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 STATIC = re.compile(r"\.(?:css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|mp4|txt)$", re.IGNORECASE)
-ID = re.compile(r"(?=.*\d)(?:[0-9a-f-]{12,}|[\w.~%:=+-]{20,})|.*(?:@|%(?:25)*40).*|eyJ.*|\d+(?:\.\d+){3}|\+?\d[\d()-]{6,}|[A-Za-z]{1,6}[_-](?=\w*\d)\w{6,}"
-    r"|(?-i:(?=.*\d)[A-Z][A-Z\d]*(?:[_-][A-Z\d]+)*(?<=.{5}))", re.IGNORECASE)
+ID = re.compile(r"(?=.*\d)(?:[0-9a-f-]{12,}|[\w.~%:=+-]{20,})|.*(?:@|%(?:25)*40).*|eyJ.*|\d+(?:\.\d+){3}|(?:\+|%2B)?\d[\d()-]{6,}|[A-Za-z]{1,6}[_-](?=\w*\d)\w{6,}"
+    r"|\d+(?:(?:,|%2C)\d+)+|(?-i:(?=.*\d)(?=.*[A-Z])[A-Z\d]+(?:[_-][A-Z\d]+)*(?<=.{5}))", re.IGNORECASE)
+AROUND = re.compile(r"((?:\w+\('?)?)([^()']+)('?\)|\.[a-z][a-z\d]{1,4})", re.IGNORECASE)  # Orders(7), 7.json
 ADDRESS = re.compile(r"(\d{1,3}(?:\.\d{1,3}){3})(?::\d+)?|\[([0-9a-f:.]+)\](?::\d+)?|((?!\d\d:\d\d:\d\d$)(?:[0-9a-f]*:){2,7}[0-9a-f.]*)", re.IGNORECASE)
 ASKED = re.compile(r"([A-Z]+) (\S+)(?: HTTP/[\d.]+)?")
 LONGEST = 65_536  # bytes of a line
@@ -235,8 +236,13 @@ def any_time(value: Any) -> tuple[float, bool]:
 @lru_cache(maxsize=65_536)
 def template(path: str) -> str:
     """Return a path with numbers, ids and addresses replaced."""
-    parts = ["{n}" if part.isdigit() else "{id}" if ID.fullmatch(part) else part for part in path.split("/")]
-    return shown("/".join(parts))[:100] or "/"
+    return shown("/".join(replaced(part) for part in path.split("/")))[:100] or "/"
+
+
+def replaced(part: str) -> str:
+    around = None if ID.fullmatch(part) else AROUND.fullmatch(part)
+    before, inner, after = around.groups() if around else ("", part, "")
+    return before + ("{n}" if inner.isdigit() else "{id}" if ID.fullmatch(inner) else inner) + after
 
 
 def urlsplit_safe(address: str) -> str:
