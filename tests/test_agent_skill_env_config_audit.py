@@ -30,7 +30,7 @@ def test_reads_of_many_languages_are_found_with_their_defaults(tmp_path: Path) -
         "a.go": 'os.Getenv("G_A")\ntype C struct { X string `env:"G_B,required"` }\n',
         "a.rs": 'env::var("R_A").unwrap_or("x".into());\nenv::var("R_B").expect("set it");\n',
         "a.rb": 'ENV.fetch("B_A")\nENV["B_B"] || "x"\n',
-        "a.sh": "OWN=1\necho $OWN ${S_A:?} ${S_B:-2} $S_C \\$NO\nwhile IFS= read -r ROW REST; do echo $ROW $REST; done\n",
+        "a.sh": "OWN=1\necho $OWN ${S_A:?} ${S_B:-2} $S_C \\$NO\nwhile read -r ROW REST; do echo $ROW $REST; done\n",
         "compose.yml": "image: a:${C_A:-latest}\ncommand: ${C_B:?} ${C_D:-$C_C} $$NO $${NO}\n",
     }
     found = audit(tmp_path, files)["all"]
