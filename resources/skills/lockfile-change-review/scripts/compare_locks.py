@@ -254,13 +254,11 @@ def read_pnpm_document(lock: Lock, text: str, mark: str) -> None:
         elif section in ("packages", "snapshots") and depth > 2:
             group = line.strip() if depth == 4 else group
             if depth == 6 and group in ("dependencies:", "optionalDependencies:"):
-                add_alias(lock, *line.strip().partition(": ")[::2])
+                add_reference(lock, *line.strip().partition(": ")[::2])
             if section == "packages":
                 current.append(line)
-        elif section == "importers" and depth == 8 and line.strip().startswith("version: link:"):
-            lock.own.add(entry)
         elif depth == (8 if section == "importers" else 4) and line.strip().startswith("version: "):
-            add_alias(lock, entry, line.strip().partition(": ")[2])
+            add_reference(lock, entry, line.strip().partition(": ")[2])
         elif (section == "importers" and depth == 6) or (section.endswith("ependencies") and depth == 2):
             lock.direct.add(entry := line.strip().partition(":")[0].strip("'\""))
 
@@ -273,8 +271,11 @@ def check_pnpm_line(line: str, depth: int, before: int) -> None:
         raise ValueError(f"pnpm does not write {word[:60]!r}: edited by hand? let it write the file again")
 
 
-def add_alias(lock: Lock, name: str, reference: str) -> None:
-    name, reference = name.strip("'\""), reference.strip("'\"")
+def add_reference(lock: Lock, name: str, reference: str) -> None:
+    """Note under a name the folder of the repository, or the other package, that pnpm installs there."""
+    name, reference = name.strip("'\""), reference.strip("'\" ")
+    if reference.startswith("link:"):
+        lock.own.add(name)
     found = re.match(r"/?((?:@[^/@:]+/)?[^/@:()]+)@", reference)
     if found and found[1] not in (name, "git"):
         lock.aliases.add((name, found[1]))
@@ -519,7 +520,7 @@ def compare(old: Lock, new: Lock) -> Json:
     return {
         "kinds": [old.kind, new.kind],
         "packages": [len(old.packages), len(new.packages)],
-        "dangers": [*sources(old, before, after), *aliased(old, new, before), *replaced(old, new, before, after), *recommitted(before, after), *dangers(old, new, before), *downgrades(changed)],
+        "dangers": [*sources(old, before, after), *aliased(old, new, before), *replaced(old, new, before), *recommitted(before, after), *dangers(old, new, before), *downgrades(changed)],
         "added": [
             {"name": name, "versions": versions(found), "direct": name in new.direct, "source": found[0].source}
             for name, found in sorted(after.items())
@@ -596,7 +597,7 @@ def aliased(old: Lock, new: Lock, before: Names) -> Iterator[str]:
         yield f"source: {'' if was else 'new '}{name} from alias of {known}{was}"
 
 
-def replaced(old: Lock, new: Lock, before: Names, after: Names) -> Iterator[str]:
+def replaced(old: Lock, new: Lock, before: Names) -> Iterator[str]:
     """Yield packages whose place a folder of the repository has taken, or whose files another host serves."""
     served: dict[str, set[str]] = defaultdict(set, {"pypi.org/simple": {"files.pythonhosted.org"}})
     for one in old.packages:
@@ -604,7 +605,7 @@ def replaced(old: Lock, new: Lock, before: Names, after: Names) -> Iterator[str]
     for one in new.packages:
         for host in sorted(one.hosts - served[one.source] - {one.source.partition("/")[0]}):
             yield f"source: files of {one.name} {one.version} from {host}, unlike all before of {one.source}"
-    for name in sorted((before.keys() - after.keys()) & (new.own - old.own)):
+    for name in sorted(before.keys() & (new.own - old.own)):  # a copy from the registry may stay beside the folder
         yield f"source: {name} from a folder of this repository, before from {before[name][0].source or 'the default registry'}"
 
 
