@@ -626,12 +626,15 @@ def test_old_files_are_read_in_their_own_encoding(tmp_path: Path, monkeypatch: p
         "null.py": b"x = 1\0\n",
         "two.py": b"print 1\n",
         "relative.py": b"from . import imp\n",
+        "kept.py": b"import xml.etree.cElementTree\n",
+        "dotted.py": b"from tkinter import tix\n",
         ".tox/other.py": b"import imp\n",
     }.items():
         (root / name).write_bytes(content)
     found = [line.removeprefix(f"{root}/") for line in scan(root)]
     assert [line for line in found if "gone" in line] == [
         "bom.py:1: cgi is gone since 3.13",
+        "dotted.py:1: tkinter.tix is gone since 3.13",
         "latin.py:2: imp is gone since 3.12",
     ]
     assert [line.partition(":")[0] for line in found if "parse" in line] == ["null.py", "two.py"]
