@@ -407,7 +407,8 @@ def test_other_lock_files_in_json_are_named_and_refused(tmp_path: Path, text: st
 
 
 NPM_OLD = {"lockfileVersion": 3, "packages": {"": {}, **dict([npm("x", "1.0.0")])}}
-NPM_NEW = {"lockfileVersion": 3, "packages": {"": {}, "node_modules/x": {"resolved": "vendor/x", "link": True}}}
+NPM_LINKED: dict[str, dict[str, object]] = {"": {}, "node_modules/x": {"resolved": "vendor/x", "link": True}}
+NPM_NEW = {"lockfileVersion": 3, "packages": NPM_LINKED}
 NPM_NESTED = {"node_modules/y/node_modules/x": npm("x", "1.0.0")[1]}
 CARGO_NEW = 'version = 4\n[[package]]\nname = "x"\nversion = "1.0.0"\n'
 CARGO_OLD = CARGO_NEW + 'source = "registry+https://a.example/index"\nchecksum = "a"\n'
@@ -430,7 +431,7 @@ BERRY_OLD, BERRY_NEW = (
         (PNPM_OLD, f"{PNPM_HEAD}link:vendor/x\n"),
         (PNPM_OLD, PNPM_OLD.replace("version: 1.0.0", "version: 'link:vendor/x'")),
         (PNPM_OLD, f"{PNPM_OLD}\n  y@1.0.0:\n    dependencies:\n      x: link:vendor/x\n"),
-        (json.dumps(NPM_OLD), json.dumps({**NPM_NEW, "packages": NPM_NEW["packages"] | NPM_NESTED})),
+        (json.dumps(NPM_OLD), json.dumps({**NPM_NEW, "packages": NPM_LINKED | NPM_NESTED})),
         (BERRY_OLD, BERRY_NEW),
     ],
 )
