@@ -111,7 +111,7 @@ def go_problems(blocks: Iterable[Block], go: Path) -> list[str]:
     """Return what the Go compiler says of blocks that are whole files and import the standard library only."""
     with tempfile.TemporaryDirectory() as name:
         folder, places = Path(name), {}
-        _write(folder, {"go.mod": "module example.com/blocks\n\ngo 1.26\n"})
+        _write(folder, {"go.mod": "module example.com/blocks\n\ngo 1.27\n"})
         for number, block in enumerate(blocks):
             if block.language == "go" and is_run(block) and re.search(r"^package \w", block.text, re.MULTILINE):
                 if any("." in one["path"].partition("/")[0] for one in GO_IMPORT.finditer(block.text)):
