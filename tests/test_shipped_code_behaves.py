@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
@@ -33,6 +34,14 @@ from support import brought
 
 RESOURCES = Path(__file__).parents[1] / "resources"
 CONTENT = Path(__file__).parent / "content"
+
+
+@dataclass
+class Hidden:
+    """A field that its repr leaves out."""
+
+    shown: int
+    hidden: int = field(repr=False)
 
 
 def run_block(document: str, demonstration: str = "\0") -> dict[str, Any]:
@@ -134,6 +143,12 @@ def test_recall_counts_each_passage_and_leaves_out_questions_without_one() -> No
     recall_at = run_block("skills/rag-retrieval-quality.md")["recall_at"]
     gold = {"several": {"a", "c", "d", "e"}, "one": {"x"}, "none": set[str]()}
     assert recall_at(2, {"several": ["a", "b", "c"], "one": ["x"]}, gold) == (0.25 + 1) / 2
+
+
+def test_a_golden_master_shows_hidden_fields_and_takes_a_dataclass_itself_as_a_value() -> None:
+    plain = run_block("skills/legacy-code-characterization.md", "def shipping")["plain"]
+    assert plain(Hidden(1, 2)) == ["Hidden", {'"shown"': 1, '"hidden"': 2}]
+    assert plain({"type": Hidden}) == {'"type"': repr(Hidden)}
 
 
 Pool = Callable[..., Awaitable[list[tuple[int, BaseException]]]]
