@@ -34,7 +34,9 @@ TWO = {**ONE, "agents/api.md": markdown("useWhen:\n  - Designing a REST API")}
 
 def test_build_looks_for_garbage_rarely_and_restores_how_often(make_library: MakeLibrary, tmp_path: Path) -> None:
     root = make_library({f"skills/topic-{n}.md": markdown(f"title: Topic {n}") for n in range(50)})
+    build_index([root], tmp_path / "before.db")  # imports what a build needs
     usual, phases = gc.get_threshold(), list[str]()
+    gc.collect()
     gc.callbacks.append(lambda phase, _: phases.append(phase))
     try:
         build_index([root], tmp_path / "index.db")
