@@ -197,6 +197,16 @@ def test_a_bundle_that_a_build_made_is_left_out(tmp_path: Path) -> None:
     assert run_json(*SCRIPT, tmp_path)["variables"] == 0
 
 
+def test_a_name_that_compose_only_passes_on_from_its_caller_is_not_set(tmp_path: Path) -> None:
+    """`- NAME` and `NAME:` take the value from the shell or .env of whoever starts Compose; without one it is absent."""
+    names = ("AS_ITEM", "AS_ITEM_SET", "AS_KEY", "AS_KEY_SET")
+    code = {"app.py": "import os\n" + "".join(f'os.environ["{name}"]\n' for name in names)}
+    listed = "services:\n  a:\n    environment:\n      - AS_ITEM\n      - AS_ITEM_SET=x # y\n"
+    mapped = "  b:\n    environment:\n      AS_KEY: # from the shell\n      AS_KEY_SET: x\n"
+    report = audit(tmp_path, code | {"compose.yaml": listed + mapped})
+    assert [one["name"] for one in report["missing"]] == ["AS_ITEM", "AS_KEY"]
+
+
 def test_a_name_misspelled_in_compose_is_told_also_where_the_target_misspells_it(tmp_path: Path) -> None:
     app = {"app/a.py": 'import os\nos.environ["DATABASE_URL"]\n'}
     compose = {"app/compose.yaml": "services:\n  a:\n    environment:\n      DATABSE_URL: x\n"}

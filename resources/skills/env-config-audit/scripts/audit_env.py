@@ -48,6 +48,7 @@ IMPORTED = re.compile(  # SvelteKit, and Node whose process.env is imported
 OBJECT = re.compile(r"(?<![\w.$])env\.(?P<name>[A-Z_]\w*)")
 EXPAND = re.compile(r"\$\{(?P<name>[A-Z][A-Z0-9_]+)(?P<more>:?[-?=+:][^}]*)?\}|\$(?P<plain>[A-Z][A-Z0-9_]+)\b")
 COMPOSE = re.compile(r"compose[^/\\]*\.ya?ml$", re.IGNORECASE)
+PASSED = re.compile(r"^\s*(?:-\s+)?[\"']?([A-Z][A-Z0-9_]{2,})[\"']?\s*:?[ \t]*(?:#.*)?$", re.MULTILINE)  # from the caller
 OWN = re.compile(
     r"(?:^|[\s;(])(?:export |local |readonly |declare |for )?([A-Z][A-Z0-9_]+)(?:\+?=|\b(?= in ))",
     re.MULTILINE,
@@ -350,9 +351,10 @@ class Audit:
         self.read_options(text, place)
         filled = " ".join(re.sub(r"\"[^\"]*\"|'[^']*'", "", names) for names in FILLED.findall(text))
         own = {*OWN.findall(text), *re.findall(r"\b[A-Z][A-Z0-9_]+\b", filled)} if shell else set()
-        for name in set() if shell else {*SETTING.findall(text), *IN_BRACES.findall(text)}:
-            self.variables[name].set_in.append(place)
         compose = COMPOSE.search(place) is not None  # $NAME is read there too, and $$ is a plain dollar
+        lines = PASSED.sub("", text) if compose else text
+        for name in set() if shell else {*SETTING.findall(lines), *IN_BRACES.findall(text)}:
+            self.variables[name].set_in.append(place)
         for dollar in re.finditer(r"\$", text):  # also the inner one of ${A:-$B}
             found = EXPAND.match(text, dollar.start())
             if found is None:
