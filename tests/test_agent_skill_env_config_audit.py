@@ -198,7 +198,7 @@ def test_a_bundle_that_a_build_made_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_name_that_compose_only_passes_on_from_its_caller_is_not_set(tmp_path: Path) -> None:
-    """`- NAME` and `NAME:` take the value from the shell or .env of whoever starts Compose; without one it is absent."""
+    """`- NAME` and `NAME:` take the value from the shell or .env of whoever starts Compose."""
     names = ("AS_ITEM", "AS_ITEM_SET", "AS_KEY", "AS_KEY_SET")
     code = {"app.py": "import os\n" + "".join(f'os.environ["{name}"]\n' for name in names)}
     listed = "services:\n  a:\n    environment:\n      - AS_ITEM\n      - AS_ITEM_SET=x # y\n"

@@ -2257,3 +2257,30 @@ def test_a_secret_that_came_with_a_merge_is_found(document: str, text: str, tmp_
     find = next(line for line in lines_with(document, "git log --all").splitlines() if line.startswith("git log --all"))
     found = run_script("bash", "-c", find, env=dict(os.environ), cwd=tmp_path)
     assert "joined" in found.stdout
+
+
+def test_the_lines_of_a_memory_trace_are_those_that_held_most_at_its_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = read_blocks(RESOURCES / "skills/pytorch-cuda-memory.md")
+    (block,) = [one for one in blocks if "def at_peak" in one.text]
+    monkeypatch.setattr(sys, "argv", ["peak.py"])
+    names: dict[str, Any] = {"__name__": "block"}
+    exec(compile(block.text, block.place, "exec", dont_inherit=True), names)
+
+    def entry(action: str, address: int, size: int, *places: tuple[str, int]) -> dict[str, Any]:
+        frames = [{"filename": file, "line": line, "name": "f"} for file, line in places]
+        return {"action": action, "addr": address, "size": size, "frames": frames}
+
+    library = ("/v/site-packages/torch/nn/functional.py", 9)
+    trace = [
+        entry("segment_alloc", 1, 4096),
+        entry("alloc", 1, 100, library, ("model.py", 3), ("train.py", 8)),
+        entry("alloc", 2, 30, library),
+        entry("free_requested", 1, 100),
+        entry("free_completed", 9, 7),  # allocated before the record began
+        entry("alloc", 3, 20, ("model.py", 4)),  # the peak: the first is not yet free
+        entry("free_completed", 1, 100),
+        entry("alloc", 1, 40, ("model.py", 4)),
+        {"action": "oom", "size": 500, "frames": [], "device_free": 0},
+    ]
+    assert names["at_peak"](trace) == (150, [("model.py:3", 100), ("backward or library", 30), ("model.py:4", 20)])
+    assert names["at_peak"]([]) == (0, [])
