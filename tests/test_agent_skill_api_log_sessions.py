@@ -365,6 +365,12 @@ def test_ids_in_odd_places_are_not_printed(uri: str) -> None:
     assert not [word for word in ("geheim", "192.0.2", "901820") if word in done.stdout]
 
 
+@pytest.mark.parametrize(("mark", "limits"), [("", 0), ("@", 1)])
+def test_ids_in_mixed_case_make_one_path_only_when_they_are_marked(mark: str, limits: int) -> None:
+    lines = [line(60 * n + 10, f"POST /orders/pLIix6MEO{n}{mark}/pay", 499, 10.0) for n in range(6)]
+    assert len(found(report(*lines), "limit")) == limits
+
+
 @pytest.mark.parametrize("method", ["GET\x1b[31m", "\ud800", "G\nET"])
 def test_what_is_no_method_is_not_printed(method: str) -> None:
     odd = json.dumps(json.loads(line(1, "GET /a", 500)) | {"method": method})

@@ -2,7 +2,7 @@
 """Join the lines of access logs into sessions and attempts: retries, doubled writes, slow steps, bursts of errors.
 
 Standard library only, Python 3.11+. Common and combined format (nginx, Apache), JSON lines (nginx, Caddy, Traefik
-and others), .gz and standard input (-). Query values and addresses are not printed, nor ids with digits.
+and others), .gz and standard input (-). Query values and addresses are not printed, nor numbers and most ids in paths.
 
     python3 join_sessions.py FILE... [--client addr,agent] [--gap MIN] [--unit s|ms|us|ns] [--logged end|start]
                              [--steps 'POST /cart,POST /pay'] [--since T] [--until T] [--top N] [--json]
