@@ -1012,6 +1012,27 @@ def repository(folder: Path, *commits: Mapping[str, str], message: str = "change
     return git
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "Deno.test.ignore('a', run)"),
+        ("", "test('a', { ignore: true }, run)"),
+        ("", "  } catch (err) { /* not important */ }"),
+        ("", "  } catch { // not important"),
+        ("  t.is(total, 3)", ""),
+        ("  t.deepEqual(rows, [])", ""),
+        ("    refute user.valid?", ""),
+        ("  CHECK(a == b);", ""),
+    ],
+)
+def test_a_relaxed_check_is_seen_in_the_diff_of_an_agent(before: str, after: str, tmp_path: Path) -> None:
+    git = repository(tmp_path, {"a": f"{before}\nsame\n"}, {"a": f"{after}\nsame\n"})
+    subprocess.run([*git, "update-ref", "refs/remotes/origin/main", "HEAD~1"], check=True)
+    text = lines_with("best-practices/reviewing-agent-work.md", "merge-base")
+    done = run_script("bash", "-c", text, env=os.environ, cwd=tmp_path)
+    assert (f"+{after}" if after else f"-{before}") in done.stdout
+
+
 def test_modules_that_change_together_are_counted(tmp_path: Path) -> None:
     always = ("src/orders/a.ts", "src/orders/b.ts", "src/users/a b.ts")
     names: list[tuple[str, ...]] = [always if number > 1 else (*always, "src/mail/a") for number in range(7)]
