@@ -102,6 +102,13 @@ def test_a_key_is_proven_or_refuted_with_the_lines(tmp_path: Path) -> None:
     assert_refused(run_script(*SCRIPT, path, "--key", "ident"), "no column 'ident'", "id, day")
 
 
+def test_a_key_name_that_two_columns_have_proves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,id,b\n1,1,3\n2,1,4\n")
+    assert_refused(run_script(*SCRIPT, path, "--key", "id"), "column name 'id' 2 times", "--no-header")
+    assert run_script(*SCRIPT, path, "--key", "b").returncode == 0
+
+
 def test_what_is_no_csv_is_refused_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     for content, words in ((b"PK\x03\x04rest", "Excel"), (b"", "empty"), (bytes(range(256)) * 20, "binary")):

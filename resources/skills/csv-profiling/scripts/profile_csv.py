@@ -470,6 +470,8 @@ def check_key(profile: Profile, names: list[str], header: bool) -> dict[str, Any
             known = [column.name for column in profile.columns]
             if missing := [name for name in names if name not in known]:
                 raise ValueError(f"no column {missing[0]!r}; there are {', '.join(known[:30])}")
+            if twice := [name for name in names if known.count(name) > 1]:
+                raise ValueError(f"column name {twice[0]!r} {known.count(twice[0])} times: use --no-header and #1, #2")
             places = [known.index(name) for name in names]
         if len(row) != len(profile.columns):
             profile.note("rows with too few fields or too many", line)
