@@ -485,3 +485,40 @@ def test_a_proof_that_only_a_lower_header_of_the_receivers_name_gives_is_a_dange
         f"mx.google.com; dkim=pass header.d=example.com\nAuthentication-Results: {writer}; spf=pass smtp.mailfrom=b@x.y"
     )
     assert not any("only a lower header" in one for one in read(mail(results=good))["findings"])
+
+
+FASTMAIL = """\
+Received: from ams-compute-02.internal (ams-compute-02.internal [10.64.2.62])
+ by slotai03m05 (Cyrus 3.13.7) with LMTPA; Tue, 29 Sep 2026 14:02:14 -0400
+Received: from phl-mx-04 ([10.202.2.203]) by ams-compute-02.internal (LMTPProxy); Tue, 29 Sep 2026 14:02:14 -0400
+Received: from phl-mx-04.messagingengine.com (localhost [127.0.0.1])
+ by mailmx.phl.internal (Postfix) with ESMTP id A1; Tue, 29 Sep 2026 14:02:11 -0400
+Received: from mailmx.phl.internal (localhost [127.0.0.1])
+ by phl-mx-04.messagingengine.com (Authentication Milter) with ESMTP id 3; Tue, 29 Sep 2026 14:02:11 -0400
+Authentication-Results: phl-mx-04.messagingengine.com; x-csa=none; x-me-sender=none
+Authentication-Results: phl-mx-04.messagingengine.com; arc=none (no signatures found)
+Authentication-Results: phl-mx-04.messagingengine.com; dkim=pass header.d=example.com header.s=s1;
+ dmarc=pass (p=reject,d=none) header.from=example.com; spf=pass smtp.mailfrom=b@example.com
+Received: from out.example.com (out.example.com [8.8.4.9])
+ by phl-mx-04.messagingengine.com (Postfix) with ESMTPS id 28; Tue, 29 Sep 2026 14:02:10 -0400
+From: Shop <shop@example.com>
+
+the body
+"""
+
+
+def test_the_results_that_fastmail_writes_above_its_received_are_its_own() -> None:
+    report = read(FASTMAIL)
+    assert (report["proven"], report["handed_over"]["address"], report["ignored_results"]) == ("proven", "8.8.4.9", [])
+    assert not report["findings"]
+    genuine = "dmarc=pass (p=reject,d=none) header.from=example.com"
+    forged = FASTMAIL.replace("dkim=pass", "dkim=none").replace("spf=pass", "spf=none").replace(genuine, "iprev=pass")
+    forged = forged.replace("From:", f"Authentication-Results: phl-mx-04.messagingengine.com; {genuine}\nFrom:")
+    assert any(one.startswith("danger: the topmost results") for one in read(forged)["findings"])
+
+
+def test_microsoft_365_has_servers_below_exchangelabs() -> None:
+    text = MICROSOFT.format(address="8.8.4.9", helo="out.example.com")
+    top = "Received: from A.prod.exchangelabs.com (2603:10a6:208::1) by B.prod.exchangelabs.com (2603:10a6:208::2)"
+    report = read(f"{top} with Microsoft SMTP Server; Wed, 25 Nov 2026 09:00:05 +0000\n{text}")
+    assert (report["proven"], report["handed_over"]["address"], report["ignored_results"]) == ("proven", "8.8.4.9", [])

@@ -42,6 +42,7 @@ PROPERTY = re.compile(  # what stands before the @ may be quoted, and hold anoth
 )
 NAME = re.compile(r"[A-Za-z][\w-]*[ \t]*:")
 FIRST = re.compile(r"^(?:Delivered-To|Received|Return-Path|Authentication-Results|ARC-[\w-]+|DKIM-Signature|X-[\w-]+|MIME-Version):", re.MULTILINE)
+FASTMAIL = re.compile(r"^(?:(?:\w+-)?compute-?\d+|[\w-]+\.(?:phl|nyi|ams))\.internal$")  # its servers behind the MX
 HIDDEN = {"Cf", "Cc", "Co", "Cs"}
 LATE = 300
 Json = dict[str, Any]
@@ -103,8 +104,8 @@ def organisation(domain: str) -> str:
 
 def house(name: str) -> str:
     """Return the organisation of a server; some receivers have servers below several domains."""
-    own = organisation(name)
-    return {"office365.com": "outlook.com", "me.com": "icloud.com"}.get(own, own)
+    own = "messagingengine.com" if FASTMAIL.match(name.lower()) else organisation(name)
+    return {"exchangelabs.com": "outlook.com", "office365.com": "outlook.com", "me.com": "icloud.com"}.get(own, own)
 
 
 def alignment(domain: str, author: str) -> str:
@@ -507,14 +508,14 @@ def filters(message: Message) -> list[str]:
     return found
 
 
-def believe(message: Message, own_hops: int, home: str, trusted: list[str]) -> tuple[list[list[Verdict]], list[str]]:
-    """Return the results that the receiver wrote, and who wrote the others.
+def believe(message: Message, own_hops: int, home: str, trusted: list[str]) -> tuple[list[list[Verdict]], list[str], bool]:
+    """Return the results that the receiver wrote, who wrote the others, and whether all of the first stand above its Received.
 
     A header below the first Received of somebody else came with the message. One without a name is Microsoft's, once.
     """
     believed: list[list[Verdict]] = []
     ignored = []
-    seen = 0
+    seen, above = 0, True
     homes = {house(one) for one in trusted} | ({home} if home not in ("", "outlook.com") else set())
     for name, text in message.items():
         seen += name.lower() == "received"
@@ -523,18 +524,20 @@ def believe(message: Message, own_hops: int, home: str, trusted: list[str]) -> t
             own = house(writer) in homes if writer else home == "outlook.com" and not believed
             if own and (seen <= own_hops or writer in trusted):
                 believed.append(verdicts)
+                above &= seen < own_hops
             else:
                 ignored.append(writer or "(no name)")
-    return believed, ignored
+    return believed, ignored, above
 
 
 def analyse(message: Message, trusted: list[str]) -> Json:
     hops = read_hops(message)
     edge = handover(hops)
     last = hops[-1].when if hops else None
-    believed, ignored = believe(message, len(hops) - hops.index(edge) if edge else len(hops), home_of(hops), trusted)
+    believed, ignored, above = believe(message, len(hops) - hops.index(edge) if edge else len(hops), home_of(hops), trusted)
     kinds = [sorted({one.method for one in verdicts}) for verdicts in believed]  # iCloud writes one for each method and signature
     once = home_of(hops) == "icloud.com" and all(len(kind) == 1 and (kind == ["dkim"] or kinds.count(kind) == 1) for kind in kinds)
+    once |= home_of(hops) == "messagingengine.com" and above  # Fastmail writes several, above its Received: the sender's stand below
     results: list[Verdict] = []
     for verdicts in believed:  # a method that a header above it has as well came with the mail
         known = set() if once else {one.method for one in results}
