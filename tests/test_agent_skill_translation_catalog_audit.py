@@ -153,10 +153,18 @@ def test_a_key_written_twice_is_not_lost_in_silence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "rule"),
-    [("GrÃ¶ÃŸe", "damaged"), ("Gr\ufffd\ufffde", "damaged"), ("Grö\u200bße", "invisible"), ("Größe ", "space")],
+    [("GrÃ¶ÃŸe", "damaged"), ("Gr\ufffd\ufffde", "damaged"), ("Grö\u200bße", "invisible"), ("Größe ", "space")]
+    + [(text.encode().decode("cp1252"), "damaged") for text in ("Übergröße", "Öl", "łódź", "życie", "дата", "šaty")],
 )
 def test_damaged_text_and_invisible_characters_are_found(tmp_path: Path, text: str, rule: str) -> None:
     assert [one[0] for one in pair(tmp_path, {"k": "Size"}, {"k": text})] == [rule]
+
+
+@pytest.mark.parametrize(
+    "text", ["Spaß…", "„Spaß“", "AMANHÃ…", "NÃO – já", "Ångström – Å”", "été…", "łódź – ę…", "да – «нет»…"]
+)
+def test_letters_with_accents_before_punctuation_are_not_damaged(tmp_path: Path, text: str) -> None:
+    assert not pair(tmp_path, {"k": "Size"}, {"k": text})
 
 
 def test_sentences_that_were_not_translated_are_listed_and_names_are_not(tmp_path: Path) -> None:

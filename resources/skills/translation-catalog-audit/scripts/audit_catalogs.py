@@ -73,7 +73,12 @@ DOUBLE = re.compile(r"\{\{\s*-?\s*([^{},]+?)\s*(?:,[^{}]*)?\}\}")
 COLON = re.compile(r"(?<![\w:/]):([A-Za-z_]\w*)(?![:/\w])")  # Laravel
 TAG = re.compile(r"<(/?[A-Za-z0-9][\w-]*)(?:\s[^<>]*)?/?>")
 ICU_HINT = re.compile(r"(?<!\{)\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b")
-MOJIBAKE = re.compile(r"Ã[\x80-\xbf¤¼¶Ÿ©¨±]|â€[™œ\x9d“”¦]|Â[ \xa0«»©°]")
+NEXT = r"[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"  # what Latin-1 or Windows-1252 make of the bytes after the first
+MOJIBAKE = re.compile(
+    r"Ã[\x80-\xbfŸœ‰€ˆŠ‡ŽšŒ™›˜†]|(?<![A-ZÀ-Þ])Ã[„…–“”‘’—‚](?=[a-zß])|â€[™œ\x9d“”¦]|Â[ \xa0«»©°]"
+    r"|[ÄÅ](?=[^\xa0«»„…“”‘’–—‚‹›•])" + NEXT + r"|Å›(?=[a-z])"
+    r"|(?:[ÐÑÎÏØÙ×]" + NEXT + r"){2}|(?:[à-é]" + NEXT + r"{2}){2}"
+)
 INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\u202a-\u202e\u0000-\u0008\u000b\u000c\u000e-\u001f]")
 ERRORS = ("duplicate", "syntax", "placeholder", "plural", "items", "damaged", "escape")
 GAPS = ("no-file", "missing", "untranslated", "fuzzy")
