@@ -429,6 +429,10 @@ def test_a_required_name_without_a_schema_and_a_closed_map_break_who_sends(tmp_p
     assert changes(tmp_path, free, closed)[0] == (
         "break", "request schema Order.m", "properties that it does not name are refused now"
     )  # fmt: skip
+    mixed, closed = (describe({**ORDER, "additionalProperties": more}) for more in ({"type": "string"}, False))
+    assert changes(tmp_path, mixed, closed) == [
+        ("break", "request schema Order", "properties that it does not name are refused now")
+    ]
 
 
 @pytest.mark.parametrize("word", ["additionalProperties", "unevaluatedProperties"])

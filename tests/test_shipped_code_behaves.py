@@ -1641,6 +1641,21 @@ def test_callers_who_give_up_do_not_let_more_hashes_into_memory(python_run: Call
     assert python_run("examples/password-storage-argon2.md", SIGN_INS) == [[False, None], 8]
 
 
+OLD_FORMS = """
+import hashlib, json
+import block
+def old(raw): return block.service.wrap_md5(hashlib.md5(raw).hexdigest())
+typed = "10 \u20ac f\u00fcr \u65e5"  # a browser sends a Latin-1 form so
+print(json.dumps([block.service.check(old(raw), typed)[0] for raw in
+                  (typed.encode("cp1252", "xmlcharrefreplace"), typed.encode(), b"10 ? f\\xfcr ?")]))
+"""
+
+
+@pytest.mark.slow
+def test_old_hashes_of_a_latin_1_form_match_as_browsers_sent_them(python_run: Callable[[str, str], Any]) -> None:
+    assert python_run("examples/password-storage-argon2.md", OLD_FORMS) == [True, True, False]
+
+
 CLIENT = """
 import json
 import httpx2 as httpx

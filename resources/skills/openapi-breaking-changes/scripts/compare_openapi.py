@@ -529,8 +529,8 @@ class Comparison:
         )
         needed, needs = set(old.get("required", ())), set(new.get("required", ()))
         if sent and closed(new) and not closed(old):
-            only = isinstance(old.get("additionalProperties"), dict) and not old.get("properties")  # a map
-            yield "break" if only else "risk", place, "properties that it does not name are refused now"
+            invited = isinstance(old.get("additionalProperties"), dict)  # a map, beside named properties too
+            yield "break" if invited else "risk", place, "properties that it does not name are refused now"
         for name, schema in before.items():
             where = f"{place}.{name}"
             if name not in after:
