@@ -139,6 +139,7 @@ RULES = (
         "CHECK (c IS NOT NULL) NOT VALID, VALIDATE, then SET NOT NULL; 18+: ADD NOT NULL c NOT VALID, VALIDATE"),
     rule("foreign-key-scans", "danger", 
         r"^ALTER TABLE .*\bFOREIGN KEY\b(?![^,]*NOT (VALID|ENFORCED))|"
+        r"^ALTER TABLE .*\bALTER CONSTRAINT (?![^,]*\bNOT ENFORCED)[^,]*\bENFORCED\b|"
         rf"{NEW_COLUMN}(?=[^,]*(?<!SET )\bDEFAULT\b)[^,]*\bREFERENCES\b", "scans the table, no writes on both tables", "ADD CONSTRAINT ... NOT VALID, later VALIDATE CONSTRAINT"),
     rule("check-scans", "danger", 
         rf"^ALTER (TABLE|DOMAIN) .*\bADD (CONSTRAINT \S+ )?CHECK \((?![^,]*NOT (VALID|ENFORCED))|{NEW_COLUMN}[^,]*\bCHECK \((?![^,]*NOT ENFORCED)",
