@@ -161,7 +161,8 @@ def read_requests(entries: Iterator[Json]) -> tuple[list[Request], list[str]]:
             if not str(entry["request"].get("url")).startswith(("data:", "blob:", "chrome-extension:")):
                 requests.append(read_request(entry))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            broken.append(f"entry {number}: " + (f"lacks {error}" if isinstance(error, KeyError) else re.sub(r"'[^']*@", "'", str(error))))
+            why = f"lacks {error}" if isinstance(error, KeyError) else re.sub(r"'[^']*@", "'", str(error))
+            broken.append(f"entry {number}: {why}")
     if broken and not requests:
         raise ValueError(broken[0])
     return requests, broken
