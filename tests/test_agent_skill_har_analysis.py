@@ -173,6 +173,27 @@ def test_passwords_and_tokens_in_addresses_are_not_printed(tmp_path: Path) -> No
         assert "duplicates: 1 addresses" in output
 
 
+@pytest.mark.parametrize("path", ["reset/ImVtIg.Zx1abc.geheimabcdefghijklmnop12345", "c/ann:1kXabc:geheim0123456789abcdef"])
+def test_signed_tokens_in_addresses_are_not_printed(tmp_path: Path, path: str) -> None:
+    asset = "https://a.example.com/main.3f2a1b4c5d6e7f8a9b0c1d2e.js"
+    har = record(tmp_path / "a.har", entry(0, f"https://a.example.com/{path}"), entry(1, asset))
+    shown = run_script(*SCRIPT, har).stdout
+    assert "geheim" not in shown
+    assert "<id>" in shown
+    assert "main.3f2a1b4c5d6e7f8a9b0c1d2e.js" in shown
+
+
+@pytest.mark.parametrize("title", ["https://a.example.com?code=geheim", "https://ann:geheim@a.example.com"])
+def test_a_title_without_a_path_shows_its_host_only(tmp_path: Path, title: str) -> None:
+    broken = entry(1, "https://ann:geheim@exam\u2100ple.com/")
+    path = record(tmp_path / "a.har", entry(0, "https://a.example.com/"), broken)
+    data = json.loads(path.read_text())
+    data["log"]["pages"][0]["title"] = title
+    path.write_text(json.dumps(data))
+    assert "geheim" not in run_script(*SCRIPT, path).stdout
+    assert run_json(*SCRIPT, path)["page"] == "a.example.com"
+
+
 def test_nothing_in_a_recording_acts_on_the_terminal(tmp_path: Path) -> None:
     har = record(tmp_path / "a.har", entry(0, "https://a.example.com/\x1b[2Jlist", wait=900, kind="text/\x9b1m"))
     recorded = json.loads(har.read_text())

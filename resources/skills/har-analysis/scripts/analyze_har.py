@@ -28,7 +28,9 @@ from urllib.parse import urlsplit
 PHASES = ("blocked", "dns", "connect", "ssl", "send", "wait", "receive")
 TEXT = re.compile(r"javascript|json|html|css|xml|text/|svg|wasm", re.IGNORECASE)
 TOKEN = re.compile(  # no part of a path is so long; ";jsessionid=" hides in one
-    r"(?<=/)(?:eyJ[\w-]*\.[\w.-]*|(?=[^/]*\d)(?:[\w~+=-]|%2[BF]|%3D){24,})(?=[;/]|$)|(?<=;)[^/;]+", re.IGNORECASE
+    r"(?<=/)(?:eyJ[\w-]*\.[\w.-]*|(?=[^/]*\d)(?:[\w~+=-]|%2[BF]|%3D){24,}"
+    r"|(?=[^/]*\d)(?:[\w~+=@-]+[.:])+[\w-]{20,})(?=[;/]|$)|(?<=;)[^/;]+",  # signed: "text.time.signature"
+    re.IGNORECASE,
 )
 STATIC = re.compile(r"javascript|css|font|image|woff", re.IGNORECASE)
 Json = dict[str, Any]
@@ -159,7 +161,8 @@ def read_requests(entries: Iterator[Json]) -> tuple[list[Request], list[str]]:
             if not str(entry["request"].get("url")).startswith(("data:", "blob:", "chrome-extension:")):
                 requests.append(read_request(entry))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            broken.append(f"entry {number}: " + (f"lacks {error}" if isinstance(error, KeyError) else str(error)))
+            why = f"lacks {error}" if isinstance(error, KeyError) else re.sub(r"'[^']*@", "'", str(error))
+            broken.append(f"entry {number}: {why}")
     if broken and not requests:
         raise ValueError(broken[0])
     return requests, broken
@@ -274,7 +277,8 @@ def start_of(page: Json, begin: float) -> float:
 def title_of(page: Json) -> str:
     title = str(page.get("title") or "")
     try:
-        return TOKEN.sub("<id>", urlsplit(title).path or title)
+        parts = urlsplit(title)
+        return TOKEN.sub("<id>", parts.path or parts.netloc.rpartition("@")[2] or title)
     except ValueError:  # a title such as "//[draft] invoice" is no address
         return title
 
