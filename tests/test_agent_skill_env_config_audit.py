@@ -167,6 +167,28 @@ def test_reads_by_a_computed_name_are_pointed_out(tmp_path: Path) -> None:
     assert audit(tmp_path, files)["dynamic"] == ["a.py:3"]
 
 
+@pytest.mark.parametrize(
+    ("suffix", "code"),
+    [
+        ("py", 'os.environ.get(f"{team}_URL")'),
+        ("py", 'os.getenv("A_" + team, "x")'),
+        ("py", 'os.environ["A_%s" % team]'),
+        ("py", 'os.environ.get(name, "x")'),
+        ("ts", "process.env[`A_${team}`]"),
+        ("js", 'process.env[prefix + "URL"]'),
+        ("rb", 'ENV.fetch("#{team}_URL")'),
+        ("go", 'os.Getenv("A_" + team)'),
+        ("java", 'System.getenv("A_" + team)'),
+        ("php", 'getenv("A_" . $team)'),
+        ("rs", 'env::var(format!("A_{team}"))'),
+        ("cs", 'Environment.GetEnvironmentVariable($"A_{team}")'),
+    ],
+)
+def test_a_name_built_from_parts_is_pointed_out(suffix: str, code: str, tmp_path: Path) -> None:
+    report = audit(tmp_path, {f"a.{suffix}": code + "\n"})
+    assert (report["dynamic"], report["all"]) == ([f"a.{suffix}:1"], {})
+
+
 def test_a_folder_without_findings_leaves_with_zero_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text('import os\nos.getenv("PORT", "80")\n')
     (tmp_path / ".env.example").write_text("# PORT=80\n")

@@ -545,6 +545,20 @@ def test_a_secret_does_not_reach_the_log(data: Mapping[str, object]) -> None:
     assert json.loads(line)["level"] == "info"
 
 
+def test_errors_wrapped_at_one_place_are_told_apart_by_their_cause() -> None:
+    fingerprint = run_block("skills/error-handling-logging.md", "handler = logging")["fingerprint"]
+
+    def wrapped(cause: BaseException) -> str:
+        outer = RuntimeError("charge failed")
+        outer.__cause__ = cause
+        return str(fingerprint(outer))
+
+    assert wrapped(KeyError("a")) == wrapped(KeyError("b")) != wrapped(ValueError("a"))
+    own = ValueError("a")
+    own.__cause__ = own
+    assert len(fingerprint(own)) == 12
+
+
 def test_the_context_of_a_record_crosses_a_queue() -> None:
     block = run_block("skills/error-handling-logging.md", "handler = logging")
     records: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()

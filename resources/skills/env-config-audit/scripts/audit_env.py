@@ -33,7 +33,9 @@ CALL = re.compile(
     r"(?P<how>os\.environ(?:\.(?:get|pop|setdefault))?|\benviron(?:\.get)?|\b(?:os\.)?[gG]etenv|\bLookupEnv|\benv::var(?:_os)?"
     r"|\b(?:option_)?env!|GetEnvironmentVariable|\bENV(?:\.fetch)?|\$_(?:ENV|SERVER)|System\.getenv\(\)(?:\.get(?:OrDefault)?)?|(?:Deno|Bun|process|import\.meta)\.env(?:\.get)?"
     r"|System\.(?:get|fetch)_env!?|\benv(?:\.\w+)?|\bconfig)\s*(?P<open>[(\[])\s*"
-    r"(?:[\"'`](?P<name>[A-Za-z_]\w*)[\"'`]\s*(?P<end>[\])]|,|=>)|(?P<dynamic>[a-z_]\w*)\s*[\])])"
+    r"(?:[\"'`](?P<name>[A-Za-z_]\w*)[\"'`]\s*(?P<end>[\])]|,|=>)"
+    r"|(?P<dynamic>[&$]?[A-Za-z_]\w*(?=\s*(?:[\]),+.%\[(]|as\b))|&?format!"  # a variable or call, then what is built: of
+    r"|(?:[rR]?[fF]|\$@?)?(?P<quote>[\"'`])[^\"'`\n]*(?:[{$][^\"'`\n]*(?P=quote)|(?P=quote)\s*(?:[+%]|\.\s*[$\w(]))))"  # text
 )
 DOT = re.compile(r"\b(?P<how>process\.env|import\.meta\.env|Bun\.env)\??\.(?P<name>[A-Za-z_]\w*)")
 UNPACK = re.compile(r"\{(?P<names>[^{}]*)\}\s*=\s*(?:process|import\.meta|Bun)\.env\b")
@@ -303,7 +305,7 @@ class Audit:
         how, end, name = parts.get("how") or "", parts.get("end") or "", parts.get("name") or ""
         generic, number = re.fullmatch(r"env(\.\w+)?|config", how), text.count("\n", 0, found.start()) + 1
         if not name or (generic and not (name.isupper() and parts["open"] == "(")):
-            if not name and not generic:
+            if not (name or generic or how == "$_SERVER" or re.search(r"\b(def|fn|func|function)\s+$", before)):
                 self.dynamic.append(f"{place}:{number}")
             return
         tagged = "more" in parts
