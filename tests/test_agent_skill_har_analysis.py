@@ -173,7 +173,7 @@ def test_passwords_and_tokens_in_addresses_are_not_printed(tmp_path: Path) -> No
         assert "duplicates: 1 addresses" in output
 
 
-@pytest.mark.parametrize("path", ["reset/ImVtIg.Zx1abc.geheimabcdefghijklmnop12345", "c/ann:1kXabc:geheim0123456789abcdef"])
+@pytest.mark.parametrize("path", ["reset/ImVtIg.Zx1abc.geheimabcdefghijklmnop12", "c/ann:1kXabc:geheim0123456789abcd"])
 def test_signed_tokens_in_addresses_are_not_printed(tmp_path: Path, path: str) -> None:
     asset = "https://a.example.com/main.3f2a1b4c5d6e7f8a9b0c1d2e.js"
     har = record(tmp_path / "a.har", entry(0, f"https://a.example.com/{path}"), entry(1, asset))
