@@ -1166,6 +1166,8 @@ a.client.send("early");
 a.socket.open();
 a.socket.get({ seq: 1, data: "one" });
 a.socket.get({ seq: 1, data: "double" });
+a.socket.bufferedAmount = 2e6;
+found.stalled = [a.client.send("too much"), a.socket.sent.length];
 a.socket.onclose({ code: 1006 });
 a.socket.get({ seq: 2, data: "late" });
 await tick(20);
@@ -1218,6 +1220,7 @@ def test_a_socket_resumes_survives_broken_messages_and_is_silent_once_closed(
         "broken": [[True, 0, "closed"]] * 5,
         "refused": ["closed", 0],
         "woken": [1, 1],
+        "stalled": [False, 1],
     }
 
 
