@@ -118,8 +118,9 @@ def signature(key: bytes) -> str:
     return "v1," + base64.b64encode(hmac.digest(key, b"m1.1800000000.{}", hashlib.sha256)).decode()
 
 
-def test_what_is_signed_with_the_secret_is_let_in(verify: Callable[..., bool]) -> None:
-    assert verify([SECRET], "m1", "1800000000", signature(b"k" * 32), b"{}", 1800000000)
+@pytest.mark.parametrize("secret", [SECRET, f"v1,{SECRET}"])
+def test_what_is_signed_with_the_secret_is_let_in(verify: Callable[..., bool], secret: str) -> None:
+    assert verify([secret], "m1", "1800000000", signature(b"k" * 32), b"{}", 1800000000)
 
 
 @pytest.mark.parametrize("missing", range(3))
