@@ -1618,14 +1618,17 @@ first = jobs.enqueue(db, "none", {}, "other") and jobs.claim(db)
 db.execute("UPDATE job SET lease_until = 0 WHERE id = ?", (first["id"],))
 second = jobs.claim(connect())
 states = [state for (state,) in map(tuple, db.execute("SELECT state FROM job ORDER BY id"))]
-print(json.dumps([codes, list(map(is_open, opened)), tried, states, second["attempts"]]))
+last = jobs.enqueue(db, "none", {}, "last")
+db.execute("DELETE FROM job WHERE id = ?", (last,))
+is_new = jobs.enqueue(db, "none", {}, "next") > last
+print(json.dumps([codes, list(map(is_open, opened)), tried, states, second["attempts"], is_new]))
 """
 
 
 @pytest.mark.slow
 def test_jobs_end_and_their_requests_leave_no_connection_open(python_run: Callable[[str, str], Any]) -> None:
     found = python_run("examples/fastapi-background-jobs.md", JOBS)
-    assert found == [[404, 202, 422], [False] * 3, 4, ["dead", "running"], 2]
+    assert found == [[404, 202, 422], [False] * 3, 4, ["dead", "running"], 2, True]
 
 
 SIGN_INS = """
