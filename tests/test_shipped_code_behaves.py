@@ -118,8 +118,9 @@ def signature(key: bytes) -> str:
     return "v1," + base64.b64encode(hmac.digest(key, b"m1.1800000000.{}", hashlib.sha256)).decode()
 
 
-def test_what_is_signed_with_the_secret_is_let_in(verify: Callable[..., bool]) -> None:
-    assert verify([SECRET], "m1", "1800000000", signature(b"k" * 32), b"{}", 1800000000)
+@pytest.mark.parametrize("secret", [SECRET, f"v1,{SECRET}"])
+def test_what_is_signed_with_the_secret_is_let_in(verify: Callable[..., bool], secret: str) -> None:
+    assert verify([secret], "m1", "1800000000", signature(b"k" * 32), b"{}", 1800000000)
 
 
 @pytest.mark.parametrize("missing", range(3))
@@ -1617,14 +1618,17 @@ first = jobs.enqueue(db, "none", {}, "other") and jobs.claim(db)
 db.execute("UPDATE job SET lease_until = 0 WHERE id = ?", (first["id"],))
 second = jobs.claim(connect())
 states = [state for (state,) in map(tuple, db.execute("SELECT state FROM job ORDER BY id"))]
-print(json.dumps([codes, list(map(is_open, opened)), tried, states, second["attempts"]]))
+last = jobs.enqueue(db, "none", {}, "last")
+db.execute("DELETE FROM job WHERE id = ?", (last,))
+is_new = jobs.enqueue(db, "none", {}, "next") > last
+print(json.dumps([codes, list(map(is_open, opened)), tried, states, second["attempts"], is_new]))
 """
 
 
 @pytest.mark.slow
 def test_jobs_end_and_their_requests_leave_no_connection_open(python_run: Callable[[str, str], Any]) -> None:
     found = python_run("examples/fastapi-background-jobs.md", JOBS)
-    assert found == [[404, 202, 422], [False] * 3, 4, ["dead", "running"], 2]
+    assert found == [[404, 202, 422], [False] * 3, 4, ["dead", "running"], 2, True]
 
 
 SIGN_INS = """
