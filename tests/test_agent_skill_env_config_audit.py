@@ -189,6 +189,15 @@ def test_a_name_built_from_parts_is_pointed_out(suffix: str, code: str, tmp_path
     assert (report["dynamic"], report["all"]) == ([f"a.{suffix}:1"], {})
 
 
+@pytest.mark.parametrize(
+    ("suffix", "code"), [("php", "$_SERVER[$key]"), ("php", "function getenv($name) {"), ("py", "def getenv(name):")]
+)
+def test_headers_of_a_request_and_definitions_are_no_reads_by_a_computed_name(
+    suffix: str, code: str, tmp_path: Path
+) -> None:
+    assert audit(tmp_path, {f"a.{suffix}": code + "\n"})["dynamic"] == []
+
+
 def test_a_folder_without_findings_leaves_with_zero_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text('import os\nos.getenv("PORT", "80")\n')
     (tmp_path / ".env.example").write_text("# PORT=80\n")
