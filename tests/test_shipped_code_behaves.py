@@ -44,9 +44,10 @@ class Hidden:
     hidden: int = field(repr=False)
 
 
-def run_block(document: str, demonstration: str = "\0") -> dict[str, Any]:
-    """Run the Python of a document, up to the text where its demonstration begins, and return its names."""
-    (block,) = [block for block in read_blocks(RESOURCES / document) if block.language == "python"]
+def run_block(document: str, demonstration: str = "\0", holds: str = "") -> dict[str, Any]:
+    """Run the Python block of a document that holds a text, up to where its demonstration begins; return its names."""
+    blocks = read_blocks(RESOURCES / document)
+    (block,) = [block for block in blocks if block.language == "python" and holds in block.text]
     names: dict[str, Any] = {"__name__": "block"}
     exec(compile(block.text.partition(demonstration)[0], block.place, "exec", dont_inherit=True), names)
     return names
@@ -621,9 +622,7 @@ def test_parts_of_a_page_are_cancelled_with_the_caller_and_a_failed_one_is_missi
     [(0, 0, "..."), (0, 100, "..."), (50, 100, "one two ..."), (100, 100, "one two three four")],
 )
 def test_a_caller_has_heard_no_more_than_was_played(played: int, total: int, heard: str) -> None:
-    (block,) = [one for one in read_blocks(RESOURCES / "patterns/voice-agents.md") if "def heard" in one.text]
-    names: dict[str, Any] = {}
-    exec(compile(block.text, block.place, "exec", dont_inherit=True), names)
+    names = run_block("patterns/voice-agents.md", holds="def heard")
     assert names["heard"]("one two three four", played, total) == heard
 
 
@@ -2317,11 +2316,8 @@ def test_a_secret_that_came_with_a_merge_is_found(document: str, text: str, tmp_
 
 
 def test_the_lines_of_a_memory_trace_are_those_that_held_most_at_its_peak(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = read_blocks(RESOURCES / "skills/pytorch-cuda-memory.md")
-    (block,) = [one for one in blocks if "def at_peak" in one.text]
     monkeypatch.setattr(sys, "argv", ["peak.py"])
-    names: dict[str, Any] = {"__name__": "block"}
-    exec(compile(block.text, block.place, "exec", dont_inherit=True), names)
+    names = run_block("skills/pytorch-cuda-memory.md", holds="def at_peak")
 
     def entry(action: str, address: int, size: int, *places: tuple[str, int]) -> dict[str, Any]:
         frames = [{"filename": file, "line": line, "name": "f"} for file, line in places]
