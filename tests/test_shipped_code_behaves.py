@@ -2337,3 +2337,9 @@ def test_the_lines_of_a_memory_trace_are_those_that_held_most_at_its_peak(monkey
     ]
     assert names["at_peak"](trace) == (150, [("model.py:3", 100), ("backward or library", 30), ("model.py:4", 20)])
     assert names["at_peak"]([]) == (0, [])
+
+
+def test_a_batch_delete_carries_the_md5_of_its_body_beside_the_other_headers() -> None:
+    params = {"body": b"The quick brown fox jumps over the lazy dog", "headers": {"x-amz-checksum-crc32": "QU/aOQ=="}}
+    run_block("guides/s3-compatible-checksums.md")["add_content_md5"](params, model=None)
+    assert params["headers"] == {"x-amz-checksum-crc32": "QU/aOQ==", "Content-MD5": "nhB9nTcrtoJr2B01QqQZ1g=="}
