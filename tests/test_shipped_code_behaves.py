@@ -1828,6 +1828,29 @@ def test_no_request_for_items_is_a_server_error(python_run: Callable[[str, str],
     ]
 
 
+READS = """
+import json, main
+from fastapi import BackgroundTasks
+from fastapi.testclient import TestClient
+held = []
+async def count():
+    held.append(main.engine.pool.checkedout())
+@main.app.get("/later/{item_id}")
+async def later(item_id: int, session: main.Session, tasks: BackgroundTasks) -> None:
+    await main.load(session, item_id)
+    tasks.add_task(count)
+with TestClient(main.app) as client:
+    item = client.post("/items", json={"sku": "later"}).json()
+    client.get(f"/later/{item['id']}")
+print(json.dumps(held))
+"""
+
+
+@pytest.mark.slow
+def test_a_read_keeps_no_connection_while_a_task_runs(python_run: Callable[[str, str], Any]) -> None:
+    assert python_run("examples/fastapi-async-crud.md", READS) == [0]
+
+
 PATCHES = """
 import json, threading
 from block import client
