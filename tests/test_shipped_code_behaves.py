@@ -1057,6 +1057,17 @@ def test_modules_that_change_together_are_counted(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["7 orders 100% users 87%"]
 
 
+def test_repositories_are_paired_by_their_tickets(tmp_path: Path) -> None:
+    for name, tickets in {"orders": "12345", "users": "123", "mail": "39"}.items():
+        (tmp_path / name).mkdir()
+        git = repository(tmp_path / name, {"a": "1"}, message="UTF-8")
+        for ticket in tickets * 2:
+            subprocess.run([*git, "commit", "-qm", f"SHOP-{ticket}: change", "--allow-empty"], check=True)
+    command = lines_with("patterns/architecture-microservices.md", "SHOP")
+    done = run_script("bash", "-c", command, env=dict(os.environ), cwd=tmp_path)
+    assert sorted(done.stdout.splitlines()) == ["1 mail/ orders/", "1 mail/ users/", "3 orders/ users/"]
+
+
 def test_lines_that_survive_are_counted_whatever_their_file_is_called(tmp_path: Path) -> None:
     repository(tmp_path, {"src/a b.py": "1\n2\n", "src/é\n.py": "3\nauthor Eve\n", "src/a.ts": "4\n"})
     command = lines_with("skills/git-forensics/references/recipes.md", "blame")
