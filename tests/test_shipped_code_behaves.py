@@ -1057,6 +1057,17 @@ def test_modules_that_change_together_are_counted(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["7 orders 100% users 87%"]
 
 
+def test_repositories_are_paired_by_their_tickets(tmp_path: Path) -> None:
+    for name, tickets in {"orders": "12345", "users": "123", "mail": "39"}.items():
+        (tmp_path / name).mkdir()
+        git = repository(tmp_path / name, {"a": "1"}, message="UTF-8")
+        for ticket in tickets * 2:
+            subprocess.run([*git, "commit", "-qm", f"SHOP-{ticket}: change", "--allow-empty"], check=True)
+    command = lines_with("patterns/architecture-microservices.md", "SHOP")
+    done = run_script("bash", "-c", command, env=dict(os.environ), cwd=tmp_path)
+    assert sorted(done.stdout.splitlines()) == ["1 mail/ orders/", "1 mail/ users/", "3 orders/ users/"]
+
+
 def test_lines_that_survive_are_counted_whatever_their_file_is_called(tmp_path: Path) -> None:
     repository(tmp_path, {"src/a b.py": "1\n2\n", "src/é\n.py": "3\nauthor Eve\n", "src/a.ts": "4\n"})
     command = lines_with("skills/git-forensics/references/recipes.md", "blame")
@@ -1882,13 +1893,16 @@ app.post("/body", (req, res) => res.json(req.body));
 app.get("/upstream", () => { throw Object.assign(new Error("bad key sk-1"), { status: 401, headers: "sk-1" }); });
 app.get("/deadlock", () => { throw Object.assign(new Error("deadlock"), { code: "40P01" }); });
 app.get("/item/:id", (req, res) => res.json(req.params.id));
+const twice = Object.assign(new Error("duplicate key"), { code: "23505" });
+app.get("/drizzle", () => { throw new Error("Failed query: x\\nparams: hunter2", { cause: twice }); });
+app.get("/drizzle-down", () => { throw new Error("Failed query: x\\nparams: hunter2\\n    at hunter2"); });
 app.get("/own", () => { throw new AppError(502, "partner", "partner down", { cause: new Error("reset") }); });
 app.use(notFound);
 app.use(errorHandler((level, fields) => lines.push({ level, ...fields })));
 const server = app.listen(0, async () => {
   const at = `http://127.0.0.1:${server.address().port}`;
   const found = {};
-  for (const path of ["/upstream", "/deadlock", "/own", "/none", "/item/%A"])
+  for (const path of ["/upstream", "/deadlock", "/own", "/none", "/item/%A", "/drizzle", "/drizzle-down"])
     found[path] = (await fetch(at + path)).status;
   const bad = { method: "POST", headers: { "content-type": "application/json" }, body: '{"password": "hunter2"' };
   found["/body"] = (await fetch(at + "/body", bad)).status;
@@ -1974,9 +1988,12 @@ def test_express_maps_only_its_own_errors_to_4xx_and_logs_no_body(node_run: Call
         "/own": 502,
         "/none": 404,
         "/item/%A": 400,
+        "/drizzle": 409,
+        "/drizzle-down": 500,
         "/body": 400,
     }
-    assert [line["level"] for line in report["lines"]] == ["error", "error", "error", "warn", "warn", "warn"]
+    levels = ["error", "error", "error", "warn", "warn", "warn", "error", "warn"]
+    assert [line["level"] for line in report["lines"]] == levels
     assert "reset" in report["lines"][2]["trace"]
     assert "hunter2" not in str(report)
     assert "headers" not in str(report)
