@@ -221,7 +221,10 @@ def test_a_full_disk_is_reported_as_a_full_disk(tmp_path: Path, monkeypatch: pyt
 def test_a_script_ends_the_transaction_that_it_runs_in(tmp_path: Path) -> None:
     block = run_block("agents/sqlite-specialist.md", "db, gate =")
     db = block["connect"](str(tmp_path / "script.db"))
-    with pytest.raises(sqlite3.OperationalError, match="no transaction"), block["write"](db, threading.Lock()) as writer:
+    with (
+        pytest.raises(sqlite3.OperationalError, match="no transaction"),
+        block["write"](db, threading.Lock()) as writer,
+    ):
         writer.executescript("CREATE TABLE item (n)")
     assert db.execute("SELECT count(*) FROM item").fetchone() == (0,)
     db.close()
@@ -230,10 +233,10 @@ def test_a_script_ends_the_transaction_that_it_runs_in(tmp_path: Path) -> None:
 def test_rows_left_unread_forbid_the_commit(tmp_path: Path) -> None:
     block = run_block("agents/sqlite-specialist.md", "db, gate =")
     db = block["connect"](str(tmp_path / "unread.db"))
+    unread: list[sqlite3.Cursor] = []
     db.execute("CREATE TABLE item (n)")
     with pytest.raises(sqlite3.OperationalError, match="in progress"), block["write"](db, threading.Lock()) as writer:
-        kept = writer.execute("INSERT INTO item VALUES (2), (3) RETURNING n")
-        kept.fetchone()
+        unread.append(writer.execute("INSERT INTO item VALUES (2), (3) RETURNING n"))
     assert db.execute("SELECT count(*) FROM item").fetchone() == (0,)
     db.close()
 
