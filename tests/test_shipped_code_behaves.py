@@ -1228,6 +1228,18 @@ waits.close();
 waits.wake();
 await tick(20);
 found.woken.push(sockets.length - asleep);
+const later = [], timeout = globalThis.setTimeout;
+const b = await start();
+b.socket.open();
+globalThis.setTimeout = (run, ms) => ms === 5000 ? later.push(run) : timeout(run, ms);
+b.client.wake();
+b.socket.get("pong");
+later.pop()();
+found.alive = [[...b.socket.sent], b.states.at(-1)];
+b.client.wake();
+later.pop()();
+found.dead = [b.socket.closed, b.states.at(-1)];
+b.client.close();
 console.log(JSON.stringify(found));
 process.exit();
 """
@@ -1243,6 +1255,8 @@ def test_a_socket_resumes_survives_broken_messages_and_is_silent_once_closed(
         "broken": [[True, 0, "closed"]] * 5,
         "refused": ["closed", 0],
         "woken": [1, 1],
+        "alive": [["ping"], "open"],
+        "dead": [1005, "waiting"],
         "stalled": [False, 1],
     }
 
