@@ -67,6 +67,13 @@ def test_only_redirects_before_the_document_are_hops(tmp_path: Path) -> None:
     assert "redirects: 90 ms before the document, 1 hops" in report["findings"]
 
 
+@pytest.mark.parametrize(("status", "queued"), [(200, True), (0, False)])
+def test_only_requests_with_an_answer_count_as_queued(tmp_path: Path, status: int, queued: bool) -> None:
+    waiting = [entry(at, f"https://a.example.com/{at}", blocked=900, status=status) for at in range(4)]
+    report = run_json(*SCRIPT, record(tmp_path / "a.har", *waiting))
+    assert any(line.startswith("queueing: 4 requests") for line in report["findings"]) is queued
+
+
 @pytest.mark.parametrize("status", [0, -1])
 def test_a_request_without_an_answer_is_named(tmp_path: Path, status: int) -> None:
     aborted = entry(50, "https://a.example.com/b.png", wait=20, status=status)

@@ -218,6 +218,29 @@ def test_a_full_disk_is_reported_as_a_full_disk(tmp_path: Path, monkeypatch: pyt
     db.close()
 
 
+def test_a_script_ends_the_transaction_that_it_runs_in(tmp_path: Path) -> None:
+    block = run_block("agents/sqlite-specialist.md", "db, gate =")
+    db = block["connect"](str(tmp_path / "script.db"))
+    with (
+        pytest.raises(sqlite3.OperationalError, match="no transaction"),
+        block["write"](db, threading.Lock()) as writer,
+    ):
+        writer.executescript("CREATE TABLE item (n)")
+    assert db.execute("SELECT count(*) FROM item").fetchone() == (0,)
+    db.close()
+
+
+def test_rows_left_unread_forbid_the_commit(tmp_path: Path) -> None:
+    block = run_block("agents/sqlite-specialist.md", "db, gate =")
+    db = block["connect"](str(tmp_path / "unread.db"))
+    unread: list[sqlite3.Cursor] = []
+    db.execute("CREATE TABLE item (n)")
+    with pytest.raises(sqlite3.OperationalError, match="in progress"), block["write"](db, threading.Lock()) as writer:
+        unread.append(writer.execute("INSERT INTO item VALUES (2), (3) RETURNING n"))
+    assert db.execute("SELECT count(*) FROM item").fetchone() == (0,)
+    db.close()
+
+
 @pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": -5}, {"limit": 101}, {"sort": "price"}, {"cursor": "AAAA"}])
 def test_a_page_that_nobody_may_ask_for_is_refused(wrong: dict[str, Any]) -> None:
     block = run_block("skills/api-pagination-filtering.md", "seen, cursor =")
@@ -1216,6 +1239,18 @@ waits.close();
 waits.wake();
 await tick(20);
 found.woken.push(sockets.length - asleep);
+const later = [], timeout = globalThis.setTimeout;
+const b = await start();
+b.socket.open();
+globalThis.setTimeout = (run, ms) => ms === 5000 ? later.push(run) : timeout(run, ms);
+b.client.wake();
+b.socket.get("pong");
+later.pop()();
+found.alive = [[...b.socket.sent], b.states.at(-1)];
+b.client.wake();
+later.pop()();
+found.dead = [b.socket.closed, b.states.at(-1)];
+b.client.close();
 console.log(JSON.stringify(found));
 process.exit();
 """
@@ -1231,6 +1266,8 @@ def test_a_socket_resumes_survives_broken_messages_and_is_silent_once_closed(
         "broken": [[True, 0, "closed"]] * 5,
         "refused": ["closed", 0],
         "woken": [1, 1],
+        "alive": [["ping"], "open"],
+        "dead": [1005, "waiting"],
         "stalled": [False, 1],
     }
 

@@ -156,6 +156,20 @@ def test_a_worker_that_outlived_its_lease_leaves_no_effect(queue: Connection, co
     assert queue.execute("SELECT job FROM effect").fetchall() == [(2,)]
 
 
+def test_a_transaction_of_the_handler_is_not_undone_with_the_job(queue: Connection, connect: Connect) -> None:
+    block, worker = run_python(JOBS), connect()
+    worker.autocommit = False
+    block["enqueue"](queue, {"n": 1})
+
+    def handle(_: object) -> None:
+        with worker.transaction():
+            worker.execute("INSERT INTO effect VALUES (1)")
+        raise OSError
+
+    assert block["run_once"](worker, handle)
+    assert queue.execute("SELECT job FROM effect").fetchall() == [(1,)]
+
+
 def test_a_job_that_fails_is_undone_tried_again_and_given_up(queue: Connection, connect: Connect) -> None:
     block, worker = run_python(JOBS), connect()
     worker.autocommit = False

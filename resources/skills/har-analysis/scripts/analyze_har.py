@@ -235,7 +235,7 @@ def _connections(network: list[Request]) -> Iterator[str]:
     for host, count in old.most_common(1):
         if count > 6:
             yield f"http/1.1: {count} requests to {host} share six connections"
-    queued = [one for one in network if one.phases["blocked"] > 100]
+    queued = [one for one in network if one.status and one.phases["blocked"] > 100]  # no answer: Chrome says blocked
     if len(queued) > 3:
         yield f"queueing: {len(queued)} requests waited over 100 ms in the browser before being sent"
     hosts = {one.host for one in network if one.phases["connect"] > 0}
