@@ -801,6 +801,22 @@ def test_a_list_is_not_put_into_a_folder_of_its_name(tmp_path: Path) -> None:
     assert (done.returncode, list((tmp_path / "out").iterdir())) == (1, [])
 
 
+def test_a_list_in_the_listed_folder_does_not_name_the_temporary_file(tmp_path: Path) -> None:
+    environment = script("examples/bash-script-template.md", tmp_path, "backup-list", flock="#!/bin/sh\n")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a").touch()
+    done = run_script(tmp_path / "backup-list", "-o", folder / "list", folder, env=environment)
+    assert (done.returncode, (folder / "list").read_text()) == (0, f"{folder}/a\n")
+
+
+@pytest.mark.parametrize("empty", [["-o", ""], ["--output="]])
+def test_an_empty_name_of_the_output_is_refused(empty: list[str], tmp_path: Path) -> None:
+    environment = script("examples/bash-script-template.md", tmp_path, "backup-list", flock="#!/bin/sh\n")
+    done = run_script(tmp_path / "backup-list", *empty, tmp_path, env=environment)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
 @pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
 @pytest.mark.parametrize(
     ("command", "code"),
