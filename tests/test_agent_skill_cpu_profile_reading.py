@@ -48,6 +48,11 @@ def test_a_sample_of_v8_lasts_until_the_next_and_the_last_until_the_end(tmp_path
     assert (report["active"], report["duration_ms"]) == (14, 20)
 
 
+def test_an_idle_v8_profile_says_that_other_threads_are_not_in_it(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.cpuprofile", v8([2, 6], [1000, 1000], 20_000))
+    assert "threads that V8 does not record" in run_json(*SCRIPT, file)["notes"][0]
+
+
 def test_samples_that_v8_wrote_out_of_order_are_sorted_by_time(tmp_path: Path) -> None:
     file = write(tmp_path / "a.cpuprofile", v8([2, 6, 3], [1000, 5000, -3000], 7_000))
     assert run_json(*SCRIPT, file)["kinds"] == {"busy": 5, "idle": 1}  # main at 1, walk at 3, idle from 6 to 7
@@ -102,7 +107,7 @@ def test_waiting_is_kept_apart_and_is_said_to_be_the_reason(tmp_path: Path) -> N
     report = run_json(*SCRIPT, write(tmp_path / "a.txt", stacks))
     assert report["kinds"] == {"busy": 9, "gc": 1, "idle": 90}
     assert report["self"][0]["share"] == 0.9
-    assert report["notes"][0].startswith("idle 90%")
+    assert report["notes"][0] == "idle 90%: trace what it waits for"
     assert report["self"][0]["package"] == "java/util/HashMap"
 
 

@@ -514,7 +514,8 @@ def warnings(profile: Profile, kinds: Counter[str], samples: int) -> Iterator[st
         return
     active = everything - kinds["idle"]
     if kinds["idle"] > everything / 2:
-        yield f"idle {kinds['idle'] / everything:.0%}: CPU does not decide the run time; trace what it waits for"
+        other = " (or work on threads that V8 does not record: look at the CPU of the process)" if "V8" in profile.form else ""
+        yield f"idle {kinds['idle'] / everything:.0%}: trace what it waits for{other}"
     if kinds["gc"] > active / 10:
         yield f"garbage collection {kinds['gc'] / active:.0%} of the active time: look for allocation, not for slow code"
     if kinds["native"] + kinds["unknown"] > active / 5:
