@@ -91,6 +91,14 @@ def test_a_tool_that_returns_nothing_has_worked(loop: dict[str, Any]) -> None:
     assert talk(loop, lambda: None, 1, writes=True) == ("done", ["ok"])
 
 
+def test_an_empty_reply_is_not_sent_back(loop: dict[str, Any]) -> None:
+    replies: Iterator[Any] = iter([loop["Reply"]([], [], 1), loop["Reply"]("done", [], 1)])
+    problems: Iterator[str | None] = iter(["nothing written", None])
+    why, log = loop["run"](lambda _: next(replies), {}, "task", lambda _: True, lambda: next(problems))
+    assert why == "done"
+    assert all(message["content"] for message in log)
+
+
 def test_a_model_that_repeats_itself_is_stopped(loop: dict[str, Any]) -> None:
     why, answers = talk(loop, lambda: "same", 20)
     assert why == "stuck"
