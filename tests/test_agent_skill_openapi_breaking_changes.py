@@ -510,3 +510,13 @@ def test_other_methods_and_streams_of_openapi_3_2_are_compared(tmp_path: Path) -
         ("break", "COPY /orders/{id}", "operation removed"),
         ("break", "POST /orders/{id} 200[].n", "type integer -> string"),
     ]
+
+
+def test_media_types_behind_references_of_openapi_3_2_are_compared(tmp_path: Path) -> None:
+    def shared(kind: str) -> dict[str, Any]:
+        found = describe(responses={"200": {"content": {"application/json": {"$ref": "#/components/mediaTypes/One"}}}})
+        found.setdefault("components", {})["mediaTypes"] = {"One": {"schema": {"type": kind}}}
+        return {**found, "openapi": "3.2.0"}
+
+    found = changes(tmp_path, shared("integer"), shared("string"))
+    assert found == [("break", "POST /orders/{id} 200", "type integer -> string")]

@@ -167,7 +167,7 @@ class Description:
             if place == "path" and name in operation["path names"]:
                 name = str(operation["path names"].index(name))
             key = (place, name.lower() if place == "header" else name)
-            for media in one.get("content", {}).values():
+            for media in map(self.follow, one.get("content", {}).values()):
                 one = {**one, "schema": media.get("schema", {})}
             inline = {word: value for word, value in one.items() if word not in ("required", "in", "name")}
             found[key] = {**one, "schema": one.get("schema", inline)}
@@ -200,9 +200,8 @@ class Description:
             found[str(status)] = dict.fromkeys(map(media_type, made), one["schema"]) if "schema" in one else self._content(one)
         return found
 
-    @staticmethod
-    def _content(node: Json) -> dict[str, Any]:
-        found = {media_type(media): one or {} for media, one in node.get("content", {}).items()}
+    def _content(self, node: Json) -> dict[str, Any]:
+        found = {media_type(media): self.follow(one) for media, one in node.get("content", {}).items()}
         return {  # itemSchema describes each part of a stream (OpenAPI 3.2)
             media: {"items": one["itemSchema"]} if "itemSchema" in one and "schema" not in one else one.get("schema", {})
             for media, one in found.items()
