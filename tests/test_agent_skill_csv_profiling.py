@@ -313,6 +313,16 @@ def test_what_overflows_a_float_is_text_and_few_widths_are_not_most(tmp_path: Pa
     assert not [problem for problem in report["problems"] if "most rows" in problem]
 
 
+def test_times_with_and_without_an_offset_are_told_apart(tmp_path: Path) -> None:
+    bare, zoned, also = "2024-07-01 10:00:00", "2024-07-01T10:00:00Z", "2024-07-01T10:00+0200"
+    report = profile(
+        tmp_path / "a.csv", f"a,b,c\n{bare},{zoned},{bare}\n{zoned},{also},{bare}\n{also},{zoned},2024-07-01\n"
+    )
+    found = columns(report)
+    assert "2 of 3 times with an offset" in found["a"]["notes"]
+    assert not [note for name in "bc" for note in found[name]["notes"] if "offset" in note]
+
+
 def test_dates_that_no_calendar_has_are_counted(tmp_path: Path) -> None:
     report = profile(tmp_path / "a.csv", "id,day\n1,0000-00-00\n2,2023-02-29 10:00\n3,2024-02-29\n")
     assert "2 dates that no calendar has" in columns(report)["day"]["notes"]

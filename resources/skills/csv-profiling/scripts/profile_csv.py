@@ -105,7 +105,7 @@ class Column:
         self.top: Counter[str] = Counter()
         self.hashes: set[int] = set()
         self.mask, self.big, self.damaged, self.days, self.months, self.grouped = 0, 0, 0, 0, 0, 0
-        self.dressed, self.dates, self.unreal = 0, 0, 0
+        self.dressed, self.dates, self.unreal, self.zoned = 0, 0, 0, 0
         self.dotted, self.pointed = 0, 0  # decimals that may be thousands, and those that cannot
         self.numbers, self.low, self.high = 0, float("inf"), float("-inf")
         self.sample: list[float] = []
@@ -150,6 +150,7 @@ class Column:
         elif kind in ("date", "datetime"):
             self.early, self.late = min(self.early, value), max(self.late, value)
             self.unreal += times * (not in_calendar(value[:10]))
+            self.zoned += times * (kind == "datetime" and bool(re.search(r"(Z|[+-]\d\d:?\d\d)$", value)))
         elif kind == "daymonth":
             first, second = re.split(r"[./-]", value)[:2]
             self.days, self.months = self.days + (int(first) > 12), self.months + (int(second) > 12)
@@ -201,6 +202,8 @@ class Column:
             yield f"{self.dressed} numbers with a sign, space or apostrophe: text to a loader"
         if self.unreal:
             yield f"{self.unreal} dates that no calendar has"
+        if 0 < self.zoned < self.kinds["datetime"]:
+            yield f"{self.zoned} of {self.kinds['datetime']} times with an offset"
         if self.dates:
             yield f"{self.dates} dates of another form: text to a loader"
         if self.type == "code":
