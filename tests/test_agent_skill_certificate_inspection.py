@@ -248,6 +248,11 @@ def test_a_name_beyond_ascii_is_covered_by_its_ascii_form(tmp_path: Path) -> Non
     assert "covered by xn--bcher-kva.example" in done.stdout
 
 
+def test_each_of_several_names_is_checked(certificates: Path) -> None:
+    found = problems(certificates, "chain.pem", "--name", "a.b.example.com", "--name", "localhost")
+    assert [problem.split(":")[0] for problem in found] == ["does not cover a.b.example.com"]
+
+
 def test_a_file_that_a_server_cannot_load_is_told_although_its_certificates_are_found(certificates: Path) -> None:
     leaf, middle = ((certificates / f"{name}.pem").read_text() for name in ("leaf", "middle"))
     (certificates / "glued.pem").write_text(leaf.rstrip() + middle)

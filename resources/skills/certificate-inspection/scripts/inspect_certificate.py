@@ -235,12 +235,13 @@ def time_problems(one: dict[str, Any], at: datetime, days: int) -> str:
     return ""
 
 
-def leaf_problems(leaf: dict[str, Any], name: str, key: Path | None) -> list[str]:
+def leaf_problems(leaf: dict[str, Any], names: list[str], key: Path | None) -> list[str]:
     found = []
     if not leaf["names"]:
         found.append("no subject alternative name: clients ignore the common name")
-    elif name and not covers(leaf["names"], name):
-        found.append(f"does not cover {name}: has {', '.join(leaf['names'][:6])}")
+    else:
+        missing = [name for name in names if not covers(leaf["names"], name)]
+        found += [f"does not cover {name}: has {', '.join(leaf['names'][:6])}" for name in missing]
     if leaf["usage"] and "TLS Web Server Authentication" not in leaf["usage"]:
         found.append(f"not for servers: {leaf['usage']}")
     if leaf["ca"]:
@@ -284,7 +285,7 @@ def inspect(pems: list[bytes], args: argparse.Namespace) -> dict[str, Any]:
     return {"at": at.isoformat(), "certificates": certificates, "chain": chain, "trust": trust, "problems": problems}
 
 
-def show(report: dict[str, Any], name: str, most: int) -> None:
+def show(report: dict[str, Any], asked: list[str], most: int) -> None:
     print(f"source   {report['source']}: {len(report['certificates'])} certificates; as of {report['at'][:16]} UTC")
     if report["protocol"]:
         print(f"agreed   {report['protocol']}")
@@ -312,7 +313,7 @@ def show(report: dict[str, Any], name: str, most: int) -> None:
     if second := report.get("second"):
         one = second["certificates"][0]
         print(f"second   {one['subject']} for clients without {report['certificates'][0]['key']}: {one['key']}, {one['days_left']} days left, sha256 {one['sha256']}")
-    if name and report["chain"]:
+    for name in asked if report["chain"] else []:
         covered = covers(report["certificates"][report["chain"][0]]["names"], name)
         print(f"name     {name}: " + (f"covered by {covered}" if covered else "NOT covered"))
 
@@ -336,7 +337,7 @@ def main() -> int:
     source.add_argument("--host", help="HOST[:PORT] to connect to, port 443 by default")
     parser.add_argument("--servername", default="", help="name to ask for (SNI) and to check (default: the host)")
     parser.add_argument("--starttls", default="", choices=["smtp", "imap", "pop3", "ftp", "ldap", "postgres", "mysql"])
-    parser.add_argument("--name", default="", help="host name or address that the leaf must cover")
+    parser.add_argument("--name", action="append", default=[], help="name or address the leaf must cover; repeatable")
     parser.add_argument("--key", type=Path, help="private key that must fit the leaf; never printed")
     parser.add_argument("--ca", type=Path, help="PEM of the authorities to trust besides the system's")
     parser.add_argument("--days", type=int, default=30, help="warn this early (default 30, or a third of the lifetime)")
@@ -348,7 +349,7 @@ def main() -> int:
     try:
         if args.host:
             host, port = split_host(args.host)
-            args.name = args.name or args.servername or host
+            args.name = args.name or [args.servername or host]
             pems, protocol = read_host(host, port, args.servername, args.starttls)
         else:
             pems = read_file(args.file)
