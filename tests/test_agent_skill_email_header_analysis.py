@@ -522,3 +522,52 @@ def test_microsoft_365_has_servers_below_exchangelabs() -> None:
     top = "Received: from A.prod.exchangelabs.com (2603:10a6:208::1) by B.prod.exchangelabs.com (2603:10a6:208::2)"
     report = read(f"{top} with Microsoft SMTP Server; Wed, 25 Nov 2026 09:00:05 +0000\n{text}")
     assert (report["proven"], report["handed_over"]["address"], report["ignored_results"]) == ("proven", "8.8.4.9", [])
+
+
+AMAZON = """\
+Return-Path: <cal@example.com>
+Received: from out.example.com (out.example.com [8.8.4.9])
+ by inbound-smtp.us-east-1.amazonaws.com with SMTP id 8i6 for bob@example.net; Sat, 26 Apr 2025 16:24:59 +0000 (UTC)
+Authentication-Results: amazonses.com;
+ spf=pass (spfCheck: x) client-ip=8.8.4.9; envelope-from=cal@example.com; helo=out.example.com;
+ dkim=pass header.i=@example.com;
+ dmarc=pass header.from=example.com;
+Received: by app.example.com with SMTP id 52; Sat, 26 Apr 2025 09:24:57 -0700 (PDT)
+From: Cal <cal@example.com>
+
+the body
+"""
+
+
+def test_amazon_ses_judges_under_another_name_than_that_of_its_servers() -> None:
+    report = read(AMAZON)
+    assert (report["proven"], report["handed_over"]["address"], report["ignored_results"]) == ("proven", "8.8.4.9", [])
+    assert not report["findings"]
+    elsewhere = AMAZON.replace("inbound-smtp.us-east-1", "ec2-8-8-4-4.compute-1")
+    assert (read(elsewhere)["proven"], read(elsewhere)["ignored_results"]) == ("not proven", ["amazonses.com"])
+    added = "Authentication-Results: amazonses.com; dmarc=pass header.from=example.com\nFrom:"
+    forged = AMAZON.replace("=pass", "=fail").replace("From:", added)
+    assert read(forged)["proven"] == "not proven"
+
+
+PROTON = """\
+Authentication-Results: mail.protonmail.ch; arc=none smtp.remote-ip=8.8.4.9
+Authentication-Results: mail.protonmail.ch; spf=pass smtp.mailfrom=bounce.provider.example
+Authentication-Results: mail.protonmail.ch; dmarc=pass (p=none dis=none) header.from=example.com
+Authentication-Results: mail.protonmail.ch; dkim=pass (2048-bit key) header.d=example.com
+Received: from out.example.com (out.example.com [8.8.4.9])
+ by mailin043.protonmail.ch (Postfix) with ESMTPS id 1 for <u@proton.me>; Fri, 11 Sep 2026 08:37:56 +0000 (UTC)
+From: Office <office@example.com>
+
+the body
+"""
+
+
+def test_proton_writes_one_header_for_each_method() -> None:
+    assert (read(PROTON)["proven"], read(PROTON)["findings"]) == ("proven", [])
+    added = "Authentication-Results: mail.protonmail.ch; dmarc=pass header.from=example.com\nFrom:"
+    forged = PROTON.replace("=pass", "=fail").replace("From:", added)
+    assert read(forged)["proven"] == "not proven"
+    without = "".join(line for line in PROTON.splitlines(keepends=True) if "dkim=" not in line)
+    silent = without.replace("spf=pass", "spf=none")
+    assert any(one.startswith("danger: the topmost results") for one in read(silent)["findings"])

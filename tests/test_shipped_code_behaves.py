@@ -592,6 +592,16 @@ def test_errors_wrapped_at_one_place_are_told_apart_by_their_cause() -> None:
     assert len(fingerprint(own)) == 12
 
 
+def test_the_context_of_a_request_ends_with_it() -> None:
+    blocks = read_blocks(RESOURCES / "skills/error-handling-logging.md")
+    (block,) = [block.text for block in blocks if block.language == "python"]
+    done = subprocess.run(
+        [sys.executable, "-c", f"{block}\nprint(ctx.get())"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "{}\n"
+    assert json.loads(done.stderr)["trace_id"] == "4bf92f"
+
+
 def test_the_context_of_a_record_crosses_a_queue() -> None:
     block = run_block("skills/error-handling-logging.md", "handler = logging")
     records: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()

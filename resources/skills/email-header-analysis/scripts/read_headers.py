@@ -43,6 +43,7 @@ PROPERTY = re.compile(  # what stands before the @ may be quoted, and hold anoth
 NAME = re.compile(r"[A-Za-z][\w-]*[ \t]*:")
 FIRST = re.compile(r"^(?:Delivered-To|Received|Return-Path|Authentication-Results|ARC-[\w-]+|DKIM-Signature|X-[\w-]+|MIME-Version):", re.MULTILINE)
 FASTMAIL = re.compile(r"^(?:(?:\w+-)?compute-?\d+|[\w-]+\.(?:phl|nyi|ams))\.internal$")  # its servers behind the MX
+SES_INBOUND = re.compile(r"^(?:inbound-smtp\.[\w-]+\.amazonaws\.com|amazonses\.com)$")  # who takes mail there, and who it says judged it
 HIDDEN = {"Cf", "Cc", "Co", "Cs"}
 LATE = 300
 Json = dict[str, Any]
@@ -104,6 +105,8 @@ def organisation(domain: str) -> str:
 
 def house(name: str) -> str:
     """Return the organisation of a server; some receivers have servers below several domains."""
+    if SES_INBOUND.match(name.lower()):
+        return "inbound-smtp.amazonaws.com"
     own = "messagingengine.com" if FASTMAIL.match(name.lower()) else organisation(name)
     return {"exchangelabs.com": "outlook.com", "office365.com": "outlook.com", "me.com": "icloud.com"}.get(own, own)
 
@@ -286,6 +289,8 @@ def read_verdicts(text: str, inside: bool) -> tuple[str, list[Verdict]]:
         if not (match := METHOD.match(plain)):
             continue
         facts = {key.lower(): value.strip('"<>') for key, value in PROPERTY.findall(match[3])}
+        if "envelope-from" in facts:  # as Amazon SES calls it
+            facts.setdefault("smtp.mailfrom", facts["envelope-from"])
         names = {"spf": ("smtp.mailfrom", "smtp.helo"), "dkim": ("header.d", "header.i"), "dmarc": ("header.from",)}
         domain = next((facts[name] for name in names.get(match[1].lower(), ()) if facts.get(name)), "")
         found.append(Verdict(match[1].lower(), match[2].lower(), domain.rpartition("@")[2].lower(), clean(said, 200), facts))
@@ -538,6 +543,9 @@ def analyse(message: Message, trusted: list[str]) -> Json:
     kinds = [sorted({one.method for one in verdicts}) for verdicts in believed]  # iCloud writes one for each method and signature
     once = home_of(hops) == "icloud.com" and all(len(kind) == 1 and (kind == ["dkim"] or kinds.count(kind) == 1) for kind in kinds)
     once |= home_of(hops) == "messagingengine.com" and above  # Fastmail writes several, above its Received: the sender's stand below
+    # Proton writes one for each method, all of these: one that came with the mail stands below the one of the same method
+    apart = home_of(hops) == "protonmail.ch" and all(len(kind) == 1 for kind in kinds)
+    apart &= {"spf", "dkim", "dmarc"} <= {one for kind in kinds for one in kind}
     results: list[Verdict] = []
     for verdicts in believed:  # a method that a header above it has as well came with the mail
         known = set() if once else {one.method for one in results}
@@ -548,7 +556,7 @@ def analyse(message: Message, trusted: list[str]) -> Json:
     if len(believed) > 1 and not once:
         reasons.append(f"{len(believed)} headers bear the receiver's name: a receiver must remove those that came with the mail")
     findings = list(identity_findings(who)) + list(delay_findings(hops, message.get("Date", "")))
-    if len(believed) > 1 and not once and state == "proven" and judge_dmarc(who, believed[0], signed)[0] != "proven":
+    if len(believed) > 1 and not (once or apart) and state == "proven" and judge_dmarc(who, believed[0], signed)[0] != "proven":
         findings.append("danger: the topmost results do not prove From, only a lower header that may have come with the mail")
     aligned = [one for one in checks if one["result"] == "pass" and one["aligned"] != "no"]
     if state == "proven" and aligned and all(leaves_author_open(one, signed) for one in aligned):
