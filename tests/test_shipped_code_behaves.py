@@ -996,7 +996,7 @@ def test_a_signature_outlives_its_certificate_only_with_a_timestamp(stamped: boo
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
-def test_pods_that_reach_into_their_host_are_listed(tmp_path: Path) -> None:
+def test_pods_and_templates_that_reach_into_their_host_are_listed(tmp_path: Path) -> None:
     specs: Mapping[str, Mapping[str, object]] = {
         "plain": {"containers": [{}], "volumes": [{"emptyDir": {}}]},
         "network": {"hostNetwork": True, "containers": [{}]},
@@ -1009,17 +1009,24 @@ def test_pods_that_reach_into_their_host_are_listed(tmp_path: Path) -> None:
         "port": {"containers": [{"securityContext": {"capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}}}]},
         "numeric": {"containers": [{}], "securityContext": {"runAsUser": 1000}},
     }
-    items = [{"metadata": {"namespace": "a", "name": name}, "spec": spec} for name, spec in specs.items()]
-    (tmp_path / "pods").write_text(json.dumps({"items": items}))
-    (tmp_path / "kubectl").write_text(f"#!/bin/sh\ncat '{tmp_path}/pods'\n")
+    templates = {
+        "nightly": {"jobTemplate": {"spec": {"template": {"spec": specs["admin"]}}}},
+        "scaled-down": {"replicas": 0, "template": {"spec": specs["path"]}},
+        "good": {"template": {"spec": specs["numeric"]}},
+    }
+    for kind, described in {"pods": specs, "cronjobs,deploy,sts,ds": templates, "pv": {}}.items():
+        items = [{"metadata": {"namespace": "a", "name": name}, "spec": spec} for name, spec in described.items()]
+        (tmp_path / kind).write_text(json.dumps({"items": items}))
+    (tmp_path / "kubectl").write_text(f"#!/bin/sh\ncat '{tmp_path}'/$2\n")
     (tmp_path / "kubectl").chmod(0o755)
     command = lines_with("best-practices/container-security.md", "hostNetwork")
     into_host, _, root = command.partition("# may be root")
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     listed = run_script("bash", "-c", into_host, env=path).stdout.split()
-    assert listed == ["a/network", "a/path", "a/init", "a/ipc", "a/debug", "a/admin"]
-    may_be_root = run_script("bash", "-c", f"#{root}", env=path).stdout.split()
-    assert may_be_root == [f"a/{name}" for name in specs if name != "numeric"]
+    assert listed == [f"a/{name}" for name in "network path init ipc debug admin nightly scaled-down".split()]
+    queries = command.partition("pods |")[0]
+    may_be_root = run_script("bash", "-c", f"{queries}#{root}", env=path).stdout.split()
+    assert may_be_root == [f"a/{name}" for name in (*specs, "nightly", "scaled-down") if name != "numeric"]
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
