@@ -323,6 +323,13 @@ def test_times_with_and_without_an_offset_are_told_apart(tmp_path: Path) -> None
     assert not [note for name in "bc" for note in found[name]["notes"] if "offset" in note]
 
 
+def test_the_times_that_postgresql_copies_out_are_times(tmp_path: Path) -> None:
+    first, second = "2024-03-31 02:30:00+02,2024-03-31 02:30:00", "2024-03-31 02:30:00.5-05,2024-03-31 02:30:00-05"
+    found = columns(profile(tmp_path / "a.csv", f"a,b\n{first}\n{second}\n"))
+    assert found["a"]["type"] == found["b"]["type"] == "datetime"
+    assert "1 of 2 times with an offset" in found["b"]["notes"]
+
+
 def test_dates_that_no_calendar_has_are_counted(tmp_path: Path) -> None:
     report = profile(tmp_path / "a.csv", "id,day\n1,0000-00-00\n2,2023-02-29 10:00\n3,2024-02-29\n")
     assert "2 dates that no calendar has" in columns(report)["day"]["notes"]

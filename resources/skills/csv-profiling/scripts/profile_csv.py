@@ -33,7 +33,7 @@ KIND = re.compile(
     r"(?P<code>0\d+|\+\d{7,})|(?P<integer>[+-]?\d+)|(?P<decimal>[+-]?(?:\d*\.\d+|\d+\.))"
     r"|(?P<exponent>[+-]?\d+(?:[.,]\d+)?e[+-]?\d+)|(?P<thousands>[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?)"
     r"|(?P<comma>[+-]?\d+(?:\.\d{3})*,\d+)|(?P<date>\d{4}-\d\d-\d\d)"
-    r"|(?P<datetime>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)"
+    r"|(?P<datetime>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)"
     r"|(?P<daymonth>\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d\d)(?: .*)?)|(?P<boolean>true|false|yes|no)",
     re.IGNORECASE | re.ASCII,
 )
@@ -150,7 +150,7 @@ class Column:
         elif kind in ("date", "datetime"):
             self.early, self.late = min(self.early, value), max(self.late, value)
             self.unreal += times * (not in_calendar(value[:10]))
-            self.zoned += times * (kind == "datetime" and bool(re.search(r"(Z|[+-]\d\d:?\d\d)$", value)))
+            self.zoned += times * (kind == "datetime" and bool(re.search(r"(Z|[+-]\d\d(?::?\d\d)?)$", value)))
         elif kind == "daymonth":
             first, second = re.split(r"[./-]", value)[:2]
             self.days, self.months = self.days + (int(first) > 12), self.months + (int(second) > 12)
