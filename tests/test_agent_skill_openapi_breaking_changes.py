@@ -513,10 +513,16 @@ def test_other_methods_and_streams_of_openapi_3_2_are_compared(tmp_path: Path) -
 
 
 def test_media_types_behind_references_of_openapi_3_2_are_compared(tmp_path: Path) -> None:
-    def shared(kind: str) -> dict[str, Any]:
-        found = describe(responses={"200": {"content": {"application/json": {"$ref": "#/components/mediaTypes/One"}}}})
-        found.setdefault("components", {})["mediaTypes"] = {"One": {"schema": {"type": kind}}}
+    content = {"application/json": {"$ref": "#/components/mediaTypes/One"}}
+
+    def shared(kind: str, **operation: object) -> dict[str, Any]:
+        found = describe(**operation)
+        found["components"]["mediaTypes"] = {"One": {"schema": {"type": kind}}}
         return {**found, "openapi": "3.2.0"}
 
-    found = changes(tmp_path, shared("integer"), shared("string"))
+    answer: dict[str, Any] = {"responses": {"200": {"content": content}}}
+    found = changes(tmp_path, shared("integer", **answer), shared("string", **answer))
     assert found == [("break", "POST /orders/{id} 200", "type integer -> string")]
+    asked: dict[str, Any] = {"parameters": [{"name": "q", "in": "query", "content": content}]}
+    found = changes(tmp_path, shared("string", **asked), shared("integer", **asked))
+    assert [level for level, _, _ in found] == ["break"]

@@ -289,8 +289,6 @@ def read_verdicts(text: str, inside: bool) -> tuple[str, list[Verdict]]:
         if not (match := METHOD.match(plain)):
             continue
         facts = {key.lower(): value.strip('"<>') for key, value in PROPERTY.findall(match[3])}
-        if "envelope-from" in facts:  # as Amazon SES calls it
-            facts.setdefault("smtp.mailfrom", facts["envelope-from"])
         names = {"spf": ("smtp.mailfrom", "smtp.helo"), "dkim": ("header.d", "header.i"), "dmarc": ("header.from",)}
         domain = next((facts[name] for name in names.get(match[1].lower(), ()) if facts.get(name)), "")
         found.append(Verdict(match[1].lower(), match[2].lower(), domain.rpartition("@")[2].lower(), clean(said, 200), facts))
