@@ -515,7 +515,7 @@ def test_other_methods_and_streams_of_openapi_3_2_are_compared(tmp_path: Path) -
 def test_media_types_behind_references_of_openapi_3_2_are_compared(tmp_path: Path) -> None:
     content = {"application/json": {"$ref": "#/components/mediaTypes/One"}}
 
-    def shared(kind: str, **operation: object) -> dict[str, Any]:
+    def shared(kind: str, **operation: Any) -> dict[str, Any]:
         found = describe(**operation)
         found["components"]["mediaTypes"] = {"One": {"schema": {"type": kind}}}
         return {**found, "openapi": "3.2.0"}
