@@ -172,7 +172,7 @@ def test_time_outside_of_nodes_is_given_to_triggers_jit_and_planning(tmp_path: P
         },
     )
     assert run_json(*SCRIPT, path)["plans"][0]["findings"] == [
-        "outside: 90.0 ms belong to no node: triggers, JIT, or start and end of workers",
+        "outside: 90.0 ms belong to no node: triggers, JIT, or the end of workers",
         "jit: 25.0 ms of compiling in a query of 100.0 ms",
         "planning: 80.0 ms to plan, 100.0 ms to run",
         "trigger: 60.0 ms in b_a_fkey",

@@ -511,7 +511,7 @@ def findings(plan: Plan) -> Iterator[str]:
                 yield f"time: {ms:.1f} of {whole:.1f} ms ({ms / whole:.0%}) in {node.label}"
         rest = whole - total - plan.serialize
         if rest > max(0.1 * whole, 5):
-            others = ", start and end of workers, or the measuring of SERIALIZE" if plan.serialize else ", or start and end of workers"
+            others = ", the end of workers, or the measuring of SERIALIZE" if plan.serialize else ", or the end of workers"
             yield f"outside: {rest:.1f} ms belong to no node: triggers, JIT{others}"
     if plan.serialize > 0.1 * whole:
         yield f"serialize: {plan.serialize:.1f} ms to convert the rows for the client (SERIALIZE)"
