@@ -515,14 +515,14 @@ def test_other_methods_and_streams_of_openapi_3_2_are_compared(tmp_path: Path) -
 def test_media_types_behind_references_of_openapi_3_2_are_compared(tmp_path: Path) -> None:
     content = {"application/json": {"$ref": "#/components/mediaTypes/One"}}
 
-    def shared(kind: str, **operation: Any) -> dict[str, Any]:
+    def shared(kind: str, operation: dict[str, Any]) -> dict[str, Any]:
         found = describe(**operation)
         found["components"]["mediaTypes"] = {"One": {"schema": {"type": kind}}}
         return {**found, "openapi": "3.2.0"}
 
     answer: dict[str, Any] = {"responses": {"200": {"content": content}}}
-    found = changes(tmp_path, shared("integer", **answer), shared("string", **answer))
+    found = changes(tmp_path, shared("integer", answer), shared("string", answer))
     assert found == [("break", "POST /orders/{id} 200", "type integer -> string")]
     asked: dict[str, Any] = {"parameters": [{"name": "q", "in": "query", "content": content}]}
-    found = changes(tmp_path, shared("string", **asked), shared("integer", **asked))
+    found = changes(tmp_path, shared("string", asked), shared("integer", asked))
     assert [level for level, _, _ in found] == ["break"]
