@@ -307,11 +307,15 @@ def test_a_request_keeps_its_generation_from_removal(spread: Spread, monkeypatch
 # --- a pooler
 
 
+SHARDED = 3
+"""How many read several databases at once: with fewer connections to each they would wait for each other."""
+
+
 @pytest.fixture
 def pooled(spread: Spread) -> Iterator[tuple[Address, Address]]:
-    """The two ways of the bundled index, behind a pooler with two connections to each database."""
+    """The two ways of the bundled index, behind a pooler with a few connections to each database."""
     brought(lambda: program("pgbouncer"))
-    with pgbouncer(spread.server, size=2) as port:
+    with pgbouncer(spread.server, size=SHARDED) as port:
         whole, *shards = (address_at(port, name) for name in ("whole", "one", "two", "three"))
         yield Address(whole), Address(",".join(shards))
 
@@ -330,8 +334,9 @@ def test_many_requests_over_few_connections_of_a_pooler_have_the_answers_of_the_
                 assert answer_of(published, asked[number], quick=False) == known[number]
                 published.rest()
 
-    with ThreadPoolExecutor() as threads:
-        for done in [threads.submit(ask_all, pooled[number % 2], 3 * number) for number in range(8)]:
+    addresses = [pooled[0]] * (2 * SHARDED) + [pooled[1]] * SHARDED
+    with ThreadPoolExecutor(len(addresses)) as threads:
+        for done in [threads.submit(ask_all, address, 2 * number) for number, address in enumerate(addresses)]:
             done.result()
 
 
